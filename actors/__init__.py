@@ -1,1 +1,2 @@
-"""The servers, NameServer and broker: pure core, processor, asyncio server, and the Ray shell around them."""
+"""NameServer and broker: each has tables (without clock or sockets), a request processor and an asyncio server. Ray
+actors run them."""

@@ -36,7 +36,7 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Travels to the actor's process and opens the history file there (chaos.history.recorder.RecorderSpec)."""
+    """Is sent to the actor's process and opens the history file there (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...
 
@@ -45,7 +45,8 @@ class OpensRecorder(Protocol):
 
 @runtime_checkable
 class Probe(Protocol):
-    """Something that watches the process itself, e.g. how late its timers fire (chaos.history.recorder.LagProbe)."""
+    """Something that measures the process itself, such as how late its timers fire
+    (chaos.history.recorder.LagProbe)."""
 
     def start(self, record: Recorder, clock: Clock) -> None: ...
 
@@ -91,13 +92,14 @@ class Listening(NamedTuple):
 
 
 def children_of(node: Node) -> tuple[int, ...]:
-    """Processes of which the node says that they are its own (`children`)."""
+    """The child processes that the node names in `children`."""
     return tuple(getattr(node, "children", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/)."""
+    """What a node needs of its process, for nodes that run without a process of their own
+    (chaos/experiment/virtual/)."""
 
     network: Network
     log: logging.Logger
@@ -151,8 +153,8 @@ class NodeActor:
             self._network.set_links(links)
 
     async def start(self) -> tuple[int, ...]:
-        """The node works; its child processes. Its row `started` comes first, so that it precedes all that the node
-        records, but for what it does in `prepare`, where it has one."""
+        """The node works; its child processes. The row `started` is written first, before all other rows of the node
+        except those of its `prepare`."""
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()
@@ -178,14 +180,15 @@ class NodeActor:
                 self._recorder.close()
 
     async def call(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """What the node's own `method` returns, awaited where it is a coroutine. `adjust_clock` is the process' own."""
+        """The result of the node's `method`, awaited if it is a coroutine. `adjust_clock` is a method of the
+        process."""
         if method == ADJUST_CLOCK:
             return self._clock.adjust(*args)
         result = getattr(self._the_node(), method)(*args, **kwargs)
         return await result if inspect.isawaitable(result) else result
 
     def die(self) -> None:
-        """The process is gone, without a word."""
+        """End the process at once, without any clean-up."""
         if self._recorder is not None:
             self._recorder.close()
 

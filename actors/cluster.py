@@ -1,4 +1,4 @@
-"""Nodes as Ray actors, each in its own process, and what a harness can do to any of them by name.
+"""Nodes as Ray actors, each in its own process; the harness controls each by its name.
 
 `Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a Ray that is up (ray_host.py, joined_ray.py).
 Processes are reached by signals to their pids on their hosts (hosts.py) and not through Ray, because a paused process
@@ -41,7 +41,7 @@ class NodeState(StrEnum):
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Member:
-    """A node, and what a cluster made of it."""
+    """A node and its state in the cluster."""
 
     spec: NodeSpec
     state: NodeState = NodeState.STARTING
@@ -52,7 +52,7 @@ _Known = TypeVar("_Known", bound=Member)
 
 
 class NodesByName(ABC, Generic[_Known]):
-    """What is known of each node by its name, here and on virtual time. Context manager."""
+    """What is known of each node, by its name, on the real clock and on virtual time. Context manager."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -90,13 +90,13 @@ class NodesByName(ABC, Generic[_Known]):
         return member
 
     def _came_back(self, name: str, before: Address | None) -> None:
-        """Its next process listens: ClusterError where that is at another address than it may be."""
+        """The node's next process listens; ClusterError if it listens at a wrong address."""
         member = self._members[name]
         if member.address != before and not member.spec.moves:
             raise ClusterError(f"{name} listened at {before} and came back at {member.address}: give it a fixed port")
 
     def _effect(self, on_effect: Callable[[], None] | None) -> float:
-        """What was asked for has happened: when."""
+        """The time at which the requested effect happened."""
         time_ms = self._clock.monotonic_s() * 1000
         if on_effect is not None:
             on_effect()
@@ -104,7 +104,7 @@ class NodesByName(ABC, Generic[_Known]):
 
     @abstractmethod
     def shutdown(self) -> None:
-        """Every process is killed, paused ones too."""
+        """Kill every process, paused ones too."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,21 +120,21 @@ class _Member(Member):
 
 
 class Watch(Protocol):
-    """Of the nodes' processes (watch.ProcessWatch, hosts.HostsWatch)."""
+    """Watches the nodes' processes (watch.ProcessWatch, hosts.HostsWatch)."""
 
     def add(self, name: str, pid: int) -> None: ...
     def remove(self, *names: str) -> None: ...
 
 
 class Submitted(Protocol):
-    """What a node was asked and has not been waited for."""
+    """A call of a node's method whose result is not yet waited for."""
 
     def result(self, timeout: float | None = None) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Alarmed:
-    """The future's result, or the alarm's reason where that comes first."""
+    """The future's result; if the alarm rings first, its reason is raised."""
 
     future: concurrent.futures.Future[Any]
     alarm: Alarm
@@ -171,7 +171,8 @@ class Cluster(NodesByName[_Member]):
     # -- coming up ---------------------------------------------------------------------------------------------------
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Each new node has its own process and is bound; where it listens. All at once; none works before `start`."""
+        """Start a process for each new node and bind it, all at once. Returns where each listens; no node works before
+        `start`."""
         specs = tuple(specs)
         for spec in specs:
             if spec.name in self._members:
@@ -205,7 +206,7 @@ class Cluster(NodesByName[_Member]):
         return {name: self._members[name].address for name in names}
 
     def _adopt(self, member: _Member, children: Iterable[int] | None) -> None:
-        """These child processes share the node's signals."""
+        """From now on these child processes get the node's signals, too."""
         if not children and not isinstance(member.process, Family):
             return
         assert member.process is not None
@@ -239,7 +240,7 @@ class Cluster(NodesByName[_Member]):
             self._answers({name: asked}, "set_links", START_LIMIT_S)
 
     def start(self, *names: str) -> None:
-        """The nodes named, or all that have not started, work. All at once."""
+        """Make these nodes work, or all that have not started. All at once."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._member(name).handle.start.remote() for name in chosen}
         for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
@@ -249,12 +250,12 @@ class Cluster(NodesByName[_Member]):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """What the node's own method returns; its own exceptions come through. `timeout_s` in the machine's time."""
+        """The result of the node's method; its exceptions are raised here. `timeout_s` is in the machine's time."""
         ref = self._running(name).handle.call.remote(method, args, kwargs)
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
-        """The same without waiting; the future raises Ray's exceptions."""
+        """As `call`, without waiting; the future raises Ray's exceptions."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 
@@ -264,7 +265,7 @@ class Cluster(NodesByName[_Member]):
         return None if process is None else process.pid
 
     def state(self, name: str) -> NodeState:
-        """What the cluster made of it; a process that ended by itself is gone too."""
+        """The node's state; a process that ended by itself is gone, too."""
         member = self._member(name)
         if member.process is not None and member.process.gone():
             member.state = NodeState.GONE
@@ -273,7 +274,7 @@ class Cluster(NodesByName[_Member]):
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """SIGKILL, to a paused node too; when it was sent. The process is gone on return."""
+        """Send SIGKILL, even to a paused node; returns when it was sent. On return the process is gone."""
         member = self._alive(name)
         assert member.process is not None
         self._plan_end(name)
@@ -283,7 +284,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A clean end: the node leaves, then its process ends; when it had left."""
+        """End the node cleanly: it leaves, then its process ends. Returns when it had left."""
         member = self._running(name)
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))
@@ -294,7 +295,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """SIGSTOP; when it was sent. No thread of the process runs on return."""
+        """Send SIGSTOP; returns when it was sent. On return no thread of the process runs."""
         member = self._running(name)
         assert member.process is not None
         member.process.send(signal.SIGSTOP)
@@ -305,7 +306,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """SIGCONT; when it was sent."""
+        """Send SIGCONT; returns when it was sent."""
         member = self._alive(name)
         if member.state is not NodeState.PAUSED or member.process is None:
             raise ClusterError(f"{name} is {member.state} and cannot be resumed")
@@ -336,7 +337,7 @@ class Cluster(NodesByName[_Member]):
     # -- going down --------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Every process of the cluster is killed, paused ones too."""
+        """Kill every process of the cluster, paused ones too."""
         self._closed = True
         members = {name: m for name, m in self._members.items() if m.state is not NodeState.GONE}
         self._plan_end(*members)
@@ -354,7 +355,7 @@ class Cluster(NodesByName[_Member]):
             self._watch.remove(*names)
 
     def _bury(self, name: str, member: _Member) -> None:
-        """Wait for the end of a process that was sent SIGKILL; nobody reaches it, and Ray forgets the actor."""
+        """Wait for the end of a process after SIGKILL; connections to it are refused, and Ray forgets the actor."""
         process, member.process, member.state = member.process, None, NodeState.GONE
         handle, member.handle = member.handle, None
         ended = process is None or process.gone(SIGNAL_LIMIT_S)

@@ -23,8 +23,8 @@ class ToxiproxyError(HarnessError):
 
 
 class ScenarioError(HarnessError):
-    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or a value
-    that says it all ("no such file")."""
+    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or a
+    message without these ("no such file")."""
 
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed

@@ -278,7 +278,7 @@ def _within(one: Mapping[str, Any], end_s: float) -> str:
 
 
 def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text: Any, title: Any) -> Iterable[str]:
-    """One block for all nodes with the same text, in the order of the first."""
+    """Nodes with the same text share one block, in the order of the first node."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in entries:
         said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())

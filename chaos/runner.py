@@ -73,7 +73,7 @@ class Options:
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
-        """Whether Spark will judge one of them, as far as it is known before the run."""
+        """Whether Spark will judge one of these scenarios, as far as it is known before the runs."""
         engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
         return Engine.SPARK in engines
 
@@ -130,7 +130,7 @@ def require_parts(
 
 
 def processes_of(scenario: Scenario) -> int:
-    """Most processes of a run's nodes, plus one."""
+    """The largest number of processes that the run's nodes have, plus one."""
     ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
     return len(scenario.topology().nodes) + ended + 1
 
@@ -185,9 +185,8 @@ def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: Run
 
 
 def _record_its_own_rehearsal(as_run: Scenario, folder: RunFolder, defect: Defect, say: Callable[[str], None]) -> None:
-    """On the virtual clock a run is its own rehearsal.
-
-    If the defect never acted, record once more, so that the history says so from its start.
+    """On the virtual clock the run itself shows whether the defect acts. If it never did, record the run again, so that
+    the history's first row says so.
     """
     record(as_run, folder, VirtualStage(), defect, say)
     if not _acts(defect, as_run, say, folder):
@@ -321,7 +320,7 @@ def check_all(
 ) -> int:
     """Judge recorded histories again, wherever they are, and write the results. The exit status.
 
-    ScenarioError, before anything is started, for a folder that is none.
+    ScenarioError, before anything is started, for a folder without a history.
     """
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())

@@ -48,13 +48,13 @@ def shape_of(expression: str, members: Members) -> Separates:
 
 
 def _isolate(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each of the nodes from everyone else."""
+    """Cuts each of the nodes from everyone else."""
     alone = _named(expression, words, members)
     return lambda node, peer: "both" if node in alone or peer in alone else None
 
 
 def _into(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """What is sent to these nodes."""
+    """Cuts only the direction to these nodes."""
     return _one_way(_named(expression, words, members), into=True)
 
 
@@ -75,19 +75,19 @@ def _one_way(nodes: frozenset[str], *, into: bool) -> Separates:
 
 
 def _halves(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each kind in two; the first side is the smaller one."""
+    """Divides each kind of node into two sides; the first side is the smaller one."""
     _no_words(expression, words)
     return _apart(*_in_two(members, lambda number: number // 2))
 
 
 def _majority(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each kind in a smallest possible majority and the rest."""
+    """Divides each kind of node into a smallest possible majority and the rest."""
     _no_words(expression, words)
     return _apart(*_in_two(members, lambda number: number // 2 + 1))
 
 
 def _bridge(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Halves, and some nodes that reach both."""
+    """Divides the nodes into halves, with some nodes that reach both."""
     both = _named(expression, words, members)
     return _apart(*_in_two(members, lambda number: number // 2, without=both))
 
@@ -166,7 +166,7 @@ def _apart(*sides: frozenset[str]) -> Separates:
 def _in_two(
     members: Members, first: Callable[[int], int], without: frozenset[str] = frozenset()
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """So many of each kind on the first side, the rest on the second."""
+    """This many nodes of each kind on the first side, the rest on the second."""
     one: set[str] = set()
     other: set[str] = set()
     for kind in KINDS:

@@ -1,4 +1,4 @@
-"""Who is in the experiment and who dials whom: node names, the directed links between them, and link expressions.
+"""The nodes of an experiment and which node connects to which: names, directed links, and link expressions.
 
     broker ──────────────┐
     producer, consumer,  ├──► every NameServer          A link is (node, peer): `node` dials `peer`, through the one
@@ -56,7 +56,7 @@ def broker_name(node: str) -> str:
 
 
 def broker_id(node: str) -> int:
-    """The brokerId with which a broker begins: 0 of a master."""
+    """The brokerId with which a broker starts; 0 for a master."""
     return int(node.partition("/")[2] or 0)
 
 
@@ -71,18 +71,18 @@ def node_of_client_id(client_id: str | None) -> str:
 
 
 def is_slave(node: str) -> bool:
-    """Whether that is how a slave is called: broker-a/1, broker-a/2, …"""
+    """Whether this is a slave's name: broker-a/1, broker-a/2, …"""
     number = node.partition("/")[2]
     return number.isascii() and number.isdigit() and number[:1] != "0"
 
 
 def later_address(node: str, number: int) -> str:
-    """The node by another than its first address, as a link to that one names it: broker-a@2 at its second."""
+    """The name of a node at a later address, as links have it: broker-a@2 at its second address."""
     return f"{node}@{number}"
 
 
 def first_address(node: str) -> str:
-    """The node itself of what `later_address` gives; any other name as it is."""
+    """The node's own name for a name from `later_address`; other names unchanged."""
     return node.partition("@")[0]
 
 
@@ -91,7 +91,7 @@ SPELLED_OUT = 12
 
 
 def listed(names: Iterable[str]) -> str:
-    """The names with commas between; of many in a row the first and the last: producer-0 to producer-249."""
+    """The names, separated by commas; a long series is shortened: producer-0 to producer-249."""
     rows: list[list[str]] = []
     for name in names:
         stem, _, number = name.rpartition("-")
@@ -218,14 +218,14 @@ class Topology:
         return tuple(links)
 
     def parse_links(self, *expressions: str) -> tuple[Link, ...]:
-        """The links that any of the expressions names, each once. LinkExpressionError says what is allowed."""
+        """The links that these expressions name, each once. LinkExpressionError says what is allowed."""
         named: dict[Link, None] = {}
         for expression in expressions:
             named |= dict.fromkeys(self._parse_one(expression))
         return tuple(named)
 
     def parse_streams(self, *expressions: str) -> dict[Link, Stream]:
-        """The same links, each with the directions that the expressions are about: of shapes, it may be one only."""
+        """The same links, each with the directions that the expressions name; some shapes have one direction only."""
         found: dict[Link, Stream] = {}
         for expression in expressions:
             if is_shape(expression):
@@ -270,7 +270,7 @@ class Topology:
         return named
 
     def meant(self, name: str, expression: str) -> frozenset[str]:
-        """The nodes that the name of a node, group or zone means; LinkExpressionError where it is none."""
+        """The nodes that the name of a node, group or zone means; LinkExpressionError for another name."""
         if name.startswith(_ZONE):
             zone = name.removeprefix(_ZONE).strip()
             if zone not in self.zones:

@@ -22,7 +22,7 @@ NEVER = "never"
 
 
 def length(ms: float) -> str:
-    """How long: seconds, and below one milliseconds."""
+    """A duration in words: in seconds, below one second in milliseconds."""
     if ms < 10:
         return f"{ms:.1f} ms"
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
@@ -34,7 +34,7 @@ def seconds(ms: float) -> str:
 
 
 def tenths(ms: float) -> str:
-    """Seconds to a tenth; what rounds to nothing has no sign."""
+    """Milliseconds as seconds with one decimal; never `-0.0`."""
     return f"{round(ms / 1000, 1) + 0.0:.1f}"
 
 
@@ -47,7 +47,7 @@ FINDINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One counterexample: whose doing it was, about what, when, and by how much. Times in RocketMQ milliseconds."""
+    """One counterexample: the guilty node, what it was about, when, and by how much. Times in RocketMQ milliseconds."""
 
     who: str = ""
     """The node whose doing it was: ns-0, consumer-1."""
@@ -74,7 +74,7 @@ class Example:
     """What else this check has to say of it; no moments."""
 
     def since(self, origin_ms: float) -> Example:
-        """It with every moment counted from this one; how long something took stays as it is."""
+        """The example with all its moments counted from `origin_ms`; durations stay."""
         return _since(self, origin_ms)
 
     @property
@@ -83,7 +83,7 @@ class Example:
 
     @property
     def is_of_due_time(self) -> bool:
-        """Whether it was wrong from when it was due on, and not once it had been right."""
+        """Whether it was wrong from the moment when it was due, not later after it had been right."""
         return self.from_ms == self.due_ms
 
     @property
@@ -97,7 +97,8 @@ class Example:
         return f"allowed at once: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
 
     def to_json(self) -> dict[str, Any]:
-        """One object without what is empty, `more` beside the rest; times to a tenth of a millisecond."""
+        """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a
+        millisecond."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
         times = {"times": _times(self.times)} if self.times else {}
         return {name: value for name, value in found.items() if value not in (None, "")} | times | dict(self.more)
@@ -127,7 +128,7 @@ def _since(of: _Timed, origin_ms: float) -> _Timed:
 
 
 def _too_early(measured_ms: float | None, earliest_ms: float | None, latest_ms: float | None) -> bool:
-    """Whether it is the early end that was measured against: it was before it, or there is no other."""
+    """Whether the value was too early: it is below the earliest allowed time, or only an earliest time is given."""
     if measured_ms is None or earliest_ms is None:
         return False
     return latest_ms is None or measured_ms < earliest_ms
@@ -139,7 +140,7 @@ def _times(times: Mapping[str, float]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found of one thing that it examined, right or wrong. Times in RocketMQ milliseconds."""
+    """The result of a check for one thing that it examined, right or wrong. Times in RocketMQ milliseconds."""
 
     subject: str
     """The node whose doing was examined: a NameServer, a client."""
@@ -182,12 +183,12 @@ class Finding:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def since(self, origin_ms: float) -> Finding:
-        """It with every moment counted from this one."""
+        """The finding with all its moments counted from `origin_ms`."""
         return _since(self, origin_ms)
 
     @property
     def too_early(self) -> bool:
-        """Whether it is the early end of its window that it was held against."""
+        """Whether the measured value came before the window began."""
         return _too_early(self.measured_ms, self.earliest_ms, self.bound_ms)
 
     @property
@@ -196,7 +197,7 @@ class Finding:
 
     @property
     def badness(self) -> tuple[bool, bool, float]:
-        """The greatest is nearest to its bound, or furthest over it."""
+        """Sort key: the greatest is furthest over its bound, or nearest to it."""
         if self.wrong or self.late:
             return self.wrong > 0, self.late > 0, self.over_ms
         margin_ms = -float("inf")
@@ -208,7 +209,7 @@ class Finding:
 
     @property
     def example(self) -> Example:
-        """It as a counterexample; what has no bound in time was due at no time and is not over it."""
+        """The finding as a counterexample; without a bound in time it has neither `due_ms` nor `over_ms`."""
         bounded = self.bound_ms is not None or self.earliest_ms is not None
         return Example(
             who=self.subject,
@@ -227,7 +228,7 @@ class Finding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As a line of findings.jsonl; what says nothing is left out."""
+        """The finding as a line of findings.jsonl, without empty fields."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}
@@ -242,14 +243,14 @@ class Finding:
 
 
 def _plain(value: object) -> object:
-    """A time to a tenth of a millisecond; infinities as JSON has no word for them."""
+    """The value for JSON: times to a tenth of a millisecond; null for infinity and NaN."""
     if isinstance(value, float):
         return None if value != value or abs(value) == float("inf") else round(value, 1)
     return value
 
 
 def worst(verdicts: Iterable[Validity]) -> Validity:
-    """INVALID before UNKNOWN before VALID; UNKNOWN when there is none, since nothing was examined."""
+    """INVALID if there is one, else UNKNOWN, else VALID; UNKNOWN for no verdict at all."""
     return max(verdicts, key=_BADNESS.__getitem__, default=Validity.UNKNOWN)
 
 
@@ -258,7 +259,7 @@ _FAILED = "the check failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Clients of one make that a verdict is about."""
+    """A group of equal clients that a verdict is about."""
 
     kind: str
     """producer, consumer, prober."""
@@ -299,7 +300,7 @@ class Verdict:
     """What of the check this history cannot decide, by name, each with a sentence; the verdict is of all the rest."""
 
     def since_timeline(self, timeline_ms: float) -> Self:
-        """It with the moments of its findings and examples counted from where the timeline starts."""
+        """The verdict with the moments of its findings and examples counted from the start of the timeline."""
         return replace(
             self,
             findings=tuple(finding.since(timeline_ms) for finding in self.findings),
@@ -308,7 +309,7 @@ class Verdict:
 
     @classmethod
     def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:
-        """UNKNOWN, because there was nothing to look at."""
+        """UNKNOWN, because there was nothing to examine."""
         return cls(name=name, verdict=Validity.UNKNOWN, examined=0, why=why, **details)
 
     @classmethod
@@ -319,7 +320,7 @@ class Verdict:
 
     @property
     def check_failed(self) -> bool:
-        """Whether it is one of `of_failed_check`."""
+        """Whether the check itself failed (`of_failed_check`)."""
         return self.why.startswith(_FAILED)
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,8 @@ LOOK_S = 0.02
 
 
 class Places:
-    """At most so many processes at once, first come, first served; a job gets places for all its processes together."""
+    """Limits how many processes run at once. Jobs get places in the order of asking, each for all its processes
+    together."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -65,7 +66,7 @@ class LoopLateness:
 
 
 def at_once(memory: int) -> int:
-    """How many processes of that size in bytes may run at once: a third of the free memory."""
+    """How many processes of this size in bytes may run at once: those that fit a third of the free memory."""
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 

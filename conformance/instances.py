@@ -49,8 +49,8 @@ def clients_in(watched: Sequence[Watched]) -> int:
 
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
-    """The sets of topics that clients ask for: those seen often where clients were told apart. A set seen once is of
-    two clients that were taken for one."""
+    """The sets of topics that single clients ask for. A set that was seen only once comes from two clients that were
+    taken for one."""
     lasting = [topics for topics, one in parts if topics and not one.unclear and not SITUATIONS[one.situation].many]
     seen = Counter(lasting or [topics for topics, _ in parts if topics])
     most = max(seen.values(), default=0)
@@ -66,8 +66,8 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """For each client of the process, its topics and its observations; without clients of another NameServer than the
-    situation's."""
+    """For each client of the process, its topics and its observations. Clients that do not use the situation's
+    NameServer are left out."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 
@@ -106,7 +106,7 @@ def _at_work_ms(part: Sequence[Observation]) -> float | None:
 
 
 def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
-    """Whether the situation concerns this client's NameServer, if it concerns one in use."""
+    """Whether the situation affects this client, if it affects only the NameServer in use."""
     met = {step.target for step in SITUATIONS[watched.situation].steps if step.at_s is not None}
     if Target.CHOSEN not in met or Target.OTHERS in met:
         return True

@@ -4,9 +4,9 @@ conform.json     every rule {"rule", "measured", "count", "expected", "verdict",
 verdicts.json    the same as any run's: one check a rule
 junit.xml        one test case a rule
 logs/            each process's output, the warnings of its servers, and its observations, as the evidence for
-                 every value: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
-                 times in milliseconds since the process began, bodies as their length. Of one kind of
-                 observation, those after the first ALIKE_MAX of a step are one line with `times` and `until_ms`
+                 every value: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …}, times in
+                 milliseconds since the process began, bodies as their length. After the first ALIKE_MAX observations of
+                 a kind in a step, all others share one line, with `times` and `until_ms`
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ConformResult:
 
     @property
     def client(self) -> str:
-        """The program, and its own words about itself in its requests."""
+        """The program, with the language and version that its requests name."""
         cmd, asked = Path(self.plan.program.words[0]).name, self._asked
         return cmd if asked is None else f"{cmd} ({asked.language or 'no language'}, version {asked.version})"
 

@@ -111,7 +111,7 @@ class RuleVerdict:
 
 
 def situations_of(rules: Collection[str]) -> tuple[str, ...]:
-    """The situations of these rules in their order, each once."""
+    """The situations that these rules need, in order, each once."""
     return tuple(dict.fromkeys(name for rule in rules for name in RULES[rule].situations))
 
 
@@ -134,7 +134,8 @@ def judge_all(
 
 
 def _labelled(watched: Sequence[Watched]) -> list[Watched]:
-    """The observations, each with the label of all: every rule uses the same choice of NameServers."""
+    """The observations, each with the label found from all of them, so that every rule assumes the same way of
+    choosing."""
     label = label_in([one for one in watched if not one.unclear])
     return [replace(one, label=label) for one in watched]
 
@@ -142,7 +143,8 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
 def _of_all(
     rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
 ) -> RuleVerdict:
-    """For a program with several clients: the worst verdict, with all of them. `why` its situation was left out."""
+    """For a program with several clients: the worst client's verdict, with the results of all. `why`: the reason why the
+    rule's situation was left out."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
     unseen = "too little was seen of this client, or it was another one's NameServer that failed"
     why = why or f"{unseen if was_run else 'not run'}: {', '.join(rule.situations)}"
@@ -153,7 +155,7 @@ def _of_all(
 
 
 def _badness(found: RuleVerdict) -> int:
-    """Behind all others the client that never came to what another one did, and what was left out."""
+    """Sort key for verdicts, worst first. Clients that never met the situation, and rules left out, come last."""
     if isinstance(found.measured, LeftOut):
         return 5
     if found.measured.value is None and not found.measured.count:
@@ -164,7 +166,7 @@ def _badness(found: RuleVerdict) -> int:
 def hindered_in(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """The situations in which this machine was too late for a rule to be decided."""
+    """The situations in which this machine was too late to decide a rule."""
     found: dict[str, None] = {}
     for each in judge_all(watched, profile, rules):
         rule = each.rule

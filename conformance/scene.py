@@ -168,7 +168,7 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """The steps at their times, and the end; a start lasts longer where the program has several clients."""
+        """Execute the steps at their times, then end; a start takes longer if the program has several clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic

@@ -209,7 +209,7 @@ class Stand:
 
     @property
     def front_of(self) -> dict[Address, str]:
-        """By each address at which a front accepts."""
+        """The front at each address at which one accepts."""
         return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
@@ -252,7 +252,7 @@ class Stand:
         self.did(NAME_SERVER_LIST, ";".join(named))
 
     def did(self, what: str, whom: str) -> None:
-        """Observe something that no front does."""
+        """Report an observation of something that no front can see."""
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:

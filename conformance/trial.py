@@ -129,7 +129,7 @@ class Conducting:
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
     async def _repeat(self, watched: list[Watched], names: Collection[str]) -> list[Watched]:
-        """Run these situations once more; of each, the run on the less late machine counts."""
+        """Run these situations once more; for each, the run during which the machine was less late counts."""
         if not names:
             return watched
         logs = self._logs

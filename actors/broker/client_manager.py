@@ -24,7 +24,7 @@ CHANNEL_EXPIRED_MS = 120_000
 
 
 class Channel(Protocol):
-    """The part of a connection that this table uses."""
+    """The part of a connection that the client table uses."""
 
     id: int
     remote_address: Address

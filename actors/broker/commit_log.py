@@ -3,9 +3,9 @@
     00000000000000000000   records, then a filler      exactly file_size bytes
     00000000001073741824   records                     as long as what was appended
 
-What stands in the bytes is the store's business. Here are appending, reading, cutting a torn tail, and one process
-at a time. Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size; ours grow, so that the end
-of the file is the end of what was handed to the kernel.
+This module appends, reads, cuts a torn tail, and lets only one process open the log; the store defines the records.
+Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size; ours grow, so that the end of the file
+is the end of what was handed to the kernel.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class CommitLog:
             view = view[os.write(fd, view) :]
 
     def sync(self) -> None:
-        """Write to the disk what is in the kernel's memory (fsync)."""
+        """Write everything from the kernel's memory to the disk (fsync)."""
         if self._write_fd >= 0:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Begin the next file. The file before is filled up to its full size; its filler record says so already."""
+        """Begin the next file. Begin a new file. The file before gets its full size, as its filler record says."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()
@@ -110,13 +110,13 @@ class CommitLog:
         self.end = end
 
     def fill_up(self) -> None:
-        """Fill the newest file up to its full size. Recovery calls this where the process died between filler and
-        fill."""
+        """Fill the newest file up to its full size. Recovery calls this if the process died after the filler record and
+        before the file had its full size."""
         os.ftruncate(self._writable(), self.file_size)
         self.end = self._starts[-1] + self.file_size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`, all of one file. Fewer, or none, where the log ends or begins elsewhere."""
+        """Up to `size` bytes from `offset`, all from one file; fewer or none if the log ends before or begins later."""
         if not self._starts or offset < self._starts[0] or offset >= self.end:
             return b""
         start = self._starts[0] + (offset - self._starts[0]) // self.file_size * self.file_size

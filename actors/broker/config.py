@@ -1,8 +1,8 @@
 """A broker's settings: RocketMQ's names and defaults, from a properties file or from Python.
 
-`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. A key that RocketMQ knows and this broker has no use for
-(thread pool sizes, say) is passed over, as RocketMQ passes over keys it does not know; a value that cannot be what its
-key needs is refused by name. Upstream: `BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
+`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. Keys of RocketMQ that this broker does not use (such as
+thread pool sizes) are ignored. A wrong value is refused, with the key's name. Upstream: `BrokerConfig`,
+`MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class BrokerConfig:
 
     @property
     def not_active_ms(self) -> int:
-        """How long NameServers shall keep the broker without a word from it, in milliseconds."""
+        """How long NameServers shall keep the broker if it is silent, in milliseconds."""
         return self.broker_not_active_timeout_millis or (10_000 if self.acts_as_master else 120_000)
 
     @property
@@ -213,7 +213,7 @@ class BrokerConfig:
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """`"1s 5s 1m"` as milliseconds. ConfigError when an entry is none, or there is none."""
+    """`"1s 5s 1m"` as milliseconds. ConfigError for an entry that is no duration, or without any entry."""
     levels = []
     for entry in text.split():
         number, unit = entry[:-1], entry[-1:]
@@ -251,7 +251,7 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
 
 
 def _parse(source: str, key: str, text: str) -> object:
-    """The value of RocketMQ's `key` that `text` says. Raises ConfigError where `text` is no such value."""
+    """`text` as the value of RocketMQ's `key`. ConfigError if `text` is no such value."""
     name = _PYTHON_NAMES[key]
     default = getattr(_DEFAULTS, name)
     try:

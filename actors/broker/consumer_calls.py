@@ -1,5 +1,5 @@
-"""What mqadmin asks a broker and the broker asks its consumers: their state (307), to consume one message (309), to go
-on elsewhere (222, passed on as 220), where they are (223, passed on as 221).
+"""Requests of mqadmin that a broker passes on to its consumers: their state (307), to consume one message (309), to
+continue at another offset (222, passed on as 220), their offsets (223, passed on as 221).
 
 A reset: 4.9 tells the consumers, who commit and pull from there; without one online it is refused (206), and mqadmin
 then commits by itself. 5.x notes it here: the offset is committed at once, and each queue's next pull is sent there.
@@ -38,7 +38,7 @@ class ConsumerCalls:
     # Passed on as it came
 
     def running_info(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """307: what a consumer says of itself."""
+        """307: what a consumer reports about itself."""
         header = GetConsumerRunningInfoRequestHeader.from_ext_fields(request.ext_fields)
         return self._passed_on(request, header.consumer_group, header.client_id, request.ext_fields or {}, b"")
 
@@ -61,7 +61,7 @@ class ConsumerCalls:
         return self._call(client, group, RemotingCommand.request(request.code, fields, body))
 
     async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
-        """The broker's answer, made of the client's."""
+        """The broker's answer to mqadmin, made from the client's answer."""
         try:
             answer = await cast(Connection, client.channel).invoke(command, timeout_s=CALL_TIMEOUT_S)
         except RequestTimeout as exc:

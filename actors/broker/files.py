@@ -1,4 +1,4 @@
-"""What a broker keeps in small files: tables that it loads when it starts and writes when they have changed.
+"""The small files of a broker: tables that it loads when it starts and writes when they have changed.
 
 A file is replaced whole, so that a reader (or the next start) sees the old content or the new, never half.
 
@@ -42,10 +42,10 @@ class KeptTable(ABC):
 
     @abstractmethod
     def encode(self) -> bytes:
-        """The file's content, which is also the body that tells a slave the table."""
+        """The file's content, which is also the body of the answer to a slave."""
 
     def kept(self) -> bytes | None:
-        """The file's content; None where the table has no file."""
+        """The file's content; None if the table has no file."""
         return None if self._path is None else read_whole(self._path)
 
     def persist(self) -> None:
@@ -66,7 +66,7 @@ class VersionedTable(KeptTable):
         self._log = log or logging.getLogger("nemesrv.broker")
 
     def touch(self, *, now_ms: int) -> None:
-        """Step the version without a change of the table."""
+        """Increase the version without a change of the table."""
         self.data_version = self.data_version.next(now_ms=now_ms)
         self._dirty = True
 

@@ -54,7 +54,8 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """The group's settings. A group that is absent is made with the defaults; None where it may not be made."""
+        """The group's settings. The group's settings; an unknown group is created with the defaults, or None if it must
+        not be created."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)

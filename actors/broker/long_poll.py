@@ -1,8 +1,8 @@
 """Pull requests that found nothing and wait for a message: the bookkeeping, without a clock or a connection.
 
 A held request leaves the table in exactly one of four ways: a message it may want arrived, the periodic check found
-one, its time is up, or its connection closed. Whoever takes it out answers it. The number held is bounded.
-Upstream: `PullRequestHoldService`, `ManyPullRequest`.
+one, its time is up, or its connection closed. The code that takes a request out also answers it. The number of waiting
+requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Keep the pull. False where there is no room, and the request must be answered now."""
+        """Keep the pull. Keep the request waiting; False if the table is full, and the request must be answered now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)
@@ -68,7 +68,7 @@ class PullHolds(Generic[R]):
 
     def check(self, now_ms: int, max_offset: Callable[[str, int], int]) -> list[HeldPull[R]]:
         """Take out the pulls whose queue has messages at their offset, or whose time is over. The broker calls this
-        each 5 s."""
+        every 5 s."""
         taken: list[HeldPull[R]] = []
         for topic, queue_id in list(self._held):
             newest = max_offset(topic, queue_id)
@@ -86,7 +86,7 @@ class PullHolds(Generic[R]):
         return [p for key in list(self._held) for p in self._take(key, lambda p: p.connection_id == connection_id)]
 
     def take_all(self) -> list[HeldPull[R]]:
-        """Take out all pulls. The broker calls this when it stops."""
+        """Take out all pulls. Take out all pulls, when the broker stops."""
         return [pull for key in list(self._held) for pull in self._take(key, lambda _: True)]
 
     def _take(self, key: QueueKey, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:

@@ -1,13 +1,14 @@
-"""What enableSlaveActingMaster (5.x) adds to a broker: a sign of life each second, and whom its group has.
+"""What enableSlaveActingMaster (5.x) adds to a broker: a heartbeat every second, and knowledge of its group's members.
 
     904   oneway to every NameServer, each brokerHeartbeatInterval (1 s, first after 1 s): what is registered stays, and
           nothing is registered by it
     901   each second, of the first NameServer that answers: which ids the group has
     905   a NameServer says that the least of them has changed, where it is told to (notifyMinBrokerIdChanged)
 
-A slave whose master is gone from its group stops asking it for tables, and follows the next at once. Apache's slave
-with the least id also delivers delayed messages and checks transactions by way of another master (enableRemoteEscape,
-off by default); ours does not. Upstream: `BrokerController.sendHeartbeat`, `syncBrokerMemberGroup`, `updateMinBroker`.
+A slave whose master has left the group stops copying the master's tables, and follows a new master at once. Apache's
+slave with the least id also delivers delayed messages and checks transactions by way of another master
+(enableRemoteEscape, off by default); ours does not. Upstream: `BrokerController.sendHeartbeat`,
+`syncBrokerMemberGroup`, `updateMinBroker`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Each consumer group's offset in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
 
-Keys are `topic@group`, as in the file. The table decides nothing: which group or topic may have an offset is the
-processor's question. Upstream: `ConsumerOffsetManager`.
+Keys are `topic@group`, as in the file. The request processor decides which groups and topics may have an offset.
+Upstream: `ConsumerOffsetManager`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class ConsumerOffsets(KeptTable):
         return -1 if before is None else before
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Send the group's next pull of the queue to `offset`, which is the group's offset until then."""
+        """Make the group's next pull of the queue begin at `offset`, and make `offset` the group's offset until
+        then."""
         self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset that a reset has set for this pull; the next pull gets None. None where no reset waits."""
+        """The offset that a reset has set for this pull; None if no reset waits, and for later pulls."""
         return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The offset noted last, -1 when none ever was."""
+        """The last stored offset; -1 if there never was one."""
         if self._reset and queue_id in (reset := self._reset.get(topic + SEPARATOR + group, {})):
             return reset[queue_id]
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
@@ -77,7 +78,7 @@ class ConsumerOffsets(KeptTable):
         return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
 
     def take(self, body: bytes) -> None:
-        """Take over another broker's offsets, as its `encode` gave them. Raises ValueError."""
+        """Replace the table by another broker's offsets, from its `encode`. Raises ValueError."""
         for key, queues in _decode(body, "code 43's body").items():
             if self._table.get(key) != queues:
                 self._table[key] = queues

@@ -1,8 +1,8 @@
-"""What a start makes of the commit log it finds: every record read again, a torn tail cut off.
+"""Recovers the commit log when a broker starts: reads every record again and cuts off a torn tail.
 
 A write that was cut short leaves part of a record at the end, and a power loss zeros; both end the log where the last
-whole record ends. Damage before the newest file is not of that kind, and is refused: cutting there would throw away
-what was acknowledged. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
+whole record ends. Damage before the newest file makes the start fail, because cutting there would lose acknowledged
+messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""How a broker keeps NameServers informed: at start, after 10 s, then every clamped 30 s, and at once for a new topic.
+"""A broker's registrations with NameServers: at its start, after 10 s, then every 30 s (registerNameServerPeriod,
+limited to 10 to 60 s), and at once for a new topic.
 
     register    103 to every target in parallel, each waited for 6 s (4.9) or 24 s (5.x); one that fails or hangs
                 holds up no other, and is tried again at the next tick
     topic       103 with the one topic, as 4.9 does
     unregister  104 to every target, one after the other, 3 s each
 
-One round at a time, as upstream. A one-topic payload carries the version of its own change, so rounds that queue up
-arrive as the changes happened. One difference: a NameServer whose last registration did not succeed is sent the whole
-table instead of one topic. It would otherwise learn the newest version without the topics between, and from then on
-take every full payload for unchanged.
-Upstream: `BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
+One round at a time, as upstream. A registration of one topic has the version of its own change, so waiting rounds
+arrive in the order of the changes. One difference: a NameServer whose last registration did not succeed is sent the
+whole table instead of one topic. Otherwise this NameServer would get the newest version without the topics before, and
+then treat every full registration as unchanged. Upstream: `BrokerController.registerBrokerAll`,
+`BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ RW = PERM_READ | PERM_WRITE
 
 
 class Registration:
-    """The registrations of one broker. `targets` gives the NameServers to tell, newly asked before each round;
-    `answered` is told what the first of them that accepted says of the master, which is something for slaves only."""
+    """The registrations of one broker. `targets` returns the NameServers to register with, and is called before each
+    round. `answered` gets what the first accepting NameServer answers about the master, which slaves need."""
 
     def __init__(
         self,
@@ -80,12 +81,12 @@ class Registration:
             await self._unregister(target)
 
     def topic_changed(self, topic: TopicConfig, version: DataVersion) -> None:
-        """Tell the NameServers one new or changed topic. The caller does not wait."""
+        """Register one new or changed topic with the NameServers. The caller does not wait."""
         if not self._stopped:
             self._spawn(self._round([topic], version))
 
     def changed(self) -> None:
-        """Tell the NameServers all topics. The caller does not wait."""
+        """Register all topics with the NameServers. The caller does not wait."""
         if not self._stopped:
             self._spawn(self.register_all())
 
@@ -122,8 +123,8 @@ class Registration:
         context.record("scheduled_task", f=name, duration_ms=(context.clock.monotonic_s() - began_s) * 1000)
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
-        """Tell all NameServers the `changed` topics as of `version`; None: the whole table as it is when the round
-        begins."""
+        """Register the `changed` topics with the data version `version` at all NameServers; None: the whole table, as
+        it is when the round begins."""
         async with self._one_round:
             answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
         first = next((answer for answer in answers if answer is not None), None)
@@ -209,7 +210,7 @@ class Registration:
     # 322 and 104
 
     async def _need_register(self) -> bool:
-        """Whether any NameServer says that it has another version, or does not say (forceRegister=false)."""
+        """Whether any NameServer answers that it has another data version, or does not answer (forceRegister=false)."""
         return any(await asyncio.gather(*map(self._is_changed, self._targets())))
 
     async def _is_changed(self, target: Address) -> bool:

@@ -3,9 +3,9 @@
     slave   FETCH_COMMIT_LOG from the end of its own log ─►  master   whole records from there, as they stand in its
             appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
 
-The offset that a slave asks from is the end of its copy; a SYNC_MASTER answers sends by it. Apache's brokers do this
-on a port and in a protocol of their own (10912); here it is a request on the broker's port, with Apache's times. A
-slave whose log does not follow on the master's copies nothing and says so, each 5 s, as Apache's does.
+The offset in a slave's request is the end of its copy; a SYNC_MASTER answers sends up to this offset. Apache's brokers
+do this on a port and in a protocol of their own (10912); here it is a request on the broker's port, with Apache's
+times. A slave whose log does not continue the master's copies nothing and logs this every 5 s, as Apache's does.
 Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.
 """
 
@@ -53,7 +53,7 @@ class FetchCommitLogResponseHeader(HeaderFields):
 
 @dataclass(slots=True)
 class Flow:
-    """Bytes of the last whole second. Upstream: `FlowMonitor`."""
+    """The number of bytes copied in the last whole second. Upstream: `FlowMonitor`."""
 
     second: int = 0
     now: int = 0
@@ -111,7 +111,7 @@ class LogServing:
         return slave.waits
 
     def status(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """907: how far each slave is behind, or how far this one is."""
+        """907: how far each slave is behind, or on a slave how far this slave is behind."""
         services = self._services
         if services.config.is_slave:
             info = HARuntimeInfo(master=False, ha_client_runtime_info=self._copying.status())
@@ -200,7 +200,7 @@ def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
 
 
 class LogCopying:
-    """The slave's side. `told(topic, queue_id)` after messages were copied there."""
+    """The slave's side. Calls `told(topic, queue_id)` after messages were copied into that queue."""
 
     def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
         self._services, self._client, self._told = services, client, told

@@ -27,15 +27,15 @@ RETRY_S = 10.0
 def parked(
     message: PutMessage, properties: Mapping[str, str], level: int, levels_ms: Sequence[int], *, now_ms: int
 ) -> PutMessage:
-    """The message as it waits for its delay. Level 1 is `levels_ms[0]`; a level that is too high counts as the
-    highest."""
+    """The message in the form in which it waits for its delay. Level 1 is `levels_ms[0]`; a level that is too high
+    counts as the highest."""
     level = min(level, len(levels_ms))
     waiting = set_aside(message, SCHEDULE_TOPIC, level - 1, properties)
     return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
 
 
 class ScheduleService(KeptTable):
-    """One timer a level, set to the first message that is not due yet."""
+    """Delivers delayed messages: one timer for each level, set to the first message that is not due yet."""
 
     def __init__(self, services: Services, path: Path | None) -> None:
         super().__init__(path)

@@ -129,8 +129,8 @@ class Broker:
         return self.services.address
 
     async def _listen_vip(self, address: Address) -> None:
-        """Listen at the VIP port. Where that fails a warning says why, and the broker runs all the same; Apache's does
-        not start."""
+        """Listen at the VIP port. Listen at the VIP port, too. If that fails a warning says why, and the broker runs
+        without it; Apache's would not start."""
         if self._vip_server is None:
             return
         try:
@@ -171,7 +171,7 @@ class Broker:
         self._role_tasks = tuple(map(self._spawn, work))
 
     def _change_role(self, old: BrokerConfig) -> None:
-        """Go on under another broker id. NameServers are told, and delete the old id's address
+        """Continue with another broker id. NameServers are told, and delete the old id's address
         (`BrokerController.changeToMaster`, `changeToSlave`)."""
         config = self.services.config
         self._context.log.info("change from %s %d to %s %d", *_role(old), *_role(config))
@@ -312,8 +312,8 @@ class Broker:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
-        """A NameServer has named the slave's master. Where it names none, the slave goes on asking the last one for its
-        log."""
+        """A NameServer has named the slave's master. If it names none, the slave goes on copying the log of the last
+        master."""
         if not self.services.config.is_slave:
             return
         self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None
@@ -403,7 +403,8 @@ class Broker:
         self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
 
     def _persist(self) -> None:
-        """Write each table to disk. Where one cannot be written, the others are written all the same."""
+        """Write each table to disk. Write all changed tables to disk. If one cannot be written, the others still
+        are."""
         for table in (self.services.offsets, self.services.topics, self.services.groups, self._schedule):
             try:
                 table.persist()

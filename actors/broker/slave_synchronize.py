@@ -1,8 +1,9 @@
-"""What a slave takes over from its master beside the messages: topics, consumer offsets, delay offsets, groups.
+"""What a slave copies from its master besides messages: topics, consumer offsets, delay offsets, groups.
 
-Each 10 s, first after 3 s, from the master that the NameServers' last answer named; from nobody while it named none.
-What cannot be had is had the next time. Consumer offsets are the master's over the slave's own; where the slave was
-told newer ones while the master was away, they go back, as with Apache's. Upstream: `SlaveSynchronize`.
+The slave asks every 10 s, first after 3 s. It asks the master that the NameServers' last answer named, if it named one.
+A table that cannot be read is read the next time. The master's consumer offsets replace the slave's own. If clients
+committed newer offsets to the slave while the master was away, offsets go back, as with Apache's. Upstream:
+`SlaveSynchronize`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TASK = "SlaveSynchronize"
 
 
 class SlaveSynchronize:
-    """Takes over tables from `master`, which the registration sets."""
+    """Copies tables from `master`, which the registration sets."""
 
     def __init__(self, services: Services, client: RemotingClient, schedule: ScheduleService) -> None:
         self._services, self._client, self._schedule = services, client, schedule
@@ -45,7 +46,7 @@ class SlaveSynchronize:
             context.record("scheduled_task", f=TASK, duration_ms=took_ms)
 
     async def all(self) -> None:
-        """Take over each table, from the master that is known at that moment."""
+        """Copy each table from the current master."""
         await self._table(RequestCode.GET_ALL_TOPIC_CONFIG, self._topics)
         await self._table(RequestCode.GET_ALL_CONSUMER_OFFSET, self._services.offsets.take)
         await self._table(RequestCode.GET_ALL_DELAY_OFFSET, self._schedule.take)

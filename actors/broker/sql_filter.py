@@ -8,9 +8,9 @@
     unary       = (+ | - | NOT) unary | literal | property | ( or )
 
 A value is a text (every property is one), a number, a truth or null, and logic has three values: what compares with
-null is null, and only true matches. A text beside a number is read as one. What cannot be compared makes the message
-not match, whatever else the filter says. What stands behind a whole filter is passed over: `a LIKE 'x'` is `a`.
-Upstream: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
+null is null, and only true matches. A text that is compared with a number is read as a number. If two values cannot be
+compared, the message does not match. Text after a complete filter is ignored: `a LIKE 'x'` means `a`. Upstream:
+`SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class _Parser:
         return self.expect("text")[1:-1].replace("''", "'")
 
     def _take(self, kind: str, *texts: str) -> str | None:
-        """The next token where it is one of `words`; else None, and no token is taken."""
+        """Take the next token if it is one of `words`; else None."""
         found_kind, found, _ = self._next()
         if found_kind != kind or found not in texts:
             return None
@@ -264,7 +264,7 @@ _NULL = _literal(None)
 
 
 def _truth(node: _Node) -> _Node:
-    """The node, where the grammar asks for a truth. A property is a text, and so never true."""
+    """The node as a truth value. A property is a text, and so never true."""
     if node.kind == "property":
         return _Node(lambda properties: None if node.evaluate(properties) is None else False, "truth")
     if node.kind == "truth" or (node.kind == "literal" and (node.literal is None or isinstance(node.literal, bool))):
@@ -281,7 +281,7 @@ def _all(*nodes: _Node) -> _Node:
 
 
 def _deciding(nodes: Sequence[_Node], decides: bool) -> _Node:
-    """AND and OR: `decides` where one of `nodes` is so, without a look at those after it; else null where one is
+    """AND and OR: `decides` if one of `nodes` has this value (later nodes are not looked at); else null if one is
     null."""
 
     def evaluate(properties: Properties) -> Value:
@@ -340,7 +340,7 @@ def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
 
 
 def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
-    """CONTAINS, STARTSWITH, ENDSWITH. False, negated or not, where the property is no text, or the text to look for is
+    """CONTAINS, STARTSWITH, ENDSWITH. False, even negated, if the property is no text or the text to look for is
     empty."""
     found_in = {"CONTAINS": str.__contains__, "STARTSWITH": str.startswith, "ENDSWITH": str.endswith}[word]
 
@@ -352,7 +352,7 @@ def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
 
 
 def _compare(left: Value, right: Value) -> int:
-    """-1, 0 or 1. Of two kinds that have no order the left one is smaller, as in Java."""
+    """-1, 0 or 1. Compare two values. If their kinds have no order, the left one is smaller, as in Java."""
     if isinstance(left, bool) and isinstance(right, str):
         raise _Incomparable
     if isinstance(left, str) and isinstance(right, bool):

@@ -1,7 +1,7 @@
 """One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
 
-No Ray, and no environment: what upstream takes from ROCKETMQ_HOME or NAMESRV_ADDR it takes from the command line, the
-`-c` file, or not at all. Without brokerIP1 it tells NameServers the address of this machine that they are reached from.
+It needs no Ray and reads no environment variables: instead of ROCKETMQ_HOME and NAMESRV_ADDR it uses the command line
+and the `-c` file. Without brokerIP1 it registers this machine's address on the network towards the NameServers.
 Upstream: `BrokerStartup`.
 """
 
@@ -99,7 +99,7 @@ async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
 
 
 async def _local_host(peer: Address) -> str:
-    """This machine's address on the way to `peer`; the loopback address where there is no way. Nothing is sent."""
+    """This machine's address on the route to `peer`; the loopback address if there is no route. Nothing is sent."""
     try:
         transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
             asyncio.DatagramProtocol, remote_addr=(peer.host, peer.port or 9)

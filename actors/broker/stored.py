@@ -1,5 +1,5 @@
-"""What is put into the store, what comes out of it, and why nothing was stored. Upstream: `MessageExtBrokerInner`,
-`PutMessageResult`, `GetMessageResult`, `GetMessageStatus`."""
+"""The messages that go into the store, the results of reading, and the reasons why nothing was stored. Upstream:
+`MessageExtBrokerInner`, `PutMessageResult`, `GetMessageResult`, `GetMessageStatus`."""
 
 from __future__ import annotations
 
@@ -57,15 +57,14 @@ def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping
 
 
 def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """The message as it waits in one of RocketMQ's own topics, with these properties added."""
+    """The message in the form in which it waits in one of RocketMQ's own topics, with these properties added."""
     kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     return replace(message, topic=topic, queue_id=queue_id, properties=format_properties(kept).encode())
 
 
 def taken_up(stored: StoredMessage) -> PutMessage | None:
-    """The message that waited, as its sender meant it. None where its record does not say its topic and queue.
-
-    REAL_TOPIC, REAL_QID and the property that it waited for stay, as consumers of Apache's brokers see them.
+    """The original message of a message that waited; None if its record has no original topic and queue. REAL_TOPIC,
+    REAL_QID and the property for which it waited stay, as with Apache's brokers.
     """
     properties = stored.properties
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
@@ -105,7 +104,7 @@ class GetStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a pull is given: the records in `data`, and the offset to pull from next."""
+    """The answer to a pull: the records in `data`, and the offset of the next pull."""
 
     status: GetStatus
     next_offset: int
@@ -117,7 +116,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What the start found: topic -> queue id -> max offset, and how many bytes of a torn tail were cut off."""
+    """The result of a recovery: topic -> queue id -> max offset, and how many bytes of a torn tail were cut off."""
 
     recovered: dict[str, dict[int, int]] = field(default_factory=dict)
     truncated_bytes: int = 0

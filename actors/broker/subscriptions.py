@@ -1,4 +1,4 @@
-"""What of a topic a subscription wants: all, the messages with certain tags, or those that an SQL92 filter takes."""
+"""Which messages of a topic a subscription wants: all, those with certain tags, or those that match an SQL92 filter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wanted:
 
     @property
     def takes(self) -> Callable[[Mapping[str, str]], bool] | None:
-        """The filter of a message's properties; None where the properties do not matter."""
+        """The filter for message properties; None if the properties do not matter."""
         return None if self.sql is None else self.sql.matches
 
 

@@ -3,9 +3,9 @@
     topic_config_table: topic -> TopicConfig
     data_version:       changes with every change of the table; a NameServer compares it to skip unchanged payloads
 
-Every change goes through one place, which steps the version, keeps the file and tells the listener. Not here: whether
-a client may use a topic it has (processors), telling NameServers (registration). Upstream: `TopicConfigManager`,
-`TopicValidator`, `MixAll`.
+Every change goes through one method, which increases the version, writes the file and calls the listener. Not here:
+whether a client may use a topic it has (processors), telling NameServers (registration). Upstream:
+`TopicConfigManager`, `TopicValidator`, `MixAll`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class TopicTable(VersionedTable):
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic as if the file had had it, without a registration. An existing topic stays."""
+        """Add the topic as if it had been in the file, without a registration. An existing topic stays."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 
@@ -156,7 +156,7 @@ class TopicTable(VersionedTable):
         return created
 
     def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
-        """Replace the slave's topics and version by the master's. The master tells the NameServers of them."""
+        """Replace the slave's topics and version by the master's. The master registers them with NameServers."""
         self.topic_config_table = dict(topics)
         self._taken(version)
 

@@ -3,11 +3,11 @@
     RMQ_SYS_TRANS_HALF_TOPIC      the message as sent, its real topic and queue among its properties
     RMQ_SYS_TRANS_OP_HALF_TOPIC   "d" records: the half message at the offset in the body has been ended
 
-Every transactionCheckInterval the half queue is read on from where it was left: what has been ended is passed over; who
-sent what is older than transactionTimeOut is asked (39), and the message is put back at the queue's end, so that the
-next turn finds it with the number of its checks; after transactionCheckMax of them it goes to
-TRANS_CHECK_MAX_TIME_TOPIC. How far both queues have been read is an offset of the group CID_RMQ_SYS_TRANS.
-Upstream: `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
+Every transactionCheckInterval the half queue is read on from where it was left: what has been ended is passed over; the
+producer of a message older than transactionTimeOut is asked (39), and the message is put back at the queue's end with
+its number of checks. After transactionCheckMax checks it goes to TRANS_CHECK_MAX_TIME_TOPIC. How far both queues have
+been read is an offset of the group CID_RMQ_SYS_TRANS. Upstream: `TransactionalMessageServiceImpl`,
+`TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CHUNK = 200
 
 
 def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
-    """The message as it waits for its producer's word, with these properties."""
+    """The half message: the message in the form in which it waits for commit or rollback, with these properties."""
     return replace(set_aside(message, HALF_TOPIC, 0, properties), sys_flag=message.sys_flag & ~ROLLBACK)
 
 
@@ -65,7 +65,7 @@ class Transactions:
         self._uniq_ids: UniqIdGenerator | None = None
 
     def open(self) -> None:
-        """Read from the op queue, after a restart, which half messages have been ended."""
+        """After a restart, read from the op queue which half messages are ended."""
         store = self._services.store
         for offset in range(self._offset(OP_TOPIC), store.max_offset(OP_TOPIC, 0)):
             stored = self._look(OP_TOPIC, offset)
@@ -213,8 +213,8 @@ class Turn:
 
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
-    """For how long nobody is asked about a message that sets that time itself. -1, or no number: as for any other
-    message."""
+    """How long the producer of a message is not asked, as set in the message itself. -1, or no number: as for other
+    messages."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

@@ -50,7 +50,7 @@ def expected_world(scenario: Scenario) -> Expectation:
 
 
 class _Expected:
-    """Nodes that obey at once, and the environment rows of an experiment with them."""
+    """Nodes that obey at once, and the rows that an experiment with such nodes would record."""
 
     scale = 1.0
 

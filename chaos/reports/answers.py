@@ -223,7 +223,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
 
 
 def _was(scenario: Scenario, names: Sequence[str]) -> str:
-    """Verbs after nodes and groups."""
+    """`was` or `were`, as fits these nodes and groups."""
     return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
@@ -343,7 +343,7 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 
 
 def _gone_at_once(truth: Verdict) -> str:
-    """What a fault took out of tables with no time between them that the stamps show; "" if nothing."""
+    """The brokers that a fault removed from all tables within one log stamp; "" if there are none."""
     held = {(f.subject, f.object, f.to_ms) for f in truth.findings if f.kind == "must hold"}
     servers: dict[tuple[str, str], dict[str, None]] = {}
     for f in truth.findings:
@@ -356,7 +356,7 @@ def _gone_at_once(truth: Verdict) -> str:
 
 
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
-    """The changes after injected faults that came in time, each once, the longest first."""
+    """The changes after injected faults that came within their limits, the longest time first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
     found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith(STALL)]
     of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest)}
@@ -364,7 +364,7 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
 
 
 def _shortest(change: Finding) -> float:
-    """The shortest time among changes that look alike; the first by name of equals."""
+    """Sort key: the measured time, to a tenth of a second."""
     return round(change.measured_ms or 0.0, -2)
 
 

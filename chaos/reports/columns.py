@@ -163,7 +163,7 @@ class TextColumn:
         self.names: tuple[str, ...] = tuple(encoded.dictionary.to_pylist())
 
     def among(self, *texts: str) -> Array:
-        """A mask of the rows with one of these."""
+        """A mask of the rows that have one of these texts."""
         found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
         return found
 

@@ -76,7 +76,7 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """The finding whose bound is shown for a VALID verdict: the one nearest to its limit.
+    """For a VALID verdict, the measured value that came nearest to its limit, with its nodes.
 
     `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed.
     """
@@ -133,7 +133,7 @@ def _quiet(measured: Mapping[str, Any], timeline_ms: float) -> str:
 
 
 def _worst(measured: Mapping[str, Any], timeline_ms: float) -> str:
-    """The bucket with the greatest share of failures; of equals the one with most failures, then the first."""
+    """The bucket with the greatest share of failures; if several, the one with most failures, then the first."""
     width_ms = measured.get("bucket_ms") or 0.0
     found = [
         (failed / ended, failed, -at, ended, plural)
@@ -153,5 +153,5 @@ def _share(ratio: float, what: str) -> str:
 
 
 def _percent(ratio: float) -> str:
-    """Rounded down, so that only all of them are 100 %."""
+    """A share in percent, rounded down, so that 100 % means all."""
     return f"{math.floor(ratio * 10_000) / 100:g} %"

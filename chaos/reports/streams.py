@@ -1,4 +1,4 @@
-"""stdout and stderr that never fail a command: not for a reader that has ended, nor for a missing character.
+"""stdout and stderr that never make a command fail, even if their reader has ended or their encoding lacks a character.
 
 Output after the end of `| head -1` is dropped, so the exit status stays the verdict's. A character missing in the
 encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo would write UTF-8 if the

@@ -32,7 +32,7 @@ _LEAST = 20
 
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
-    """As wide as the terminal; in a pipe as COLUMNS says, else `pipe_columns`."""
+    """A console as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
     console = _Console(highlight=highlight)
     if console.is_terminal:
         return console
@@ -41,7 +41,7 @@ def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True)
 
 
 class _Console(Console):
-    """Wraps by the written width, where the encoding lacks characters: `>=` is wider than `≥`."""
+    """Wraps by the width of the written characters: if the encoding lacks `≥`, `>=` is written, which is wider."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if (options or self.options).ascii_only:

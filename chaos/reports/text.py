@@ -33,7 +33,8 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """(label, text) of each entry with a text, in order. The bound of what may never happen is no time."""
+    """(label, text) of each entry that has a text, in order. A bound of 0 for something that may never happen is left
+    out."""
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue

@@ -26,7 +26,7 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 class Defect:
     """A defect. `nodes`: the nodes that have it; empty: every node of `kinds`.
 
-    It is found if every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` does.
+    The defect is found if every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` does.
     """
 
     name: str

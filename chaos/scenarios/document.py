@@ -32,8 +32,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         return super().construct_document(node)
 
     def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
-        """Number of values of the node, with each use of an alias. `known`: number by node, 0 for one that is being
-        counted."""
+        """Number of values in the YAML node, each use of an alias counted. `known`: the number for each node; 0 while
+        it is being counted."""
         if not isinstance(node, yaml.CollectionNode):
             return 1
         if (count := known.get(id(node))) == 0:
@@ -86,7 +86,7 @@ def read(text: str, *, file: str) -> dict[str, Any]:
 
 
 def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]:
-    """What is refused ("" if YAML's message names nothing of the file), and what is allowed."""
+    """The refused text of the file ("" if YAML's message has none), and what is allowed."""
     if problem.startswith("duplicate key "):
         return f"a second `{problem.removeprefix('duplicate key ')}:`", "each key once"
     if problem == _ENDLESS:

@@ -47,7 +47,7 @@ def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 
 def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
-    """For each place that can have an implementation, whether it has another than ours."""
+    """For each place in the document that can have an implementation: whether it has one that is not ours."""
     nodes = document.get("nodes")
     of_nodes = nodes.values() if isinstance(nodes, Mapping) else ()
     for place in (document.get("cluster"), document.get("workload"), *of_nodes):
@@ -56,7 +56,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """`cluster:` of a document with the command's implementation and its profile."""
+    """The `cluster:` key of a document, with the implementation that the command names and its profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}

@@ -13,7 +13,7 @@ from .action import STRICT
 
 
 class PromisesModel(BaseModel):
-    """An operator's promises beyond RocketMQ's windows; None promises nothing."""
+    """An operator's promises beyond RocketMQ's rules; None: no promise."""
 
     model_config = STRICT
 

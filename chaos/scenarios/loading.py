@@ -77,7 +77,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
 
 
 def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
-    """As `parse`, for a document without entries that stand for several."""
+    """As `parse`, for a document whose entries each stand for one action."""
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     elif isinstance(asked := document.get("checks"), list):
@@ -166,7 +166,7 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """ScenarioError for a user's defect that no node would have, or one of Apache's servers in a cluster of ours."""
+    """ScenarioError if no node would have the user's defect, or if a defect of Apache's servers is planted in ours."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]

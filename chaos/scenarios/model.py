@@ -226,7 +226,7 @@ class Scenario(_Model):
         return replace(everybody, zones=zones) if zones else everybody
 
     def plan(self, seed: int | None) -> PlannedTimeline:
-        """Every action of the timeline by itself: flapping, series and random restarts as single ones."""
+        """Every single action of the timeline: flapping, series and random restarts are taken apart."""
         return planned(self.unfolded(), self.topology().members, seed)
 
     def hosts(self) -> dict[str, list[str]]:
@@ -351,7 +351,7 @@ def _names_of_range(pattern: str, place: str) -> Iterator[str]:
 
 
 def _slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
-    """The slaves of a cluster: so many of each master, and those named beside them."""
+    """The slaves of a cluster: `of_each` for each master, and those that `nodes:` names."""
     masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
     found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
     return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))

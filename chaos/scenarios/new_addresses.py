@@ -85,13 +85,13 @@ def _moved(entry: ActionModel, topology: Topology) -> list[str]:
 
 
 def _times(entry: ActionModel) -> tuple[float, float]:
-    """How long each is away, and how long after the one before it leaves."""
+    """How long each NameServer is away, and how long after the one before it leaves."""
     rolling = entry.what
     return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
 
 
 def _taken_away(done: list[ActionModel], node: str) -> bool:
-    """Whether it is down already, so that it was removed then."""
+    """Whether the NameServer is down already, so that it was removed when it went down."""
     at = next((i for i in reversed(range(len(done))) if node in done[i].nodes), None)
     if at is None or not isinstance(done[at].what, Kill | Stop):
         return False

@@ -39,7 +39,7 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """Lists by HTTP are not empty, and are changed only if somebody asks for them."""
+    """Lists by HTTP are not empty, and are changed only if a node uses them."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -245,7 +245,7 @@ def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool)
 
 
 def lists_in_order(scenario: Scenario) -> None:
-    """There is a list to follow, and the program does not order it in its own way."""
+    """`in_order` is only for our clients with a list of their own; all other programs order their list themselves."""
     kinds, made_by = scenario.topology().kinds, scenario.implementations()
     for name, node in scenario.nodes.items():
         place = f"nodes.{name}.in_order"

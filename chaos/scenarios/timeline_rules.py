@@ -84,8 +84,8 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 
 def order_of_actions(scenario: Scenario) -> None:
-    """Without faults of hosts: each node is in the right state for its action, each heal ends something, and series do
-    not overlap with others. An entry is named by its number in the file."""
+    """Each node is in the right state for its action, each heal ends something, and series overlap with no other
+    action. Faults of hosts must be taken apart before. An entry is named by its number in the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -125,8 +125,8 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
-    """Flapping and restarts in a row: not too many turns, no heal of a part, no other action on their nodes, and no
-    node that is down or not there yet."""
+    """Flapping and series of restarts have not too many turns, no partial heal, no other action on their nodes, and no
+    node that is down or has not joined."""
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"
@@ -204,7 +204,8 @@ def _heal(
 
 
 def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], topology: Topology) -> list[str]:
-    """Faults that this `heal` ends on all their links; those ended in part lose these links in `on`."""
+    """The faults that this `heal` ends on all their links. A fault ended on some links only loses these links in
+    `on`."""
     if heal.faults:
         return list(heal.faults)
     if not entry.links:

@@ -27,9 +27,8 @@ Settings = Mapping[str, Mapping[str, Value]]
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """The settings given for each node. NotAllowed for the first error.
-
-    `before`: values from other keys of the scenario, by group. A different value for the same setting is refused.
+    """The settings of each node. NotAllowed for the first error. `before`: values from other keys of the scenario, by
+    group; a different value for the same setting is refused.
     """
     found: dict[str, dict[str, Value]] = {}
     ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}

@@ -35,7 +35,7 @@ def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
 
 
 def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
-    """When a broker failed, its name, and its behaviour from then on."""
+    """The time when a broker failed, its name, and its behaviour from then on."""
     since_ms = watched.at_work_ms or watched.began_ms
     for one in watched.seen:
         if one.at_ms < since_ms:
@@ -77,7 +77,7 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
 
 @dataclass(slots=True)
 class Send:
-    """One message: its tries on the wire, or the program's report."""
+    """One message that was sent: its tries on the wire, or the program's report."""
 
     began_ms: float
     ended_ms: float | None = None
@@ -142,7 +142,7 @@ def _sends(watched: Watched) -> tuple[list[Send], str]:
 
 
 def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, list[Send], str]]:
-    """Sends since a broker failed, without one that was under way when the program was told to stop."""
+    """The sends since a broker failed, except a send that was under way when the program was told to stop."""
     for one in watched:
         lost = _lost_broker(one)
         if lost is not None:

@@ -1,11 +1,11 @@
 """Rules about the choice of NameServers: which is first, whether it is kept, and which is next.
 
-All of them follow from one way of choosing (chaos/oracle/choosing), whose label is found once from all observations of
-a client. `sticky` reports it; the other rules speak of an order if that way goes through a list.
+All of them follow from one way of choosing (chaos/oracle/choosing). Its label is found once, from all observations of a
+client, and `sticky` reports it. The other rules judge an order only if this way goes through a list.
 
-The list itself cannot be seen, only successions. `as given`: every choice is the same number of places after the one
-before, which a shuffled list does with probability `p`. Of a shuffled list only this can be seen: every other entry has
-its turn before one comes again.
+The list itself cannot be seen, only which NameServer follows which. `as given`: every choice is the same number of
+places after the one before. A shuffled list looks like this with probability `p`. A shuffled list shows only that every
+other entry has its turn before an entry comes again.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _told_once(found: Sequence[str]) -> list[str]:
 
 
 def _with_tie_exchanged(watched: Watched) -> list[str] | None:
-    """The same with two refused connects less than TIE_MS apart exchanged, if all are then in turn; None otherwise.
-
-    Only an exchange near the first one out of turn can mend it: a client may redial 10,000 times, all out of turn.
+    """The choices with two refused connects exchanged that were less than TIE_MS apart, if all choices are then in
+    turn; else None. Only exchanges near the first choice out of turn are tried, because a client may reconnect 10,000
+    times.
     """
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     n = len(watched.name_servers)
@@ -96,7 +96,7 @@ def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]
 
 
 def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
-    """The places of those that come again before all others had their turn."""
+    """The positions of choices that come again before all others had their turn."""
     return (at for at, front in enumerate(made) if front in made[max(0, at - name_servers + 1) : at])
 
 
@@ -111,7 +111,7 @@ def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
 
 
 def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
-    """How often a shuffled list has these successions."""
+    """The probability that a shuffled list shows these successions."""
     place, chance = {front: number for number, front in enumerate(watched.name_servers)}, 1.0
     known = Successions(len(place))
     for a, b in dict.fromkeys(itertools.pairwise(made)):
@@ -120,7 +120,7 @@ def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
 
 
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
-    """How often a random first choice is the same in all starts, and how often each entry was first."""
+    """The probability that random first choices are all the same, and how often each entry was first."""
     firsts: Counter[int] = Counter()
     chance = 1.0
     for one in watched:
@@ -165,7 +165,7 @@ def _order(watched: Sequence[Watched]) -> Measured:
 
 
 def _to_decide(watched: Sequence[Watched]) -> str:
-    """What the user can do if too few successions were seen."""
+    """Advice to the user if too few successions were seen."""
     n = max((len(one.name_servers) for one in watched if SITUATIONS[one.situation].name_servers is None), default=0)
     more = f"examine it with more NameServers (--name-servers {n + 1}), or " if 0 < n < NAME_SERVERS_MAX else ""
     return f"{more}leave this rule out (--rules)"
@@ -270,7 +270,7 @@ def _next(watched: Sequence[Watched]) -> Measured:
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:
-    """How often a random choice of another NameServer is in turn."""
+    """The probability that random choices of another NameServer are in turn by chance."""
     others = name_servers - 1
     if as_given:
         return float(others ** -(len(made) - 1))

@@ -30,7 +30,7 @@ def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
 
 
 def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched, Watched, float]]:
-    """The consumer that ended, the one that went on, and the time."""
+    """The consumer that ended, the consumer that went on, and the time of the end."""
     of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
     for first, second in zip(of[::2], of[1::2], strict=False):
         end = next((one for one in second.of(Happened) if one.what in (KILL, STOP)), None)
@@ -68,7 +68,7 @@ def _by_itself(watched: Sequence[Watched]) -> str:
 
 
 def _no_pulls(watched: Sequence[Watched]) -> Measured:
-    """A program that sends, or does nothing, when told to consume is no consumer."""
+    """Why there are no pulls: a program that sends, or does nothing, when it is told to consume is no consumer."""
     asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
     if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
         return Measured.undecided("its consumers pulled nothing")

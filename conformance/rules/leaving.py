@@ -14,7 +14,7 @@ _Decided = tuple[str | None, str]
 
 
 def _after_failure(after: Sequence[Try], front: str) -> _Decided:
-    """It is left if another is tried next; kept if it failed twice and no other was tried."""
+    """`left` if another NameServer is tried next; `kept` if the first failed twice and no other was tried."""
     if any(one.front != front for one in after):
         return LEFT, ""
     failed = [one for one in after if one.outcome not in ENDED_WITH_ANSWER]

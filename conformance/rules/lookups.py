@@ -233,8 +233,8 @@ def goes_anywhere(label: Label) -> bool:
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
-    """Its steps from NameServers that had answered (`coded`: also with an error code) and have not failed since. Steps
-    of concurrent look-ups have no known order."""
+    """The client's steps from NameServers that had answered (`coded`: also with an error code) and have not failed
+    since. Steps of concurrent look-ups are left out, because their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -275,7 +275,7 @@ def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:
-    """When the first step that changed a NameServer came, and which; None: it never came."""
+    """The time and kind of the first step that disturbed a NameServer; None: there was none."""
     if watched.at_work_ms is None:
         return None
     fronts = set(watched.name_servers)

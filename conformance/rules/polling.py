@@ -23,7 +23,8 @@ SLOWER_S = (0.25, 0.5)
 
 
 def _rounds_ms(watched: Watched) -> list[float]:
-    """When each round asked for the topic, or for its most frequent topic if it never did."""
+    """The times at which the poll asked for the topic, or for its most frequent topic if it never asked for this
+    one."""
     asked = lookups(watched, watched.topic) or lookups(watched)
     began: list[float] = []
     last = -float("inf")

@@ -102,7 +102,7 @@ Measure = Callable[[Sequence[Watched]], Measured]
 
 @dataclass(slots=True)
 class Samples:
-    """A rule's values in order, each with an example, and why there may be none."""
+    """A rule's values in order, each with an example; and the reason, if there are none."""
 
     why: str
     values: list[Value | None] = field(default_factory=list)
@@ -166,8 +166,8 @@ class Rule:
         return ", ".join([*self.words, *self.also, *numbers])
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
-        """UNKNOWN if nothing was decided, if chance has not ruled the expected out, or if a machine `late_s` late may
-        be the reason."""
+        """UNKNOWN if nothing was measured, if chance may explain the difference, or if a machine that was `late_s` late
+        may explain it."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
@@ -217,7 +217,8 @@ class Rule:
 def seconds_rule(
     name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
 ) -> Rule:
-    """A rule about the longest time of something; less is as good. `words`: its values if that time never comes."""
+    """A rule whose value is a time; a shorter time than expected is VALID. `words`: its values if that time never
+    comes."""
     return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
 
 

@@ -90,8 +90,8 @@ def _tries_refused(watched: Sequence[Watched]) -> Measured:
 
 
 def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try | None]]:
-    """Each try that ended so, and the next one of the same call, if there was one: look-ups without an answer (SILENT),
-    but for the last ones, or dials that met dropped SYNs (DROPPED)."""
+    """Each failed try, and the next try of the same call, if there was one: look-ups without an answer (SILENT), except
+    the last ones, or connects whose SYNs were dropped (DROPPED)."""
     found = tries(watched)
     of = [(number, one) for number, one in enumerate(found) if one.outcome is outcome]
     at_work_ms = watched.at_work_ms if watched.at_work_ms is not None else float("inf")
@@ -141,8 +141,8 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measured:
 
 
 def _answer_timeout(watched: Sequence[Watched]) -> Measured:
-    """What its first call met is held against nobody where it is too short: nobody sees when that call began, and a
-    program that starts hardly runs."""
+    """The time for which a client waits for an answer. A short time in the program's first call does not count, because
+    it is unknown when that call began."""
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
@@ -162,7 +162,8 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measured:
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
-    """Since when its look-ups follow each other: at its start a poll's and a send's may run at once."""
+    """The time from which the client's look-ups come one after the other; at its start a poll's and a send's look-up
+    may run together."""
     since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
     return float("inf") if since_ms is None else since_ms
 
@@ -257,7 +258,8 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured:
 
 
 def _lost_ms(watched: Watched) -> float | None:
-    """When the NameServers that a process without a route had asked were replaced; None: it asked none, or none was."""
+    """When the NameServers that a process without a route had asked were replaced; None: the process asked none, or
+    none was replaced."""
     asked_ms = next((one.began_ms for one in lookups(watched)), None)
     if asked_ms is None:
         return None

@@ -117,7 +117,7 @@ def _nowhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _alike(answers: ServerAnswers) -> list[str]:
-    """Topics with a similar name, those of another namespace first."""
+    """Existing topics with a similar name; those of another namespace first."""
     known = {name for server in answers.answering for name in server.topics or ()}
     known |= {name for broker in answers.brokers for name in broker.topics or ()}
     near = difflib.get_close_matches(answers.topic, sorted(known), n=3, cutoff=SIMILAR)
@@ -172,7 +172,7 @@ def _permissions(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _reason(answers: ServerAnswers, server: NameServerAnswer, bit: int) -> str:
-    """What has taken the permission away."""
+    """Why the permission is missing: brokerPermission, a wipe at the NameServer, or the topic's own setting."""
     assert server.route is not None
     said = []
     for row in server.route.queue_datas:

@@ -123,7 +123,7 @@ class Auditor:
 
     @property
     def pending(self) -> dict[Problem, float]:
-        """Problems not yet reported, each with the time when it will be."""
+        """Problems that are not reported yet, each with the time when it will be reported."""
         return {problem: raw.since_s + raw.window_s for problem, raw in self._raw.items() if not raw.named}
 
     @property
@@ -153,7 +153,7 @@ class Auditor:
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
-        """The changes: new problems, and problems that are over."""
+        """Compare this look with those before. Returns new problems, and problems that are over."""
         self._take(look)
         now = dict(self._found(look))
         changes = []
@@ -368,7 +368,7 @@ def _is_numeric(address: str) -> bool:
 
 
 def _rows(route: Route, found: Mapping[str, Route]) -> str:
-    """Only the rows in which the answers differ."""
+    """The topic rows in which the NameServers' answers differ."""
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"

@@ -3,8 +3,8 @@
     answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
     log_causes.py      finds them in logs                           ─┘
 
-A cause is certain if the observations allow no other explanation, else likely. `{how}` in a text is the observation.
-Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
+A cause is certain if the observations allow no other explanation, else likely. In a cause's text `{how}` stands for the
+observation. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
 """
 
 from __future__ import annotations

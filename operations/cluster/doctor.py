@@ -3,7 +3,7 @@
     TOPIC -n …   ask_servers ─► ServerAnswers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
 
 Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log has a failed look-up), 1
-a certain cause, 3 only likely causes, or none for a failed look-up, 4 no NameServer answered.
+a certain cause, 3 only likely causes, or a failed look-up without a cause, 4 no NameServer answered.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Diagnosis:
 
     @property
     def failures(self) -> list[Failure]:
-        """Failures of the topic in question."""
+        """Failed look-ups of the topic in question."""
         return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
 
     @property
@@ -180,7 +180,8 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """What these logs say; `zones` and `offsets` as of `import`. LogError if no log is there, or none is RocketMQ's."""
+    """The diagnosis from these logs; `zones` and `offsets` as in `import`. LogError if no log is there, or none is
+    RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)

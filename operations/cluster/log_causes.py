@@ -77,7 +77,8 @@ def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
-    """Of a NameServer that is not, or no longer, on the client's own list; its log may name hosts without ports."""
+    """The cause that the client asks a NameServer that is not, or no longer, on its own list; the client's log may name
+    hosts without ports."""
     listed = {name.partition(":")[0] for name in _NAMES.findall(failure.own_list)}
     address = failure.name_server
     if address is None or not listed or address.partition(":")[0] in listed:
@@ -164,7 +165,7 @@ def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator
 
 
 def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRouteCause]:
-    """Causes for a client whose log does not name the NameServer: those that hold for every one."""
+    """Causes for a client whose log does not name the NameServer: those that are true of every NameServer."""
     if not logs.servers or len(logs.servers) < len({*logs.listed}):
         return []
     found = [
@@ -175,7 +176,8 @@ def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRout
 
 
 def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:
-    """A cause for each broker of the topic: it was not registered at `server` then, or without the topic."""
+    """A cause for each broker of the topic that was not registered at `server` then, or was registered without the
+    topic."""
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
     for name in sorted(holders):
@@ -252,7 +254,7 @@ def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[NoRouteCause]:
-    """The asked NameServer's log is missing: causes by the brokers' logs."""
+    """Causes by the brokers' logs, if the log of the asked NameServer is missing."""
     address = failure.name_server
     if address is None:
         return
@@ -329,7 +331,7 @@ def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Ite
 
 
 def _is_v5(server: LoggedNameServer, broker: str) -> bool:
-    """Whether it is 5.x, which says a conflict explicitly, so that one line suffices."""
+    """Whether the NameServer is 5.x, which logs a conflict explicitly, so that one line is enough."""
     return any(name == broker and old for _, name, old, _ in server.conflicts) and not any(
         stay.address == new for _, name, _, new in server.conflicts if name == broker for stay in server.stays
     )

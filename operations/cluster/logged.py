@@ -54,7 +54,7 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """A client's look-ups that failed in the same way, one after the other."""
+    """Successive look-ups of a client that failed in the same way."""
 
     client: str
     kind: str
@@ -134,7 +134,7 @@ class LoggedNameServer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log begins with its start, so that what is not in it did not happen."""
+        """Whether the NameServer's log begins with its start, so that everything that happened is in it."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
@@ -149,7 +149,7 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """Its list at that time; None if the log has none."""
+        """The node's list of NameServers at that time; None if its log has no list."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 
@@ -183,7 +183,7 @@ class Logged:
         return self.names.get(address, address).partition("/")[0]
 
     def called(self, address: str) -> str:
-        """The address with the node's name."""
+        """The address, with the name of its node."""
         name = self.names.get(address)
         return address if name is None or name == address else f"{address} ({name})"
 
@@ -227,7 +227,7 @@ def _at(source: Source, line: Line) -> At:
 
 
 def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
-    """Its starts, and the stretches in which it had each broker's address."""
+    """The NameServer's starts, and the stretches in which it had each broker's address."""
     open_ = dict[str, Stay]()
     for at, row in rows:
         address = row.get("address", "")

@@ -1,4 +1,4 @@
-"""What a watch sees in one look: each NameServer's whole table, and the brokers asked. Plain values."""
+"""What `watch` reads in one look: each NameServer's whole table, and the answers of some brokers. Plain values."""
 
 from __future__ import annotations
 

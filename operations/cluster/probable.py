@@ -6,7 +6,7 @@
     nothing was wrong, and an unknown cause        ─┘
 
 A root cause (a full disk, a failed start, a stop) weighs more than its effects (no answer, no route), because its own
-lines say it. An answer with less than half of the total likelihood is `unknown`, and says which logs to add.
+lines say it. If no cause has half of the total likelihood, the answer is `unknown`, with the logs that are missing.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def probable(
 
 
 def _most_of(faults: Iterable[Condition]) -> list[Condition]:
-    """The faults, heaviest first. All may have happened, so the others count less against one."""
+    """The faults, likeliest first. All of them may have happened, so one fault counts little against another."""
     ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
     for one in ordered[1:]:
         one.weight -= BESIDE
@@ -148,7 +148,7 @@ _PLAIN = frozenset({"process-ended", "stopped-in-order"})
 
 
 def _joined(one: Condition, other: Condition) -> Condition:
-    """One cause from two sources: the stronger, with what the other adds."""
+    """Joins the same cause from two sources: the stronger one, with the other's evidence."""
     strong, weak = (one, other) if one.weight >= other.weight else (other, one)
     strong.weight += min(1.0, max(0.0, weak.weight) / 6)
     strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
@@ -182,7 +182,7 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether an operator would call both the same."""
+    """Whether an operator would call both causes the same."""
     return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
 
 
@@ -198,7 +198,7 @@ def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
 
 
 def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failure]) -> bool:
-    """Whether clients had trouble during it, or soon after."""
+    """Whether clients had trouble during the fault, or soon after."""
     from_ms = found.origin_ms + episode.from_ms
     to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
     return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
@@ -252,5 +252,5 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
 
 
 def is_told(answer: Answer) -> bool:
-    """Whether it names a problem that is not over, or that a client has met."""
+    """Whether the answer names a problem that still exists, or that a client has had."""
     return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY

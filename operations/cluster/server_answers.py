@@ -1,9 +1,9 @@
-"""Asks the servers of a live cluster what a diagnosis of one topic needs.
+"""Asks the servers of a live cluster everything that a diagnosis of one topic needs.
 
     Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
 Each server gets a few requests, once, and none of them changes anything: 322, which extends a broker's life at 4.9, is
-not sent. For a server that does not answer in time the reason is kept.
+not sent. If a server does not answer in time, the reason is kept.
 """
 
 from __future__ import annotations

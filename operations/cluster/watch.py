@@ -2,8 +2,8 @@
 
     look ─► auditor ─► changes ─► said at once
 
-Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. A disagreement is waited for until
-it is over or has lasted for its window, some 40 s at most.
+Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, it waits
+until they agree or the allowed time is over, about 40 s at most.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def _watch(
 
 
 def is_decided(watcher: Watcher) -> bool:
-    """Whether waiting cannot change the result: every problem seen is reported, or there is none."""
+    """Whether the result is final: every problem that was seen is reported, or there is none."""
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 

@@ -1,4 +1,4 @@
-"""Looks at a live cluster again and again, read-only, and says what is wrong in it: `nemesrv watch`.
+"""`nemesrv watch`: reads a live cluster again and again, and reports what is wrong in it.
 
     each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
@@ -136,7 +136,8 @@ class Watcher:
     # --- who is asked what -------------------------------------------------------------------------------------------
 
     def _next_topics(self, room: int) -> list[str]:
-        """Disputed ones, then the next in turn; as many as the limit of requests leaves room for."""
+        """The topics to ask for now: disputed topics, then the next in turn, as many as the limit of requests
+        allows."""
         chosen = sorted(self.auditor.disputed)[: max(0, room) // 2]
         while len(chosen) < min(room, len(self._topics)) and self._topics:
             topic = self._topics[self._turn % len(self._topics)]
@@ -197,7 +198,7 @@ class Watcher:
         return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
-        """The parsed answer. It is parsed only if it differs from the last one of its kind."""
+        """The answer's body, parsed only if it differs from the last answer of its kind."""
         last = self._last.get(what)
         if last is None or last[0] != body:
             last = self._last[what] = body, read(body)
@@ -205,7 +206,7 @@ class Watcher:
         return value
 
     def _forget_routes(self) -> None:
-        """Answers about topics, whose turn comes again in minutes."""
+        """Forget all answers about topics; each topic is asked for again within minutes."""
         self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
@@ -222,7 +223,7 @@ class Watcher:
     # --- consumers' own lists ----------------------------------------------------------------------------------------
 
     async def _next_clients(self, now_s: float) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
-        """The lists of the next members of the next group, and the members that have left."""
+        """Ask the next members of the next group for their lists, and forget members that have left."""
         if now_s - self._groups_at_s < GROUPS_EACH_S or not self._masters:
             return {}, frozenset()
         self._groups_at_s = now_s

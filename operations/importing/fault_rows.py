@@ -109,7 +109,7 @@ def _rows(
 
 
 def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
-    """Its end; None if no end is known."""
+    """The end of the fault; None if no end is known."""
     nodes = set(entry.get("nodes") or ())
     for other in later:
         if nodes and other.get("do") in _ENDS.get(str(entry["do"]), ()) and nodes & set(other.get("nodes") or ()):
@@ -120,7 +120,7 @@ def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> floa
 
 
 def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:
-    """(source, target, stream) of each process or directed link that it hits."""
+    """(source, target, stream) of each process or directed link that the fault affects."""
     for node in entry.get("nodes") or ():
         for member in _members(node, roles):
             yield member, None, None
@@ -190,7 +190,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
 
 
 def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
-    """The node's actions in that time are unknown, and why."""
+    """A row that says that the node's actions in this time are unknown, and why."""
     return {
         "time_ms": max(from_ms, 0.0),
         "node": "harness",
@@ -203,7 +203,7 @@ def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
 
 
 def _relisted(one: Reconstructed) -> list[str]:
-    """Nodes whose list changed, so that their obligations are unknown."""
+    """Nodes whose list of NameServers changed, so that it is unknown where they had to register."""
     lists: dict[str, set[frozenset[str]]] = defaultdict(set)
     for row in one.rows:
         if row["event"] == "name_server_list":

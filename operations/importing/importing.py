@@ -85,7 +85,7 @@ def import_and_judge(
 
 
 def zones_given(given: Sequence[str]) -> dict[str, int]:
-    """`ns-0=+08:00` … ScenarioError for what is no zone."""
+    """The zones of `--zone` (`ns-0=+08:00`). ScenarioError for a text that is no zone."""
     found = {}
     for text in given:
         source, _, zone = text.rpartition("=")
@@ -99,7 +99,7 @@ def zones_given(given: Sequence[str]) -> dict[str, int]:
 
 
 def offsets_given(given: Sequence[str]) -> dict[str, float]:
-    """`ns-0=+1.5s` in milliseconds. ScenarioError for what is no offset."""
+    """The offsets of `--offset` (`ns-0=+1.5s`) in milliseconds. ScenarioError for a text that is no offset."""
     units = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
     found = {}
     for text in given:
@@ -194,7 +194,7 @@ def written(
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
 ) -> Imported:
-    """The same from lines that were read already, without Spark. `texts`: what raw lines say about causes."""
+    """As `import_logs`, from lines that were already read, without Spark. `texts`: causes that raw lines state."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")

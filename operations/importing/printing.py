@@ -59,7 +59,7 @@ LOGS: Mapping[Needs, str] = {
 
 
 def needs(check: str) -> str:
-    """The logs that would decide it."""
+    """The missing logs that would decide this check."""
     return " and ".join(dict.fromkeys(LOGS[need] for need in CHECKS[check].needs))
 
 

@@ -1,8 +1,8 @@
 """Acts by hand that a log line says itself: permissions wiped, a stranger registered under a broker's name, topics
 deleted, lists changed, a broker without one NameServer, a client with its own list. Pure.
 
-No search is needed: the line is the act. Its effects (a NameServer that left the list loses its brokers) are removed
-from the signs, so that no fault is inferred from them.
+Such an act needs no search. Its effects (a NameServer that left the list loses its brokers) are removed from the signs,
+so that no fault is inferred from them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
 
 
 def _doubt(seen: Seen, one: Hypothesis) -> None:
-    """Why an act is not certain: the clock of its log, whose log it is (for lists), or a NameServer without a log
-    here."""
+    """Why an act is not certain: the clock of its log is unsure, or (for lists) the owner of the log is, or a
+    NameServer's log is missing."""
     worth = dict.fromkeys(one.observers, GAINED)
     named = {node for entry in one.timeline for node in entry.get("nodes") or ()}
     if named and named <= {*seen.name_servers} and not all(map(seen.is_written, seen.name_servers)):
@@ -209,8 +209,8 @@ class _Lives:
                 self._rows[_called(row), str(row.get("address"))].append(row)
 
     def moved(self, broker: str, address: str, other: str) -> Episode | None:
-        """A life at one address followed by a life at the other, if the broker moved. None: they overlap, or nothing
-        ended the first. Certain if NameServers lost the first and its own log has the start of the second."""
+        """A life at one address followed by a life at the other, if the broker moved. None: the two lives overlap, or
+        nothing ended the first. Certain if NameServers lost the first and its own log has the start of the second."""
         first, second = self._rows[broker, address], self._rows[broker, other]
         if not first or not second:
             return None

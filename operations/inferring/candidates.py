@@ -1,7 +1,7 @@
 """Faults that may explain signs: what each does to links and nodes, and its price. Pure.
 
-A price, in nats, is the fault's length in a scenario (one fault, few names), a little more for rare ones. So one fault
-that explains everything beats several that each explain a part.
+A price, in nats (units of log-likelihood), grows with the fault's length in a scenario, and is a little higher for rare
+faults. So one fault that explains everything beats several that each explain a part.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NORMAL: Mapping[Kind, float] = {
 
 
 class Mode(StrEnum):
-    """What a fault does to a link; DIALLER_ and PEER_ modes are faults of the process at that end."""
+    """What a fault does to a link. DIALLER_ modes are faults of the connecting process, PEER_ modes of its peer."""
 
     HELD = "held"
     LOST = "lost"
@@ -265,7 +265,7 @@ class Candidate:
 
     @property
     def about(self) -> frozenset[str]:
-        """The nodes whose logs would show it."""
+        """The nodes whose logs would show the fault."""
         return frozenset(self.nodes) | {node for edge, _ in self.edges for node in edge if node}
 
 
@@ -290,7 +290,7 @@ def isolated(name: str, node: str, seen: Seen) -> Candidate:
 
 
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
-    """One end of the link and every node of the other end's group."""
+    """The same fault on the links of one end to every node of the other end's group."""
     found = []
     servers = set(seen.name_servers)
     if edge.peer in servers and len(servers) > 1:
@@ -338,7 +338,7 @@ AT_ONCE_MS = 2_000.0
 
 
 def together(seen: Seen) -> list[Candidate]:
-    """Faults that explain several brokers, or NameServers, ending at one moment."""
+    """Faults that explain why several brokers, or several NameServers, ended at one moment."""
     ends: list[tuple[float, str]] = []
     for edge, signs in seen.by_edge.items():
         for sign in signs:

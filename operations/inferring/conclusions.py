@@ -1,4 +1,5 @@
-"""What the signs of one link mean together: a missing registration, or two signs of one failure. Pure.
+"""Further signs that follow from several rows: a registration that was due and is missing, or two rows about one
+failure. Pure.
 
 registrations that a NameServer logs each time ─► MISSED if one was due, EARLY if it expired all the same
 a node's own lines that come each period       ─► OWN_MISSED
@@ -191,7 +192,7 @@ def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
 
 
 def _came_again(seen: Seen, edge: Edge) -> int:
-    """Registrations that were due, of a broker that the NameServer had already."""
+    """Registrations that were due from a broker that the NameServer had already."""
     tolerance, signs = seen.tolerance_ms(*edge), seen.by_edge[edge]
     came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
     ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
@@ -321,8 +322,8 @@ def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> froz
 
 
 def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
-    """Client and broker, and when the client took a route that had lost the broker. A producer reports that it is alive
-    only to brokers with id 0."""
+    """(client, broker, time): when the client took a route without the broker. A producer reports that it is alive only
+    to brokers with id 0."""
     had: dict[tuple[str, str], frozenset[str]] = {}
     lost: dict[Edge, list[float]] = defaultdict(list)
     for row in seen.rows:

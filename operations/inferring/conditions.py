@@ -61,9 +61,8 @@ class Condition:
 
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
-    """The causes that are said, each with what speaks for it; `shared` weighs them against each other.
-
-    `times`: how many lines say each, where more do than were kept.
+    """The causes that lines state, each with its evidence; `shared` weighs them against each other. `times`: the number
+    of lines for each cause, if more lines state it than were kept.
     """
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
@@ -78,7 +77,7 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 
 def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
-    """Whether each of the others has one of these lines in its stack trace as its reason."""
+    """Whether every line of the other cause has one of these lines in its stack trace, as its reason."""
     caused = [(one.file, one.line) for one in lines if one.text.startswith("Caused by")]
     return all(any(file == one.file and 0 < line - one.line <= NEAR for file, line in caused) for one in of)
 
@@ -112,7 +111,7 @@ _PROTOCOLS = {
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
-    """The strongest lines: one of each kind, then others."""
+    """The strongest lines: first one of each kind, then others."""
     first = {(one.file, one.text[24:80]): one for one in reversed(best)}
     kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
     chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
@@ -137,7 +136,7 @@ _ROOTS: Mapping[str, frozenset[str]] = {
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with shares and scores, likeliest first."""
+    """The conditions with their shares and scores, likeliest first."""
     told = list(found)
     roots = {one.cause for one in told if one.weight >= FOLLOWS}
     for one in told:
@@ -155,7 +154,8 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
 
 
 def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """How often the first is right with this share, and others' shares together."""
+    """The score of the likeliest cause: how often an answer with this share, and this sum of the other shares, is
+    right."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
@@ -181,7 +181,7 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
 
 
 def dropped(found: Reconstructed) -> Iterator[Condition]:
-    """Brokers that a NameServer dropped, not because they left, and that did not come back."""
+    """Brokers that a NameServer dropped although they had not unregistered, and that did not come back."""
     last = {
         (row["node"], row["broker_name"]): row
         for row in found.rows
@@ -250,7 +250,8 @@ _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
 
 
 def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
-    """Whether the line is of a client, of that fault's broker, and from its time, or before routes are whole again."""
+    """Whether the line is a client's, is about the fault's broker, and was written between the fault's begin and the
+    return of the routes."""
     first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
     if source is None or source.kind != CLIENT or first.certainty == "unsure" or not first.timeline:
         return False

@@ -4,7 +4,7 @@
 
 The search takes the fault that gains most, removes the signs that it explains, and repeats while any fault gains more
 than it costs. Then faults of one moment are joined if one fault is shorter. A score is a share of the total likelihood,
-in which "no fault" counts as an alternative. Two faults with the same evidence have one rank.
+in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> 
 
 
 def _rests_on_ends(fit: Fit) -> bool:
-    """Whether its only evidence is that nothing came until the logs end; logs that were cut look the same."""
+    """Whether the fault's only evidence is silence until the end of the logs; logs that were cut look the same."""
     return fit.end is None and all(sign.row is None for sign, _ in fit.signs)
 
 

@@ -1,10 +1,10 @@
-"""How well one fault explains the signs, and from when to when it must have lasted. Pure.
+"""How well one fault explains the signs, and when it must have begun and ended. Pure.
 
     signs on the candidate's links, in order of time
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
           └─start─┘ └end┘         start in (last success, first failure], end likewise; windows narrow it
 
-A prediction of the fault that is missing in a log counts against it (`Doubt`), but not if there is no such log.
+A line that the fault should have caused, and that is missing in an existing log, counts against the fault (`Doubt`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """A missing prediction, or a contradiction."""
+    """Something against a fault: a line that it should have caused is missing, or a line contradicts it."""
 
     says: str
     cost: float
@@ -110,7 +110,7 @@ class Fit:
 
     @property
     def evidence(self) -> float:
-        """How much likelier the signs are with it than without, in nats."""
+        """How much likelier the signs are with the fault than without, in nats (units of log-likelihood)."""
         return sum(g for _, g in self.signs) - sum(one.cost for one in self.against)
 
     @property
@@ -122,7 +122,8 @@ class Fit:
 
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
-    """Every stretch in which the candidate gains. `taken`: signs that other faults explain already."""
+    """Every stretch of time in which the candidate explains more than it costs. `taken`: signs that other faults
+    explain already."""
     taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [
         (sign, mode, _worth(candidate, sign, mode, taken, leaving))
@@ -232,7 +233,7 @@ def _moment_ms(candidate: Candidate, seen: Seen, tolerance: float) -> float:
 
 
 def _own_times(candidate: Candidate, seen: Seen) -> list[float]:
-    """When the processes that the candidate ends or stops wrote something, so that they were alive."""
+    """The times at which processes that the candidate would end or stop wrote something, so that they were alive."""
     if not candidate.nodes or candidate.instant:
         return []
     leaving = _leaving(candidate, seen)
@@ -327,7 +328,7 @@ def _lasts_until(sign: Sign, seen: Seen) -> float:
 
 
 def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
-    """The signs with lower weights for repetitions."""
+    """The signs, with lower weights for repetitions of the same sign."""
     often: Counter[tuple[Edge, Kind]] = Counter()
     signs = []
     for sign, worth in kept:
@@ -339,7 +340,8 @@ def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
 def _anchored(
     candidate: Candidate, seen: Seen, kept: list[tuple[Sign, Mode, float]], tolerance: float
 ) -> list[tuple[Sign, Mode, float]]:
-    """Without closes and leaves far from the begin: such faults cause them only there."""
+    """The signs without closed channels and unregistrations far from the fault's begin, where alone such faults cause
+    them."""
     anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in _ANCHORS]
     if not anchors:
         return kept
@@ -389,7 +391,7 @@ def _start(
 def _aftermath(
     candidate: Candidate, rest: Sequence[tuple[Sign, Mode, float]], heal_ms: float, tolerance: float
 ) -> list[tuple[Sign, float]]:
-    """Effects at the end: closes, requests that were given up, late data."""
+    """Effects of the end of the fault: closed channels, abandoned requests, late data."""
     found = []
     for sign, mode, _ in rest:
         if sign.at_ms > heal_ms + AFTER_MS + tolerance + WAITED_MS:
@@ -408,7 +410,7 @@ def _aftermath(
 
 
 def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
-    """Predictions of the fault that are missing in logs which would have them."""
+    """Lines that the fault should have caused, and that are missing in logs which would have them."""
     candidate, start, end = fit.candidate, fit.start, fit.end
     has: dict[Edge, set[Kind]] = {}
     for sign, _ in fit.signs:

@@ -46,7 +46,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 
 def shapes_of(seen: Seen) -> list[Candidate]:
-    """Partitions with a name of their own, for each plain one."""
+    """The named partitions `halves` and `majority` of each kind of partition."""
     found = [
         shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
     ]
@@ -54,7 +54,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 
 
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The same with faults of one moment joined, if that is shorter."""
+    """The faults, with faults of one moment joined into one, if that is shorter."""
     left = list(chosen)
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
@@ -63,7 +63,7 @@ def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[
 
 
 def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The same without faults whose signs the others explain, too."""
+    """The faults without those whose signs the others explain, too."""
     for one in sorted(left, key=lambda fit: fit.net):
         others = [fit for fit in left if fit is not one]
         again = [_anew(seen, fit, others, taken) for fit in others]
@@ -73,7 +73,7 @@ def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list
 
 
 def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
-    """The fault with all the signs that it explains and no other fault does."""
+    """The fault fitted again to all signs that it explains and no other fault does."""
     rest = dict(taken)
     for other in among:
         if other is not fit:
@@ -88,7 +88,7 @@ COVERED = 0.7
 
 
 def _one_cover(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
-    """A partition of groups that alone explains several faults of links."""
+    """A partition between groups that alone explains what several faults of links explain."""
     links = [one for one in left if one.candidate.name in ("black_hole", "packet_loss")]
     if len(links) < 2:
         return None
@@ -164,7 +164,7 @@ def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
 
 
 def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
-    """One fault that is all of these."""
+    """One fault that has the effect of all of these."""
     names = list(dict.fromkeys(one.candidate.name for one in members))
     nodes = {node for one in members for node in one.candidate.nodes}
     edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}

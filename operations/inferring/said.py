@@ -115,7 +115,7 @@ class Texts:
             self.said.append(one)
 
     def take(self, other: Texts, lines: int) -> None:
-        """What other lines say, too, before which `lines` of their file stand."""
+        """Add the statements of further lines of a file; `lines` lines come before them."""
         for one in other.said:
             self.add(replace(one, line=one.line + lines))
         self.times += Counter({cause: max(0, times - KEPT) for cause, times in other.times.items()})
@@ -133,7 +133,7 @@ class Texts:
 
 
 def texts_in(places: Iterable[str | Path]) -> Texts:
-    """All that lines there say of causes, in the order of files and lines. LogError for a place that is not there."""
+    """Every statement of a cause in these logs, in the order of files and lines. LogError for a missing place."""
     here = [place for place in places if "://" not in str(place)]
     parts = planned(here).parts if here else []
     read = by_processes if are_large(here) else map
@@ -178,7 +178,7 @@ _ANY = "|".join(
 
 
 def _says(texts: pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
-    """Which of them may say a cause: RE2 looks for all words at once."""
+    """The lines that may state a cause: RE2 searches for all words at once."""
     found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, _ANY).to_numpy(zero_copy_only=False)
     return found
 
@@ -200,7 +200,7 @@ def _stamps(lines: Iterable[bytes]) -> Iterator[float]:
 
 
 def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, str]:
-    """The text at these `FILE:LINE`."""
+    """The text at each of these `FILE:LINE`."""
     wanted: dict[str, set[int]] = defaultdict(set)
     for where in wheres:
         file, _, line = where.rpartition(":")
@@ -300,7 +300,7 @@ _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
-    """Kind of the unreachable peer: NameServer or broker by its port, else by the caller; else `peer`."""
+    """The kind of the unreachable peer: NameServer or broker, by its port or else by the caller; otherwise `peer`."""
     if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):

@@ -90,7 +90,7 @@ def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Ro
 
 
 def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothesis:
-    """Logs of one host whose clock was set, which looks the same."""
+    """Logs of a host whose clock was set, which looks like a host that stood still."""
     at_s = round(silence.from_ms / 1000, 3)
     return Hypothesis(
         rank=2,
@@ -105,7 +105,7 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
 
 
 def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
-    """Brokers whose timers show a standstill that ended then: they fired all missed runs at once."""
+    """Brokers whose timers show that the host stood still until then: they ran all missed runs at once."""
     period = seen.timers.R_ms
     for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)
@@ -123,7 +123,7 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    """When its own log has registrations."""
+    """The times of the registrations in the broker's own log."""
     own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
     return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
 
@@ -166,7 +166,7 @@ def _first_after(own: Sequence[float], at_ms: float) -> float:
 
 
 def _together(seen: Seen) -> list[_Silence]:
-    """Silences of periodic writers; equal ones are one."""
+    """Silences that periodic writers share; equal silences are joined."""
     found: list[_Silence] = []
     least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
     scan = {str(row["node"]) for row in seen.rows if row["event"] == "scheduled_task"}
@@ -193,7 +193,7 @@ def _together(seen: Seen) -> list[_Silence]:
 
 
 def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]:
-    """Late expiries, at the silence's end, of brokers that were silent in it."""
+    """Expiries at the end of the silence, later than usual, of brokers that were silent in it."""
     latest_ms = seen.timers.E_ms + seen.timers.S_ms + seen.timers.R_ms + tolerance
     return [
         sign
@@ -283,7 +283,7 @@ def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
 
 
 def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
-    """Clients that came and went; no fault is inferred from their end."""
+    """Clients that started and stopped during the logs; no fault is inferred from their end."""
     for client in seen.clients:
         signs = [sign for edge in seen.edges_of(client) for sign in seen.by_edge[edge] if edge.dialler == client]
         times = [*seen.own.get(client, ()), *(sign.from_ms for sign in signs if sign.observer != client)]

@@ -66,7 +66,8 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
 
 
 def _thinned(seen: Seen) -> None:
-    """Of successes, those near a failure and the nearest on either side; the others bound nothing."""
+    """Keep only successes near a failure and the nearest on either side, because the others say nothing about the
+    fault's begin and end."""
     near_ms = NEAR_PERIODS * seen.timers.R_ms
     around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
     begins = [one.start_ms for one in around]
@@ -165,7 +166,7 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
 
 
 def _held(told: Iterable[Row]) -> dict[Edge, list[tuple[float, float]]]:
-    """When a NameServer that was watched all the time had the broker."""
+    """The stretches in which a NameServer had the broker, from polls of its tables."""
     events = ("registration", "broker_dropped", "started")
     looks = [row for row in told if row["event"] in events and value_of(row).get("learnt") == "poll"]
     held = seen_in(looks, -INFINITE, INFINITE, zero_ms=0, blink_ms=0).held
@@ -192,7 +193,7 @@ def _dropped(seen: Seen, row: Row, found: Signs) -> None:
 
 
 def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
-    """A node's own failed connects and calls: time, outcome, duration."""
+    """A node's failed connects and calls in its own log: time, outcome, duration."""
     found: dict[Edge, list[tuple[float, Kind, float]]] = defaultdict(list)
     for row in told:
         peer = seen.addresses.get(str(row.get("address")))

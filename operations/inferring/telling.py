@@ -1,4 +1,4 @@
-"""Each fault found, with its alternatives: certainty, its entry in a scenario, and its evidence."""
+"""Describes each fault that was found, and its alternatives: certainty, entry in a scenario, evidence."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def act(
     to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
     nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """An episode with one explanation that rows state directly."""
+    """An episode with a single explanation, which rows state directly."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(
@@ -171,7 +171,7 @@ def same_rank(first: Fit, other: Fit) -> bool:
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """`certain` only if no other known fault fits, and every log that would show one is there."""
+    """`certain` only if no other known fault fits, and no log that would show another fault is missing."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -218,7 +218,8 @@ def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def _says_how(seen: Seen, first: Fit) -> bool:
-    """Whether logs can show how a process of this kind ended: a broker unregisters; others must say it themselves."""
+    """Whether logs can show how a process of this kind ended: a broker unregisters; other processes must log it
+    themselves."""
     if first.candidate.name not in ("kill", "stop"):
         return True
     stopped = {sign.edge.dialler for sign, _ in first.signs if sign.kind is Kind.STOPPED}
@@ -289,7 +290,8 @@ def spoken_for(fit: Fit) -> list[dict[str, Any]]:
 
 
 def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
-    """Predictions that are missing; for an alternative also the signs that only the first explains."""
+    """The evidence against a fault: lines that it should have caused; for an alternative also signs that only the first
+    fault explains."""
     told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
     own = {sign for sign, _ in fit.signs}
     left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
@@ -297,6 +299,6 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """What would distinguish two faults of one rank."""
+    """Which log would distinguish two faults of the same rank."""
     names = frozenset({first.candidate.name, other.candidate.name})
     return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None

@@ -1,5 +1,5 @@
-"""Every source's zone and offset: given, stated by its layout, or inferred from events that it shares with others.
-Pure.
+"""Finds each log's time zone and clock offset: given by the user, stated in the log, or inferred from events that logs
+share. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The owner of each address, from every log: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
+"""Which node has which address, from all logs: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Book:
         return became if became is not None else None if known is None else known[1]
 
     def addresses(self) -> dict[str, list[str]]:
-        """Broker's node to its addresses, most mentions first."""
+        """Each broker's addresses, the most frequent first."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for address, said in self.names.items():
             who, count = said.most_common(1)[0]
@@ -297,8 +297,8 @@ class _Member:
 def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
-    """For brokers whose log shows a slave or a changing role: address to name and id, and to its ids in order.
-    `routes`: ids in clients' routes."""
+    """For brokers whose log shows a slave or a change of role: each address to its name and id, and to its ids over
+    time. `routes`: ids in clients' routes."""
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:

@@ -4,8 +4,8 @@
                 05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876
     all differences of equal marks ─► the commonest is the distance of the clocks: zone (quarter hours) + offset
 
-Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur each 30 s fit as
-well 30 s further on, so marks that do not recur (a first registration) count more. Of equal fits the one nearest to a
+Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur every 30 s also
+fit 30 s later, so marks that do not recur (a first registration) count more. Of equal fits the one nearest to a whole
 quarter of an hour wins. A NameServer's log is tried at each address that clients and brokers had.
 """
 
@@ -114,10 +114,10 @@ class Pair(NamedTuple):
 
 
 def solve(clocks: Sequence[LogClock]) -> list[str]:
-    """Set each clock's shift, bound and certainty. One sentence per contradiction.
+    """Set each clock's shift, bound and certainty. Returns a sentence for each contradiction.
 
     Clocks are placed one after the other, the surest first, by their common moments with placed clocks. A clock without
-    any begins a new group.
+    common moments begins a new group.
     """
     for clock in clocks:
         clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
@@ -143,8 +143,7 @@ def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, 
 
 
 def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[float, float]) -> None:
-    """Move logs that share nothing with the others to them: by as little as possible, and completely if their clock was
-    not set."""
+    """Move logs that share no moment with the others next to them, by as little as possible."""
     first, last = _extent(clocks, members)
     apart_ms = (first + last - sum(others)) / 2
     if abs(apart_ms) >= UNSET_MS:
@@ -242,7 +241,7 @@ def _rank(pair: Pair | None) -> tuple[int, float]:
 
 
 def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
-    """Measure shifts against the given clock, else against the value of most."""
+    """Count shifts from a clock that the user gave, else from the commonest value."""
     members = list(shift)
     fixed = [one for one in members if clocks[one].given]
     zero = shift[fixed[0]] if fixed else commonest([shift[one] for one in sorted(members)])
@@ -272,7 +271,7 @@ def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping
 
 
 def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> list[str]:
-    """Pairs whose sure distance differs from the result."""
+    """Pairs of logs whose certain distance differs from the result."""
     said = []
     members = sorted(shift)
     for number, first in enumerate(members if len(members) <= _MANY else ()):
@@ -328,7 +327,7 @@ def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Ma
 
 
 def _beside(one: LogClock, other: LogClock, shift_ms: float) -> float:
-    """Distance of their begins and ends with this shift: logs are collected together."""
+    """How far the begins and ends of two logs are apart with this shift; logs collected together have similar ones."""
     return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
 
 
@@ -362,7 +361,7 @@ class _Polls(NamedTuple):
     """Number of events learnt."""
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Share of the events that each of these shifts allows: learnt within a poll."""
+        """For each of these shifts: the share of events that a client then learnt within one poll."""
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -453,12 +452,12 @@ def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: LogCl
 
 
 def _is_whole(shift_ms: float) -> bool:
-    """Whether it is a difference of zones, or zero."""
+    """Whether the distance is one between time zones, or zero."""
     return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Distance of each from a whole quarter of an hour. Years are no zone."""
+    """How far each distance is from a whole quarter of an hour. Years are no zone."""
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
     found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
@@ -492,7 +491,7 @@ class _SharedMarks(NamedTuple):
 def _times_of(
     told: Sequence[_SharedMarks], chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Time by either clock, and kind, of these pairs."""
+    """The time by either clock, and the kind, of these pairs of marks."""
     begins = np.cumsum([0, *(len(one.mine) * len(one.theirs) for one in told)])
     which = np.searchsorted(begins, chosen, side="right") - 1
     times, kinds = np.empty((len(chosen), 2)), np.empty(len(chosen), dtype=np.int64)
@@ -505,7 +504,7 @@ def _times_of(
 
 
 def _moments_of(times: npt.NDArray[np.float64]) -> int:
-    """Number of moments in either log: kept-back events come all at once and count as one."""
+    """Number of different moments in either log: events that were kept back come all at once and count as one."""
     return min(1 + int((np.diff(np.sort(times[:, which])) > _SAME_MS).sum()) for which in (0, 1))
 
 
@@ -529,7 +528,7 @@ def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
 
 
 class _Apart(NamedTuple):
-    """Least and most that the second clock is ahead of the first."""
+    """How far the second clock is ahead of the first, at least and at most."""
 
     first: int
     second: int
@@ -603,8 +602,7 @@ def _shared(
 
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
-    """The stretch that most of these allow, each exact to less than ± half, and their weight; None if too many
-    contradict."""
+    """The range of distances that most common moments allow, and their weight; None if too many contradict it."""
     ends = sorted(
         [(apart - half, True, weight) for apart, weight in told]
         + [(apart + half, False, weight) for apart, weight in told]
@@ -637,7 +635,8 @@ def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[n
 
 
 def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int, float]:
-    """Set those equal that may be equal, up to whole quarters of an hour: servers' clocks usually are set."""
+    """Make clocks equal that may be equal, apart from whole quarters of an hour, because servers' clocks are usually
+    set."""
     zero = commonest(near)
     held: dict[int, float] = {}
     for i in sorted(range(len(near)), key=lambda one: abs(near[one] - zero)):
@@ -659,7 +658,7 @@ def commonest(shifts: Sequence[float]) -> float:
 def _middle(
     most: npt.NDArray[np.float64], near: Sequence[float], held: Mapping[int, float] | None = None
 ) -> list[float]:
-    """Move each into the middle of its allowed stretch, until nothing moves."""
+    """Move each clock into the middle of its allowed range, until nothing changes."""
     held = held or {}
     found = np.array([held.get(i, at) for i, at in enumerate(near)])
     count = len(found)

@@ -32,7 +32,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one log says about the cluster."""
+    """What one log shows about its cluster: names, addresses, lists."""
 
     brokers: frozenset[str]
     name_servers: frozenset[str]
@@ -53,7 +53,7 @@ def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """The sources of each cluster, the one with most lines first. Only one cluster if nothing shows two."""
+    """The logs of each cluster, the cluster with most lines first. A single cluster, unless the logs show several."""
     said = [_said(source) for source in sources]
     groups = [
         members
@@ -179,7 +179,7 @@ def _whole(found: Iterable[str | None]) -> Iterator[str]:
 
 
 def _shared(one: Source, other: Source) -> int:
-    """Number of common folders of two logs, from the top."""
+    """Number of folders that the paths of two logs share, from the top."""
     pairs = zip(one.key.split("/"), other.key.split("/"), strict=False)
     return next((depth for depth, (a, b) in enumerate(pairs) if a != b), min(one.key.count("/"), other.key.count("/")))
 
@@ -216,7 +216,7 @@ def _listed(places: Sequence[str]) -> str:
 
 
 def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The widest folders and files that have only these files."""
+    """The largest folders that contain only these files, and the remaining files."""
     taken = set[str]()
     for file in others:
         taken.add(file)

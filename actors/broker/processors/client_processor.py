@@ -1,4 +1,4 @@
-"""Clients and what they coordinate here: heartbeats, members of a group, consumer offsets, queue locks.
+"""Requests of clients about themselves and their group: heartbeats, members, consumer offsets, queue locks.
 
 34, 35, 38, 40 (outgoing), 46 · 14, 15 · 41, 42. Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`,
 `DefaultConsumerIdsChangeListener`.
@@ -98,8 +98,7 @@ class ClientProcessor:
         return RemotingCommand.response(body=ConsumerIdList(consumer_id_list=group.client_ids).encode())
 
     def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """46: an SQL filter, which a consumer has checked before it starts. A consumer whose filter is refused does not
-        start."""
+        """46: check the SQL filter of a consumer that starts. A consumer whose filter is refused does not start."""
         body = CheckClientRequestBody.decode(request.body)
         try:
             wanted_by(body.subscription_data, self._services.config)
@@ -164,7 +163,8 @@ class ClientProcessor:
     # Offsets
 
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """14: the committed offset. A group without one starts at 0 where all of the queue is still in memory."""
+        """14: the committed offset. The group's offset. For a group without an offset: 0 if the whole queue is still in
+        memory, else an error."""
         header = QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)

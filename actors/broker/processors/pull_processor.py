@@ -29,11 +29,11 @@ from .client_processor import IN_MEMORY_BYTES
 
 @dataclass(slots=True)
 class HoldTimes:
-    """How long held pulls waited between two checks, in milliseconds: what the history says of long polling.
+    """How long waiting pulls waited between two checks, in milliseconds, for the history.
 
     A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. Both times end
-    when the answer is made and begin with the message's own store time. So a message of which nobody told the held
-    pulls counts, too.
+    when the answer is made and begin with the message's own store time. So a message that wrongly woke no pull counts,
+    too.
     """
 
     notified: int = 0
@@ -56,7 +56,7 @@ class HoldTimes:
             self.timed_out += 1
 
     def taken(self) -> dict[str, float]:
-        """The times until now; counting begins anew."""
+        """The times so far; the counters are then reset."""
         said: dict[str, float] = {}
         if self.notified:
             said |= {"notified": self.notified, "slowest_ms": self.slowest_ms}

@@ -1,7 +1,7 @@
 """Questions about what is stored: offsets (30, 31), times (29, 32), single messages (33), messages by key (12).
 
-There is no index file: a query by key reads the topic's messages from the newest back, within its time range, letting
-other requests in between. Upstream: `AdminBrokerProcessor`, `QueryMessageProcessor`.
+There is no index file: a query by key reads the topic's messages of its time range, from the newest back; other
+requests are served meanwhile. Upstream: `AdminBrokerProcessor`, `QueryMessageProcessor`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     requester --send--> broker --pull--> replier --325--> broker --326--> requester
                                                               └ answers 325 when the requester has answered 326
 
-The requester is found by its client id, as its heartbeat as a producer gave it. Upstream: `ReplyMessageProcessor`.
+The requester is found by the client id of its heartbeats as a producer. Upstream: `ReplyMessageProcessor`.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ class ReplyProcessor:
     def _store(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, queue_id: int
     ) -> Append | None:
-        """Store the reply in its topic. Where that fails the log says so, and the reply counts as delivered all the
-        same."""
+        """Store the reply in its topic. If that fails, the failure is logged, and the reply counts as delivered."""
         services = self._services
         if not services.config.store_reply_message_enable:
             return None

@@ -51,7 +51,7 @@ _TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIV
 
 
 class SendProcessor:
-    """Stores what clients send. A success is answered only after the store has it."""
+    """Stores what clients send. Answers success only after the store has the message."""
 
     def __init__(self, services: Services, transactions: Transactions) -> None:
         self._services = services
@@ -354,5 +354,5 @@ def _is_transactional(properties: dict[str, str]) -> bool:
 
 
 def _level(text: str | None) -> int:
-    """The level that a DELAY property says; 0 where there is none, or no number."""
+    """The delay level in a DELAY property; 0 if there is none, or if it is no number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -1,4 +1,4 @@
-"""What producers say of their transactions (37), and what they are asked (39, on their own channel).
+"""The end of transactions, as producers report it (37), and the broker's questions to them (39, on their channel).
 
 Upstream: `EndTransactionProcessor`, `TransactionalMessageCheckService`, `AbstractTransactionalMessageCheckListener`,
 `ProducerManager.getAvailableChannel`.

@@ -1,4 +1,4 @@
-"""The common parts of all plots: time axis, fault bands with labels, linked crosshair, highlight.
+"""The parts that all plots share: time axis, fault bands with labels, linked crosshair, highlight.
 
 Bokeh plots: its runtime can be inlined (1.3 MB), ranges and crosshairs link across plots, legends toggle, and arrays
 are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no colour; page.js colours by tag, for light

@@ -1,4 +1,4 @@
-"""What the checks found out of bounds, where it is drawn: on the lane of its nodes, else on a lane of the check's own.
+"""Where each violation is drawn: on the lane of its nodes, else on a separate lane of its check.
 
     findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
                                         └─► a lane `check/who`, for what has none there
@@ -40,7 +40,7 @@ def section_of(check: str) -> Section:
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """All of them in order of time; for a check without findings, its examples."""
+    """All stretches that were out of bounds, in order of time; for a check without findings, its examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 
@@ -84,7 +84,7 @@ def own_key(check: str, who: str) -> str:
 
 
 def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """Key of the lane for this: one of `keys`, the lanes of nodes, else the check's own."""
+    """Key of the lane for a violation: one of `keys`, the lanes of nodes, else that of the check's own lane."""
     if section_of(check) in ON_LANES:
         known = keys if isinstance(keys, set | frozenset) else set(keys)
         for key in (f"{who}/{what}", f"{what}/{who}", who):

@@ -4,8 +4,9 @@
     verdicts, findings, cost ─► found.py (what was over, and where) ───────┴─► run_to_draw.py
     run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
-Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is told in slices of
-time, violations and changes are kept (stretches.py, plots.py). Nothing here judges; the verdicts are given.
+Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is summed up by
+slices of time; violations and changes are all kept (stretches.py, plots.py). Nothing here judges; the verdicts are
+given.
 """
 
 from __future__ import annotations

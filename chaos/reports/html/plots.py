@@ -65,7 +65,8 @@ def _points(plot: Any, traffic: Traffic, mask: Array, marker: str, size: int, ta
 
 
 def slowest(traffic: Traffic, mask: Array) -> tuple[Array, Array]:
-    """Positions of these sends: all, or the slowest of each slice of time; and for how many others each stands."""
+    """Positions of these sends: all of them, or the slowest of each slice of time; and how many sends each stands
+    for."""
     index = np.flatnonzero(mask)
     if len(index) <= POINTS_MAX:
         return index, np.zeros(len(index), "i8")
@@ -97,7 +98,8 @@ def sends_plot(canvas: Canvas, traffic: Traffic) -> Any:
 
 
 def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping[str, Array]:
-    """Of each slice of time how many sends ended how (`n_ok` …), the heights of the stacks, and the share of ok."""
+    """For each slice of time: the number of sends by outcome (`n_ok` …), the heights of the stacks, and the share of
+    ok."""
     sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
     edges = _edges(start_ms, end_ms, int(sends.sum()))
     slice_of, outcome = _slice_of(traffic.time_ms[sends], edges), traffic.outcome[sends]
@@ -111,7 +113,7 @@ def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping
 
 
 def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
-    """How late timers fired: what the tolerance of the checks is made of; NaN where nobody measured it."""
+    """How late timers fired, from which the checks' tolerance comes; NaN where it was not measured."""
     edges = _edges(canvas.start_ms, canvas.end_ms, len(lags.time_ms))
     here = (lags.time_ms >= canvas.start_ms) & (lags.time_ms <= canvas.end_ms) & ~np.isnan(lags.lag_ms)
     worst = np.full(len(edges) - 1, -1.0)

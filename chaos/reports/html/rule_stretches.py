@@ -6,7 +6,7 @@
     client, broker       it sends to it, or pulls from it                   may · must not
 
 Each pair is covered without gaps from the start of the first one's process to its end, from the same sources as the
-checks (promises.py, lost_brokers.py). `may` is every time in between; its window says why. Violations come from
+checks (promises.py, lost_brokers.py). `may` is all time in between; its text names the window. Violations come from
 findings (found.py).
 """
 
@@ -66,7 +66,7 @@ def _rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
 
 
 def _without_gaps(ruled: Iterable[Ruled], now_ms: float, end_ms: float) -> list[Ruled]:
-    """In order of time, with `may` between them; of two that overlap the later is cut."""
+    """The stretches in order of time, with `may` between them; if two overlap, the later one is shortened."""
     found: list[Ruled] = []
     for one in sorted(ruled, key=lambda one: one.from_ms):
         from_ms, to_ms = max(one.from_ms, now_ms), min(one.to_ms, end_ms)

@@ -1,8 +1,8 @@
 """Stretches of time on a lane, thinned without hiding violations.
 
 A lane is some hundred pixels wide, too few for a thousand stretches. `thin` joins neighbours within a slice of time
-into one stretch, which shows the gravest of them and their number. A joined stretch is never drawn better than any of
-its parts.
+into one stretch, which shows the gravest of them and their number. A joined stretch is drawn as the gravest of its
+parts.
 """
 
 from __future__ import annotations
