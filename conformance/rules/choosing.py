@@ -120,7 +120,7 @@ def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
 
 
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
-    """The probability that random first choices are all the same, and how often each entry was first."""
+    """The probability that random first choices would all be the same, and how often each entry was first."""
     firsts: Counter[int] = Counter()
     chance = 1.0
     for one in watched:

@@ -234,7 +234,7 @@ def goes_anywhere(label: Label) -> bool:
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
     """The client's steps from NameServers that had answered (`coded`: also with an error code) and have not failed
-    since. Steps of concurrent look-ups are left out, because their order is unknown."""
+    since. Steps of concurrent look-ups are `tied`: their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -275,7 +275,7 @@ def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:
-    """The time and kind of the first step that disturbed a NameServer; None: there was none."""
+    """The time when the situation first disturbed a NameServer, and which; None: it disturbed none."""
     if watched.at_work_ms is None:
         return None
     fronts = set(watched.name_servers)
