@@ -153,8 +153,8 @@ class NodeActor:
             self._network.set_links(links)
 
     async def start(self) -> tuple[int, ...]:
-        """The node works; its child processes. The row `started` is written first, before all other rows of the node
-        except those of its `prepare`."""
+        """Make the node work; returns its child processes. The row `started` is written first, before all other rows of
+        the node except those of its `prepare`."""
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()

@@ -143,8 +143,8 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
 def _of_all(
     rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
 ) -> RuleVerdict:
-    """For a program with several clients: the worst client's verdict, with the results of all. `why`: the reason why the
-    rule's situation was left out."""
+    """For a program with several clients: the worst client's verdict, with the results of all. `why`: the reason why
+    the rule's situation was left out."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
     unseen = "too little was seen of this client, or it was another one's NameServer that failed"
     why = why or f"{unseen if was_run else 'not run'}: {', '.join(rule.situations)}"

@@ -95,7 +95,7 @@ class CommitLog:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Begin the next file. Begin a new file. The file before gets its full size, as its filler record says."""
+        """Begin the next file. The file before gets its full size, as its filler record says."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()

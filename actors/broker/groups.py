@@ -54,8 +54,7 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """The group's settings. The group's settings; an unknown group is created with the defaults, or None if it must
-        not be created."""
+        """The group's settings; an unknown group is created with the defaults, or None if it must not be created."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)

@@ -54,7 +54,7 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Keep the pull. Keep the request waiting; False if the table is full, and the request must be answered now."""
+        """Keep the request waiting; False if the table is full, and the request must be answered now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)
@@ -86,7 +86,7 @@ class PullHolds(Generic[R]):
         return [p for key in list(self._held) for p in self._take(key, lambda p: p.connection_id == connection_id)]
 
     def take_all(self) -> list[HeldPull[R]]:
-        """Take out all pulls. Take out all pulls, when the broker stops."""
+        """Take out all pulls, when the broker stops."""
         return [pull for key in list(self._held) for pull in self._take(key, lambda _: True)]
 
     def _take(self, key: QueueKey, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:

@@ -200,7 +200,7 @@ def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
 
 
 class LogCopying:
-    """The slave's side. Calls `told(topic, queue_id)` after messages were copied into that queue."""
+    """The slave's side of copying. Calls `told(topic, queue_id)` after messages were copied into that queue."""
 
     def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
         self._services, self._client, self._told = services, client, told

@@ -129,8 +129,8 @@ class Broker:
         return self.services.address
 
     async def _listen_vip(self, address: Address) -> None:
-        """Listen at the VIP port. Listen at the VIP port, too. If that fails a warning says why, and the broker runs
-        without it; Apache's would not start."""
+        """Listen at the VIP port, too. If that fails a warning says why, and the broker runs without it; Apache's would
+        not start."""
         if self._vip_server is None:
             return
         try:
@@ -403,8 +403,7 @@ class Broker:
         self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
 
     def _persist(self) -> None:
-        """Write each table to disk. Write all changed tables to disk. If one cannot be written, the others still
-        are."""
+        """Write all changed tables to disk. If one cannot be written, the others still are."""
         for table in (self.services.offsets, self.services.topics, self.services.groups, self._schedule):
             try:
                 table.persist()

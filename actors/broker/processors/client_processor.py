@@ -163,8 +163,8 @@ class ClientProcessor:
     # Offsets
 
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """14: the committed offset. The group's offset. For a group without an offset: 0 if the whole queue is still in
-        memory, else an error."""
+        """14: the committed offset. For a group without an offset: 0 if the whole queue is still in memory, else an
+        error."""
         header = QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)

@@ -122,8 +122,8 @@ class BrokerProcessor:
             self._methods[code.RESET_MASTER_FLUSH_OFFSET] = admin.nothing_to_do
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
-        """The answer. A request with an unreadable header or body is refused with the field's name; the channel stays
-        open."""
+        """The answer to a request; a request with an unreadable header or body is refused with the field's name; the
+        channel stays open."""
         method = self._methods.get(request.code)
         if method is None:
             return not_supported(request.code)

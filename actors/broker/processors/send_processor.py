@@ -51,7 +51,7 @@ _TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIV
 
 
 class SendProcessor:
-    """Stores what clients send. Answers success only after the store has the message."""
+    """Stores what clients send; answers success only after the store has the message."""
 
     def __init__(self, services: Services, transactions: Transactions) -> None:
         self._services = services
