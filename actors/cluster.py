@@ -315,7 +315,7 @@ class Cluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A new process of the next incarnation over the same files and port; when it listened. It works on return.
+        """Start the node's next process with the same files and port; returns when it listened. It works on return.
 
         A node that runs is stopped cleanly first, one that is paused is killed.
         """

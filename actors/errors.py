@@ -1,12 +1,12 @@
-"""What can go wrong with a server's settings, and with the processes that carry an experiment; never a verdict."""
+"""Errors of a server's settings, and of the processes of an experiment; never a verdict."""
 
 
 class HarnessError(Exception):
-    """The harness failed (exit status 4): one line that says what, and how to mend it."""
+    """The harness failed (exit status 4): one line that says what failed, and how to fix it."""
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be: the message names the file, the key, the value and what is allowed."""
+    """A wrong setting: the message names the file, the key, the value and what is allowed."""
 
     def __init__(self, source: str, key: str, value: object, allowed: str) -> None:
         self.source, self.key, self.value, self.allowed = source, key, value, allowed

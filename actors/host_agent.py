@@ -5,9 +5,9 @@
                                                ├── folder of the run here: history/_raw, logs, data
                                                └── tells each pid to the Guardian, a process outside Ray
 
-When the driver is gone, killed or cut off, Ray ends this process; where it cannot, this process ends itself when nobody
-has asked it anything for FORGOTTEN_S. Either way the guardian then kills what is left here and removes the folder.
-Methods are called from several threads at once. Linux only.
+When the driver is killed or cut off, Ray ends this process. If Ray cannot, this process ends itself after FORGOTTEN_S
+without a request. The guardian then kills all that is left on this host and removes the folder. Methods are called from
+several threads at once. Linux only.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class AgentFacts(NamedTuple):
 class Guardian:
     """A small process that outlives its maker, ends the processes and removes the folder named in its input lines.
 
-    It is nobody's child, and of a session of its own: a Ray worker that ends kills its children first.
+    It is not a child of the Ray worker and has its own session, because a Ray worker that ends kills its children.
     """
 
     def __init__(self) -> None:
@@ -98,11 +98,11 @@ class Guardian:
         self._tell(f"forget {pid}")
 
     def remove(self, folder: Path | None) -> None:
-        """Remove this folder at the end, in place of the one before."""
+        """Remove this folder at the end, instead of the folder named before."""
         self._tell(f"folder {folder or ''}")
 
     def close(self) -> None:
-        """What is to be ended is ended, and then it ends itself."""
+        """Kill the named processes, then end the guardian."""
         with self._lock, suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -150,13 +150,13 @@ class HostAgent:
         self._asked_s = time.monotonic()
 
     def monotonic_ns(self) -> int:
-        """CLOCK_MONOTONIC of this host, which starts anywhere."""
+        """CLOCK_MONOTONIC of this host, whose zero is arbitrary."""
         return time.monotonic_ns()
 
     # -- a run
 
     def begin_run(self, clock: Clock) -> str:
-        """The folder of a new run here, empty; `clock` is the run's, as it goes here."""
+        """Make an empty folder for a new run on this host; `clock` is the run's clock, corrected for this host."""
         self.end_run()
         self._folder = temporary_folder("host")
         self._guardian.remove(self._folder)
@@ -167,7 +167,7 @@ class HostAgent:
         return str(self._folder)
 
     def end_run(self) -> None:
-        """No process, part or file of the run is left here."""
+        """End all processes and parts of the run on this host, and remove its files."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.__exit__(None, None, None)
@@ -185,7 +185,7 @@ class HostAgent:
             self._guardian.remove(None)
 
     def leave(self) -> None:
-        """The run is ended, and so is this process."""
+        """End the run, then this process."""
         self.end_run()
         self._guardian.close()
         threading.Timer(0.05, os._exit, (0,)).start()  # after the answer
@@ -193,7 +193,8 @@ class HostAgent:
     # -- processes of nodes
 
     def adopt(self, pid: int) -> bool:
-        """Whether there is such a process; from now on it can be signalled, and does not outlive us."""
+        """Take care of this process: it can be signalled, and is killed when this agent ends. False if there is no such
+        process."""
         try:
             self._processes[pid] = Process(pid)
         except ProcessLookupError:
@@ -219,12 +220,12 @@ class HostAgent:
         return self._processes[pid].stopped(within_s)
 
     def watch(self, name: str, pid: int) -> None:
-        """Its end is an event from now on."""
+        """Report the end of this process as an event."""
         if self._watch is not None:
             self._watch.add(name, pid)
 
     def unwatch(self, *names: str) -> None:
-        """From now on the end of these processes is planned."""
+        """From now on the end of these processes is planned and makes no event."""
         if self._watch is not None:
             self._watch.remove(*names)
 
@@ -236,7 +237,7 @@ class HostAgent:
         return True
 
     def wake(self) -> None:
-        """Whoever waits for events has an answer at once."""
+        """Answer the waiting call of `events` at once."""
         self._events.put(("woken", None))
 
     def events(self) -> list[tuple[str, Any]]:
@@ -253,14 +254,13 @@ class HostAgent:
     # -- parts of the experiment that live here
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What the function returns here; of a coroutine function, its result."""
+        """Run the function in this process and return its result, also of a coroutine function."""
         result = function(*args)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
-        """What the factory makes stays here under that key; its `opened` value, where it has one, is the answer.
-
-        A context manager is entered, and left when it is closed.
+        """Make a part with the factory and keep it under this key; returns its `opened` value, if it has one. A context
+        manager is entered, and left when the part is closed.
         """
         return self._home.submit(self._open, key, factory, args).result()
 
@@ -275,11 +275,11 @@ class HostAgent:
         return getattr(part, "opened", None)
 
     def call(self, key: str, method: str, *args: Any, **kwargs: Any) -> Any:
-        """What that method of the part returns."""
+        """Call this method of the part and return its result."""
         return getattr(self._parts[key], method)(*args, **kwargs)
 
     def close(self, key: str) -> None:
-        """The part is closed and gone."""
+        """Close the part and forget it."""
         part = self._parts.pop(key, None)
         if hasattr(part, "__exit__"):
             part.__exit__(None, None, None)

@@ -1,10 +1,10 @@
-"""A host of an experiment, near or far: where its nodes' processes are started, signalled and watched.
+"""A host of an experiment, this machine or another: starts, signals and watches the processes of its nodes.
 
     Cluster ──► Host ├── LocalHost   this machine: pidfds of our own, Ray places the actors
                      └── RemoteHost  a node of a Ray cluster: asked through its HostAgent, actors pinned to it
 
-`HostsWatch` is to hosts what ProcessWatch is to this machine: one long poll a host brings who died there, and a host
-that answers no more is lost with all that was on it.
+`HostsWatch` does for all hosts what ProcessWatch does for this machine. A long poll for each host returns the processes
+that died; a host that does not answer is lost, with all its nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AnyProcess(Protocol):
 
 
 class Family:
-    """A node's process and its child processes, which share its signals: a signal is sent to all, and gone are all."""
+    """A node's process and its child processes. A signal is sent to all of them; they are gone when all are gone."""
 
     def __init__(self, parent: AnyProcess) -> None:
         self._parent = parent
@@ -60,7 +60,7 @@ class Family:
         return tuple(self._children)
 
     def take(self, pids: Iterable[int], process: Callable[[int], AnyProcess]) -> None:
-        """These are its children now. One that has ended already is none."""
+        """Set the process's children; children that have already ended are left out."""
         wanted = set(pids)
         for pid in [pid for pid in self._children if pid not in wanted]:
             self._children.pop(pid).close()
@@ -69,7 +69,8 @@ class Family:
                 self._children[pid] = process(pid)
 
     def send(self, signum: signal.Signals) -> bool:
-        """The parent stops and ends first, and runs on last: it is what stands between its children and others."""
+        """Stopping and ending begin with the parent, resuming ends with it, because the children's traffic goes through
+        the parent."""
         all_of_them = [self._parent, *self._children.values()]
         if signum is signal.SIGCONT:
             all_of_them.reverse()
@@ -94,10 +95,10 @@ class Family:
 class Host(Protocol):
     @property
     def options(self) -> Mapping[str, Any]:
-        """Ray's, by which an actor is put there."""
+        """Ray's options that place an actor on this host."""
 
     def process(self, pid: int) -> AnyProcess:
-        """That process there. ProcessLookupError when there is none."""
+        """The process with this pid on the host; ProcessLookupError if there is none."""
 
 
 class LocalHost:
@@ -136,11 +137,11 @@ class RemoteHost:
         return self.name if self.name == self.address else f"{self.name} ({self.address})"
 
     def ask(self, method: str, *args: Any, timeout_s: float = ASK_LIMIT_S, **kwargs: Any) -> Any:
-        """What the agent's method returns; its own exceptions come through. HostLost when it does not answer."""
+        """The result of the agent's method; its exceptions are raised here. HostLost if the agent does not answer."""
         return self.answer(self.asking(method, *args, **kwargs), timeout_s)
 
     def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """The same without waiting: for `answer`."""
+        """As `ask`, without waiting; pass the result to `answer`."""
         if self.lost:
             raise HostLost(f"the host {self} is lost")
         return getattr(self._agent, method).remote(*args, **kwargs)
@@ -161,7 +162,7 @@ class RemoteHost:
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
 
     def clock(self, clock: RealClock) -> RealClock:
-        """The driver's clock as it is read there: the same time, but for the offset's bound."""
+        """The driver's clock, as read on this host; exact to the offset's bound."""
         return dataclasses.replace(clock, origin_monotonic_ns=clock.origin_monotonic_ns + self.offset_ns)
 
     @property
@@ -177,7 +178,7 @@ class RemoteHost:
 
 
 class RemoteProcess:
-    """A process on another host; one of a host that is lost is gone."""
+    """A process on another host; on a lost host it counts as gone."""
 
     def __init__(self, host: RemoteHost, pid: int) -> None:
         self._host, self.pid = host, pid
@@ -192,7 +193,7 @@ class RemoteProcess:
         return self._ask("stopped", within_s, timeout_s=within_s + ASK_LIMIT_S, lost=False)
 
     def _ask(self, method: str, *args: Any, lost: bool, timeout_s: float = ASK_LIMIT_S) -> bool:
-        """`lost`: the answer where the host is lost. HostLost where it is late only."""
+        """`lost`: the answer if the host is lost. HostLost if the host is only late."""
         try:
             return bool(self._host.ask(method, self.pid, *args, timeout_s=timeout_s))
         except HostLost:
@@ -222,7 +223,7 @@ class HostsWatch:
         at_once: Callable[[str, int], None],
         also: Callable[[], str] = lambda: "",
     ) -> None:
-        """`also` says what else is gone when a host is lost, before the sentence; "" for nothing."""
+        """`also` returns text to put before the sentence about a lost host; "" for nothing."""
         self._also = also
         self._clock, self._alarm, self._told, self._at_once = clock, alarm, told, at_once
         self._hosts, self._host_of = tuple(hosts), host_of

@@ -1,4 +1,4 @@
-"""An existing Ray cluster, joined for a while and left as it was: only our own actors were there, and they are gone.
+"""Joins an existing Ray cluster and leaves it as it was: only our own actors are started, and all of them are removed.
 
 Ray's token and TLS are what the user's own environment says. The driver is on one of the cluster's nodes, as Ray asks
 of every driver; `ray://` (Ray Client) has no such driver and is refused.
@@ -49,7 +49,7 @@ class RayAddressError(ClusterError):
 
 
 class _Head(NamedTuple):
-    """Where the control server of the cluster takes connections."""
+    """The address at which the cluster's control server accepts connections."""
 
     host: str
     port: int
@@ -84,7 +84,8 @@ class JoinedRay:
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
-        """Joined, and each host that is there now has its agent. ClusterError with one sentence where it cannot be."""
+        """Join the cluster and start an agent on each present host. ClusterError with one sentence if this is not
+        possible."""
         if self._joined:
             return self
         os.environ.setdefault(*_LET_IN_LIMIT)
@@ -148,31 +149,31 @@ class JoinedRay:
         return self.hosts
 
     def _stay(self) -> None:
-        """Tell the agents that we are there, between runs, too."""
+        """Tell the agents regularly that the driver is alive, between runs, too."""
         for host in self.hosts:
             with suppress(Exception):  # who watches the host will say it
                 host.asking("stay")
 
     @property
     def driver_host(self) -> RemoteHost:
-        """That on which this process is."""
+        """The host on which this process runs."""
         import ray
 
         here = ray.get_runtime_context().get_node_id()
         return next(host for host in self.hosts if host.node_id == here)
 
     def servers(self) -> Mapping[str, int]:
-        """None is ours to watch: a host that is lost, its agent tells."""
+        """No process of Ray is watched here, because a lost host is noticed through its agent."""
         return {}
 
     def said_of_the_head(self) -> str:
-        """The beginning of a sentence where Ray's head is gone; else ""."""
+        """The beginning of an error sentence, if Ray's head is gone; else ""."""
         return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
     def head_watch(self, alarm: Alarm) -> Repeating:
         """Rings the alarm when Ray's control server on the head accepts no connection, twice in a row.
 
-        Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
+        Ray itself waits a minute for a head that is gone, and calls hang in that time.
         """
         head, failed = self._head, list[str]()
         assert head is not None
@@ -191,7 +192,7 @@ class JoinedRay:
         return Repeating(look, HEAD_EVERY_S, "head-watch")
 
     def stop(self) -> None:
-        """Nothing of ours is left on any host; what Ray itself runs stays."""
+        """Remove everything of ours from all hosts; Ray's own processes stay."""
         joined, self._joined = self._joined, False
         hosts, self.hosts = self.hosts, ()
         if not joined or self._head is None:
@@ -249,7 +250,7 @@ def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _reachable(asked: str) -> _Head:
-    """The head, which takes connections."""
+    """The head node, if it accepts connections."""
     address = asked
     if "://" in asked:
         raise RayAddressError(
@@ -280,7 +281,7 @@ def _reachable(asked: str) -> _Head:
 
 
 def _require_let_in(address: str) -> None:
-    """The head takes our token. If not: ConnectionError with what Ray's own client said on stderr, a line a second."""
+    """Raise ConnectionError, with the message of Ray's client, if the head refuses our token or TLS."""
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     with tempfile.TemporaryFile() as said:
@@ -297,7 +298,7 @@ def _require_let_in(address: str) -> None:
 
 
 def _last_line(said: bytes) -> str:
-    """Without the time and place in Ray's sources that its C++ begins a line with."""
+    """The last line of Ray's output, without the time and source location that Ray's C++ puts first."""
     lines = said.decode(errors="replace").splitlines()
     return re.sub(r"^\[.*?\] \S+: ", "", lines[-1]) if lines else ""
 
@@ -359,7 +360,7 @@ def _sentence(asked: str, exc: Exception) -> str:
 
 
 def _with_causes(exc: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those that it was made of: Ray says first only that it could not connect."""
+    """The error and its causes, because Ray's first error says only that it could not connect."""
     while exc is not None:
         yield exc
         exc = exc.__cause__ or exc.__context__

@@ -1,4 +1,4 @@
-"""Processes by their pidfd, so that a signal can never reach a stranger that was given the same pid. Linux only."""
+"""Processes by their pidfd, so that a signal can never reach another process that got the same pid. Linux only."""
 
 import ctypes
 import fcntl
@@ -43,7 +43,8 @@ class Process:
     def exit_code(self) -> int | None:
         """Exit status as of subprocess: below 0 for a signal. None while it runs, or if unknown.
 
-        Of one that is not our child the kernel tells while it is a zombie, since Linux 6.15 by its pidfd later too.
+        For a process that is not our child it is known only while the process is a zombie; since Linux 6.15 later, too,
+        by its pidfd.
         """
         if not self.gone():
             return None
@@ -142,12 +143,13 @@ def alive(pid: int) -> bool:
 
 
 def die_with_parent() -> None:
-    """This process is killed as soon as the one that made it, or the thread of that, has ended; even while stopped."""
+    """Have this process killed as soon as its parent, or the parent's thread that made it, ends; even while it is
+    stopped."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def renice(niceness: int) -> None:
-    """Every thread of this process has that niceness, where we may choose it."""
+    """Give every thread of this process this niceness, if permitted."""
     for thread in (_PROC / "self" / "task").iterdir():
         with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
             os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
@@ -159,7 +161,7 @@ def temporary_folder(what: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove the temporary files of harnesses that were killed with SIGKILL."""
+    """Remove temporary files that harnesses killed with SIGKILL have left."""
     for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for left in folder.glob(f"{FOLDER_PREFIX}[0-9]*-*"):
             owner = left.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
@@ -170,9 +172,8 @@ def sweep() -> None:
 
 @contextmanager
 def signals_deferred(*, patient: bool = False) -> Iterator[None]:
-    """Ctrl-C and SIGTERM take effect after the block, under the handlers of before; a second Ctrl-C at once.
-
-    `patient`: however many arrive, so that what cleans up is never left half done.
+    """Ctrl-C and SIGTERM take effect only after the block, a second Ctrl-C at once. `patient`: all of them only after
+    the block, so that a clean-up is never interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -279,7 +280,7 @@ end([], folder)
 
 
 class Reaper:
-    """A small process that outlives us only to end others: when we are gone without `close`, it kills them.
+    """A small process that kills our processes if we end without `close`.
 
     That is when the pipe to it closes, or our first thread has ended: of a process that was killed on a busy machine a
     thread of low priority may be there for many seconds yet, and the pipe with it.

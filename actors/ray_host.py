@@ -1,4 +1,4 @@
-"""A local Ray of this process's own, for any number of clusters one after the other, of which nothing is left."""
+"""A local Ray for this process, which can run clusters one after the other; its end leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OBJECT_STORE_BYTES = 100_000_000
 
 @functools.cache
 def _token() -> str:
-    """One a process, because Ray reads it only once; without it Ray would write one to the user's home."""
+    """A token for this process. Ray reads it only once, and without it would write one to the user's home."""
     return secrets.token_hex(16)
 
 
@@ -128,7 +128,7 @@ class RayHost:
         self._left.close()
 
     def servers(self) -> dict[str, int]:
-        """The processes without which no actor lives, by their names at Ray's, and their pids."""
+        """The Ray processes that all actors need: Ray's name for each, and its pid."""
         found: dict[str, int] = {}
         for process in [] if self._folder is None else self._processes(self._folder):
             program = command(process.pid).split(" ", 1)[0].rpartition("/")[2]
@@ -168,7 +168,7 @@ def _set(values: Mapping[str, str | None]) -> None:
 
 
 def quieten() -> None:
-    """Or Ray prints a paragraph on stdout for each process killed on purpose, whatever log_to_driver says."""
+    """Keep Ray from printing a paragraph on stdout for each process that is killed on purpose."""
     import ray._private.worker as worker
 
     def to_our_log(data: Mapping[str, Any], **_: object) -> None:
@@ -180,10 +180,10 @@ def quieten() -> None:
 
 @contextmanager
 def _without_monitors() -> Iterator[None]:
-    """A Ray that is started meanwhile has neither its autoscaler's process nor that which carries logs to a driver.
+    """Within the block Ray is started without its autoscaler and without the process that sends logs to the driver.
 
-    Nothing here scales, and nobody reads those logs; each takes half a second of a processor to start, and almost 1 %
-    of one for as long as it runs. `ray start --no-monitor` is the first; neither is an argument of `ray.init`.
+    Neither is needed; each takes half a second of CPU to start, and almost 1 % of a CPU while it runs. `ray start
+    --no-monitor` is the first; neither is an argument of `ray.init`.
     """
     import ray._private.parameter as parameter
 

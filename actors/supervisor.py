@@ -1,13 +1,13 @@
-"""A process that gets the signals for the work and leaves nothing of it behind. Linux only.
+"""A process that receives the signals for the work, and makes sure that nothing of the work is left. Linux only.
 
     shell ── SIGINT, SIGTERM, SIGHUP ──► supervisor ── SIGINT, once ──► the work ──► Ray, a JVM, Toxiproxy, nodes
                                              └── SIGKILL to every descendant: at a second signal, after GRACE_S,
                                                  and to whatever is left when the work has ended
 
-It is a process of its own because the work cannot promise this of itself: `ray.init` puts handlers in C++ on SIGTERM,
-an exception out of a signal handler is lost where it meets a destructor, and code in C returns when it likes. As a
-child subreaper (prctl(2)) the supervisor inherits every orphan of the work, so its descendants are all of ours and only
-ours. It imports nothing heavy and starts no thread, so it forks safely and always answers at once.
+It is a separate process because the work cannot guarantee this itself: `ray.init` installs C++ handlers for SIGTERM,
+exceptions from signal handlers can be lost in destructors, and C code may not return. As a child subreaper (prctl(2))
+the supervisor inherits every orphan of the work, so its descendants are exactly the processes of the work. It imports
+nothing heavy and starts no thread, so it forks safely and always answers at once.
 """
 
 import ctypes
@@ -44,14 +44,14 @@ class Ended:
 
     @property
     def exit_status(self) -> int:
-        """Of the whole command: 128 + the signal's number, or 4 if somebody else killed the work."""
+        """The exit status of the command: 128 + the signal's number, or 4 if somebody else killed the work."""
         if self.asked is not None and (self.status is None or self.status >= 128):
             return 128 + self.asked
         return EXIT_HARNESS if self.status is None else self.status
 
 
 class AtASignal(IntEnum):
-    """What the work needs at a signal to stop; a second signal ends it at once."""
+    """What the work does at a signal to stop; a second signal ends it at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -66,13 +66,14 @@ _needs: mmap.mmap | None = None
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """For the work: what it needs from now on. Does nothing without a supervisor."""
+    """Called by the work: what to do at a signal from now on. Has no effect without a supervisor."""
     if _needs is not None:
         _needs[0] = need
 
 
 def supervise(say: Callable[[str], None]) -> Ended | None:
-    """None in the process that is to do the work, at once; in the one that was called, how the work ended, after it.
+    """Forks: returns None at once in the process that does the work, and in the calling process, after the work, how it
+    ended.
 
     The work is told to stop by one SIGINT, whatever signal came. `say` gets a line for the person who sent it.
     """
@@ -153,7 +154,8 @@ class _Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
 
     def _kill_all(self) -> None:
-        """No descendant is left; one that the kernel cannot end (it waits for a disk) is waited for KILL_LIMIT_S."""
+        """Kill all descendants. A descendant that the kernel cannot end (it waits for a disk) is waited for up to
+        KILL_LIMIT_S."""
         limit_s = time.monotonic() + KILL_LIMIT_S
         found = False
         while processes := family(os.getpid(), lambda _: True):

@@ -1,11 +1,11 @@
-"""Watches processes by pidfd: which died, when, by which signal, and not by the experiment.
+"""Watches processes by pidfd, and reports those that died without the experiment's doing: when, and by which signal.
 
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
 
-An experiment that lost a node which its scenario did not kill says nothing about RocketMQ, so whoever waits for time to
-pass or for an answer waits with the Alarm and is woken at once. For a cluster that a person may hurt (`nemesrv up`)
-`told` notes the death and says that all goes on. Linux only.
+If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. So all waits are made with
+the Alarm, which ends them at once. In a cluster for persons (`nemesrv up`) `told` records the death, and the cluster
+continues. Linux only.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ClusterError(HarnessError):
 
 
 class NodeFailed(ClusterError):
-    """A node that runs did not do in time what it was asked, or failed at it: its own doing, and not the harness's."""
+    """A running node did not do a request in time, or failed at it; not a failure of the harness."""
 
 
 class ProcessDied(ClusterError):
-    """A process of the experiment ended, and the experiment did not end it."""
+    """A process of the experiment ended by itself or was killed by somebody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +78,8 @@ class DialGate(Protocol):
     """Lets connections to a node through, or refuses them. May raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
-        """This process of the node is gone: dials to the node are refused. An older process than the one that was
-        admitted last changes nothing."""
+        """This process of the node is gone: dials to the node are refused. If a newer process of the node was already
+        admitted, nothing changes."""
 
     def make_way(self, name: str) -> None:
         """A process of the node is about to listen."""
@@ -89,7 +89,7 @@ class DialGate(Protocol):
 
 
 class Alarm:
-    """Rings once, with the reason why nothing needs to be waited for any more. Any thread may wait or ring."""
+    """Rings once, with the reason why all waiting must end. Any thread may wait or ring."""
 
     def __init__(self) -> None:
         self._rung: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -102,7 +102,7 @@ class Alarm:
                 self._rung.set_exception(reason)
 
     def check(self) -> None:
-        """Raises the reason, when it has rung."""
+        """Raise the reason if the alarm has rung."""
         if self._rung.done():
             self._rung.result()
 
@@ -150,8 +150,8 @@ class _Watched:
 class ProcessWatch:
     """Context manager: a thread that sleeps until one of the processes ends.
 
-    `told` is called from that thread with every unplanned death; the `alarm` rings unless it returns True: the
-    experiment can go on. `at_once` is called before, with name and pid, without waiting for who may die of it.
+    `told` is called from that thread with every unplanned death; the `alarm` rings, unless `told` returns True (the
+    experiment can continue). `at_once` is called before that, with name and pid.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class ProcessWatch:
         self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
 
     def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
-        """Watch a process. Others die with one that carries them, and it is the one to be named then."""
+        """Watch a process. `carries_others`: its end also ends others, and it is then the one to be named."""
         try:
             process = Process(pid)
         except ProcessLookupError:

@@ -1,1 +1,1 @@
-"""What a user of RocketMQ holds: producer, push consumer, admin calls, and the choice of a NameServer."""
+"""RocketMQ's clients: producer, push consumer, admin calls, and the choice of a NameServer."""

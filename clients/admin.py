@@ -1,8 +1,8 @@
-"""Administration: what mqadmin and the harness ask of NameServers and brokers, one call a method.
+"""Requests of mqadmin and the harness to NameServers and brokers, a method for each.
 
-A method that takes `name_server` asks that one, or when None the one that the client chose as every client does. A
-method that takes `broker` asks that address. Every method raises TransportError, or ResponseError for an answer other
-than SUCCESS. Upstream: `DefaultMQAdminExtImpl`, `MQClientAPIImpl`.
+`name_server`: the NameServer to ask; None: the one that the client chose, as every client does. `broker`: the broker's
+address. Every method raises TransportError, or ResponseError for an answer other than SUCCESS. Upstream:
+`DefaultMQAdminExtImpl`, `MQClientAPIImpl`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class AdminClient:
         return list(TopicList.decode(response.body).topic_list)
 
     async def wipe_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """How many topics of the broker can no longer be written, as that NameServer tells it."""
+        """How many topics of the broker can no longer be written, according to the NameServer's answer."""
         header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
         return WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
@@ -248,8 +248,8 @@ class AdminClient:
     async def read_queue(self, topic: str, broker: Address, queue_id: int) -> AsyncIterator[StoredMessage]:
         """Every message that the queue holds now, in order; what arrives later is not waited for.
 
-        No group joins and no offset is committed. ClientError when the broker answers in a way that gets nowhere,
-        RemoteProtocolError when a record is damaged: a final read is whole or it fails.
+        No group joins and no offset is committed. A final read is complete or fails: ClientError if the broker's
+        answers lead nowhere, RemoteProtocolError for a damaged record.
         """
         offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
         while offset < end:

@@ -1,4 +1,5 @@
-"""Questions about one queue that consumers and the admin client both put to a broker, and where that broker is.
+"""Requests about one queue that consumers and the admin client both send to a broker, and the look-up of the broker's
+address.
 
 Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`.
 """
@@ -40,7 +41,8 @@ async def call(
 
 
 async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
-    """Where to ask about `queue`, after one more look at its route when unknown. Raises ClientError, TransportError."""
+    """The address of the queue's broker; if it is unknown, the route is asked for once. Raises ClientError,
+    TransportError."""
     found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
         await instance.update_route(queue.topic)

@@ -1,4 +1,5 @@
-"""What all producers and consumers of one client share: channels, NameServer, routes, heartbeats, one scheduler.
+"""The parts that all producers and consumers of a client share: channels, chosen NameServer, routes, heartbeats,
+scheduler.
 
 | job                                             | first | period |
 |-------------------------------------------------|-------|--------|
@@ -60,7 +61,7 @@ class ProducerInner(Protocol):
         ...
 
     def is_publish_info_missing(self, topic: str) -> bool:
-        """Whether the producer has no queue to write to for `topic`, so that even an unchanged route is wanted."""
+        """Whether the producer has no queue for `topic`, so that it needs even an unchanged route."""
         ...
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
@@ -83,7 +84,8 @@ class ConsumerInner(Protocol):
     """What the instance asks of a registered consumer (`MQConsumerInner`)."""
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
-        """What it subscribed to now; their topics are polled. In clustering its %RETRY% topic is among them."""
+        """The consumer's current subscriptions; routes of their topics are polled. In clustering the %RETRY% topic is
+        among them."""
         ...
 
     def consumer_data(self) -> ConsumerData:
@@ -91,15 +93,16 @@ class ConsumerInner(Protocol):
         ...
 
     def running_info(self) -> ConsumerRunningInfo:
-        """What it says of itself (307)."""
+        """The consumer's report about itself (307)."""
         ...
 
     async def persist_offsets(self) -> None:
-        """Write its offsets; awaited on the shared scheduler task, so its slowness delays polls and heartbeats."""
+        """Write the consumer's offsets. It runs on the shared scheduler task, so a slow write delays polls and
+        heartbeats."""
         ...
 
     def on_consumer_ids_changed(self) -> None:
-        """The members of some group changed: rebalance now. Must not block."""
+        """The members of a group changed: rebalance now. Must not block."""
         ...
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
@@ -119,7 +122,7 @@ class FindBrokerResult(NamedTuple):
 
 
 class MQClientInstance:
-    """One client process's shared half.
+    """The shared part of one client process.
 
     `remoting`: its RemotingClient (language PYTHON, the profile's version). `name_server`: calls to the chosen
     NameServer. `route_cache`: routes and broker addresses. `client_id`: ip@name#start-milliseconds unless the config
@@ -201,7 +204,7 @@ class MQClientInstance:
         self._scheduler.start()
 
     async def _fetch_name_servers(self, task: str | None = None) -> None:
-        """Ask the address server for the list, and take it if it is another one."""
+        """Ask the address server for the list, and take the list if it has changed."""
         assert self._addressing is not None
         fetched = await self._addressing.fetch()
         if fetched is not None:
@@ -213,7 +216,8 @@ class MQClientInstance:
         await self.remoting.close()
 
     def register_producer(self, group: str, producer: ProducerInner) -> None:
-        """Poll its topics and name its group in heartbeats. ClientError when the group has a producer already."""
+        """From now on poll the producer's topics and name its group in heartbeats. ClientError if the group has a
+        producer already."""
         if group in self._producers:
             raise ClientError(f"The producer group[{group}] has been created before, specify another name please.")
         self._producers[group] = producer
@@ -224,7 +228,8 @@ class MQClientInstance:
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group))
 
     def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
-        """Poll its topics, name it in heartbeats, hand it routes. ClientError when the group has one already."""
+        """From now on poll the consumer's topics, name it in heartbeats, and give it routes. ClientError if the group
+        has a consumer already."""
         if group in self._consumers:
             raise ClientError(f"The consumer group[{group}] has been created before, specify another name please.")
         self._consumers[group] = consumer
@@ -254,7 +259,8 @@ class MQClientInstance:
         self.route_cache._before_poll()
 
     async def update_route(self, topic: str) -> bool:
-        """Ask the NameServer for `topic`. Whether a route was taken: it changed, or was missing somewhere.
+        """Ask the NameServer for the route of `topic`. Returns whether the route was taken, because it had changed or
+        was missing.
 
         An error code (17 above all) is logged and keeps the cached route. Raises TransportError or ProtocolError when
         there was no readable answer.
@@ -306,7 +312,8 @@ class MQClientInstance:
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
-        """Broker `broker_id`; if it is an unknown slave the next id; else any of that name."""
+        """The address of broker `broker_id`; if this slave is unknown, that of the next id; else of any broker of that
+        name."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)
@@ -353,7 +360,7 @@ class MQClientInstance:
     async def send_heartbeat_to_all(self) -> None:
         """A heartbeat to every known broker, one after the other; only to masters when there is no consumer.
 
-        Failures are logged. Nothing is sent while another call is at it, or when nobody is registered.
+        Failures are logged. Nothing is sent while another call does this, or if no producer or consumer is registered.
         """
         if self._heartbeat_lock.locked():
             self._context.log.warning("heartbeat skipped: another is under way")

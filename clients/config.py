@@ -1,4 +1,4 @@
-"""What a user sets on a client: RocketMQ's names in snake_case, units in the names, and RocketMQ's own defaults.
+"""The settings of a client, with RocketMQ's names (in snake_case, with units) and RocketMQ's defaults.
 
 Durations are milliseconds of RocketMQ time, as upstream counts them. Upstream: `ClientConfig`, `DefaultMQProducer`,
 `NettyClientConfig` (4.9.8; a default that 5.3 changed says so).
@@ -19,7 +19,8 @@ _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """`"a:9876;b:9876"` as addresses, in order. Split on `;` only; what follows the last `/` of an http:// value.
+    """`"a:9876;b:9876"` as addresses, in order. The list is split at `;`; of an http:// value only the text after the
+    last `/` counts.
 
     Raises ValueError with one sentence when a part is not host:port. Upstream: `NameServerAddressUtils`.
     """

@@ -1,4 +1,4 @@
-"""Calls to "the NameServer": one of the list, chosen and left by the rules of the Java client.
+"""Calls to the chosen NameServer. It is chosen from the list, kept and left by the rules of the Java client.
 
               chosen server's channel active?  ── yes ──►  call it
                      │ no
@@ -9,8 +9,8 @@
                 5.3: the lock is free while connecting; a failed connect is this call's failure
 
 A server that answers is kept, whatever the code. One that does not answer in time has its channel closed, so the next
-call moves on. Nothing probes, and nothing goes back. Upstream: `NettyRemotingClient.getAndCreateNameserverChannel`
-(4.9.8), `getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
+call moves on. The client does not probe NameServers, and does not return to an earlier one by itself. Upstream:
+`NettyRemotingClient.getAndCreateNameserverChannel` (4.9.8), `getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
 """
 
 import asyncio
@@ -57,31 +57,31 @@ async def try_lock(lock: asyncio.Lock, clock: Clock, timeout_s: float = LOCK_TIM
 
 
 class _Tries:
-    """The NameServers that one call met, in order, and what came of each."""
+    """The NameServers that one call tried, in order, and the result of each try."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
 
     def meet(self, address: Address) -> None:
-        """One more try, unless it is the one under way."""
+        """Begin another try, unless this NameServer is already being tried."""
         row = {"name_server": str(address), "outcome": "not_sent"}
         if not self.rows or self.rows[-1] != row:
             self.rows.append(row)
 
     def end(self, outcome: str) -> None:
-        """What came of the try under way: connect_failed, no_answer or answered."""
+        """The result of the current try: connect_failed, no_answer or answered."""
         if self.rows:
             self.rows[-1]["outcome"] = outcome
 
 
 class LastAnswers:
-    """Each NameServer's last answer to look-ups of each topic, so that only another one is recorded."""
+    """Each NameServer's last answer to look-ups of each topic, so that only a changed answer is recorded."""
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[str | None, str | None], bytes] = {}
 
     def is_new(self, name_server: str | None, topic: str | None, body: bytes) -> bool:
-        """Whether it is another than the last one, which it is from now on."""
+        """Whether the answer differs from the last one; it is then the last answer."""
         key = name_server, topic
         if self._bodies.get(key) == body:
             return False
@@ -92,7 +92,7 @@ class LastAnswers:
 class NameServerClient:
     """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers.
 
-    `answers` is handed in where several clients record as one.
+    `answers` is given if several clients record as one node.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class NameServerClient:
         self.update_addresses(self._configured)
 
     def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:
-        """Take a new list; a list of the same servers changes nothing. `task`: the timer that brings it."""
+        """Take a new list; a list of the same servers changes nothing. `task`: the timer that fetched it."""
         before = self.selector.chosen
         if not self.selector.update(addresses):
             return
@@ -170,7 +170,8 @@ class NameServerClient:
         return TopicRouteData.decode(response.body)
 
     async def _invoke(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
-        """One entry's answer; where the rules say so, that of the next ones after one that did not answer in time."""
+        """The answer of one NameServer; by some clients' rules that of the next one, if the first did not answer in
+        time."""
         while True:
             try:
                 return await self._invoke_one(command, timeout_s, tries)
@@ -199,7 +200,7 @@ class NameServerClient:
             raise
 
     async def _connected(self, tries: _Tries) -> Address:
-        """A server with an active channel, by the profile's rules; every server met is one of the `tries`."""
+        """A NameServer with an active channel, by the profile's rules; every tried NameServer is noted in `tries`."""
         selector, is_active = self.selector, self._remoting.is_active
         address = selector.sticky(is_active)
         if address is None:
@@ -219,7 +220,8 @@ class NameServerClient:
         return address
 
     async def _connect_any(self, tries: _Tries) -> Address:
-        """4.9: go round the list once until a connect succeeds; what the call has tried already is no more its turn."""
+        """4.9: go round the list once until a connection succeeds; NameServers that this call has tried already are
+        skipped."""
         old = self.selector.chosen
         for _ in range(len(self.selector.addresses) - len(tries.rows)):
             address = self._advance(old)
@@ -258,7 +260,8 @@ class NameServerClient:
         return choice.new
 
     def _record_answer(self, command: RemotingCommand, tries: _Tries, body: bytes) -> None:
-        """What came, unless this NameServer's last answer was the same; before the row of the call that it is for."""
+        """Record the answer, unless this NameServer's last answer was the same; its row comes before the row of its
+        call."""
         name_server, topic = tries.rows[-1]["name_server"], (command.ext_fields or {}).get("topic")
         if not self._answers.is_new(name_server, topic, body):
             return

@@ -16,7 +16,8 @@ START_INDEX_BOUND = 999
 
 
 class SelectionRules(NamedTuple):
-    """How a client goes about its list; by itself as Java's does. Clients of other languages have others."""
+    """The rules by which a client uses its list; the defaults are Java's. Clients of other languages have other
+    rules."""
 
     shuffled: bool = True
     """Else the list is as configured."""
@@ -60,7 +61,7 @@ class NameServerSelector:
         self.chosen: Address | None = None
 
     def shuffle(self, addresses: list[Address]) -> None:
-        """Put `addresses` in random order, in place, unless they stay as configured."""
+        """Shuffle `addresses` in place, unless the rules keep the configured order."""
         if self._rules.shuffled:
             self._rng.shuffle(addresses)
 
@@ -100,7 +101,7 @@ class NameServerSelector:
         return None
 
     def advance(self, old: Address | None) -> Choice:
-        """Choose the next entry. It is the choice from now on, even if connecting to it then fails."""
+        """Choose the next NameServer; it stays chosen even if connecting to it fails."""
         index = self.next_index()
         self.chosen = self.addresses[index]
         return Choice(old, self.chosen, index)

@@ -1,9 +1,10 @@
-"""What a client knows of topics and brokers, and the pure rules by which it takes a new route.
+"""A client's knowledge of topics and brokers, and the rules by which it takes a new route.
 
 Three tables, with Java's names: topic_route_table (topic to route), broker_addr_table (broker name to id to address),
 and from a route the queues a producer may write (publish info) and a consumer may read (subscribe set). A topic that
-vanishes keeps its old route for ever; an address leaves when no cached route names it. No calls and no clock: that is
-MQClientInstance. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
+vanishes keeps its old route for ever; an address leaves when no cached route names it. It makes no calls and has no
+clock; MQClientInstance does that. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`,
+`TopicPublishInfo`.
 """
 
 from collections.abc import Callable, Mapping
@@ -114,7 +115,8 @@ class RouteCache:
         return self.topic_route_table.get(topic)
 
     def take(self, topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
-        """Apply `route` if it differs from the cached one, or if somebody `needed` it anyway; whether it was."""
+        """Take `route` if it differs from the cached route, or if it is `needed` anyway; returns whether it was
+        taken."""
         if not needed and not route_changed(self.topic_route_table.get(topic), route):
             return False
         self._apply(topic, route)
@@ -132,7 +134,7 @@ class RouteCache:
             self._record("route_changed", topic=topic, value=value)
 
     def _before_poll(self) -> None:
-        """Called at the start of each poll round; a test or a planted defect may put something here."""
+        """Called at the start of each poll round; tests and planted defects may replace it."""
 
     def clean_offline_brokers(self) -> tuple[Address, ...]:
         """Forget the addresses that no cached route names any more; returns them."""

@@ -1,8 +1,8 @@
 """Fixed-rate jobs on one task, as Java's single-threaded ScheduledExecutorService runs them.
 
-One job at a time: a slow one delays all others, and a job that fell behind runs again at once until it has caught up.
-The route poll, the heartbeat and the offset commit of a client share one, which is why an unreachable broker makes
-a client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
+One job at a time: a slow one delays all others, and a job that fell behind runs again at once until it has caught up. A
+client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes the client's routes
+stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class FixedRateScheduler:
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """No job runs after this returns; one that is running is cancelled."""
+        """Stop all jobs; a running job is cancelled."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -1,6 +1,6 @@
 """The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`.
 
-Which NameServer to ask is not decided here but in clients/; this answers `is_active` and does as it is told.
+clients/ decides which NameServer to ask; this class only says whether a channel is active.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _CLOSE_MIN_S = 0.1
 class RemotingClient:
     """`handler` answers what servers ask on these channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
 
-    A call's `timeout_s` covers connecting and waiting. Calls to an address that is being connected share the attempt.
+    A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
     `on_event` is told ("open" | "close" | "connect_failed" | "unasked", address, reason); unasked is a response that no
     request on that channel had, its reason the code and opaque. `on_timed_out` is told (address, request code, seconds)
     of each wait that ran out, of a connect with None for the code. `language` and `version` are given to requests that
@@ -198,6 +198,6 @@ class RemotingClient:
 
 
 def _seen(attempt: asyncio.Task[Connection]) -> None:
-    """Every caller of a failed attempt may have gone; asyncio need not complain that nobody looked."""
+    """Read the exception of a failed attempt, so that asyncio does not log it if no caller is left."""
     if not attempt.cancelled():
         attempt.exception()

@@ -1,6 +1,6 @@
-"""One request or response as a value, whatever header type carries it. Upstream: `RemotingCommand`.
+"""One request or response as a value, independent of its header type (JSON or ROCKETMQ). Upstream: `RemotingCommand`.
 
-Making bytes of it is frame.py's business, matching answers to questions transport.py's: `opaque` stays 0 until then.
+frame.py encodes it; the transport matches answers to requests and sets `opaque`, which is 0 until then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One channel of either side: frames in and out, answers matched to requests, idle and overload limits.
+"""One channel of a client or server: frames in and out, answers matched to requests, limits for idleness and overload.
 
-An `Endpoint` is what all channels of one server or client have in common. Everything on one channel happens in the
+An `Endpoint` has everything that the channels of one server or client share. Everything on one channel happens in the
 event loop's thread, in the order of its bytes:
 
     bytes -> FrameReader -> fast_path(raw frame) -> raw response                      (no command is made)
@@ -74,7 +74,7 @@ class Endpoint:
         language: LanguageCode | None,
         version: int | None,
     ) -> None:
-        """`on_unasked` gets responses to no request of the channel, not even a given-up one."""
+        """`on_unasked` gets responses that answer no request of the channel, not even an abandoned request."""
         self.clock = clock
         self.log = log
         self.handler = handler
@@ -98,7 +98,7 @@ class Endpoint:
         return next(self._opaques) & 0x7FFFFFFF
 
     def identify(self, command: RemotingCommand) -> None:
-        """A request that does not say otherwise carries this endpoint's language and version."""
+        """Requests without their own language and version get those of this endpoint."""
         if self.language is not None and command.language == DEFAULT_LANGUAGE:
             command.language = self.language
         if self.version is not None and command.version == DEFAULT_VERSION:
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
             future.set_exception(RequestTimeout(text))
 
     def _give_up(self, opaque: int) -> None:
-        """Nobody waits for this response any more; it may come all the same, and is then nothing to wonder at."""
+        """The call has ended without a response; a later response is expected, and not reported as unasked."""
         if self._given_up is None:
             self._given_up = {}
         elif len(self._given_up) >= MAX_GIVEN_UP:
@@ -459,7 +459,7 @@ class Connection(asyncio.Protocol):
             transport.abort()
 
     def _shut(self, reason: str) -> asyncio.Transport | None:
-        """From here on this channel is closed, for `reason`. Returns the transport; None when it was closed before."""
+        """Mark this channel as closed, for `reason`. Returns the transport; None if it was closed before."""
         if self.closed:
             return None
         self.closed = True

@@ -1,8 +1,8 @@
-"""Every error of the wire and the transport, on one page.
+"""All errors of the protocol and the transport.
 
-`definite` says that the operation certainly did not take effect: workloads turn it into `fail` (definite) or `info`
-(nobody knows). `retriable` says that trying again may help. Retry loops and workloads read these two and nothing else.
-Upstream: `remoting/.../exception/*`, `MQBrokerException`, `MQClientException`.
+`definite`: the operation certainly had no effect; workloads record `fail` for a definite error, else `info` (unknown).
+`retriable`: trying again may help. Retry loops and workloads use only these two. Upstream: `remoting/.../exception/*`,
+`MQBrokerException`, `MQClientException`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _RETRIABLE = frozenset(
 
 
 class RocketMQError(Exception):
-    """Root of everything that can go wrong between two RocketMQ nodes."""
+    """Base class of all errors between two RocketMQ nodes."""
 
     retriable: bool = False
     definite: bool = False
 
 
 class ProtocolError(RocketMQError):
-    """Bytes that are not RocketMQ remoting."""
+    """Bytes that do not follow RocketMQ's remoting protocol."""
 
 
 class LocalProtocolError(ProtocolError):
-    """We tried to send what the protocol cannot express; nothing was sent."""
+    """Something could not be expressed in the protocol; nothing was sent."""
 
     definite = True
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent what cannot be read; its connection is closed."""
+    """The peer sent unreadable bytes; its connection is closed."""
 
 
 class TransportError(RocketMQError):
-    """The connection, not the peer's answer, is the problem."""
+    """An error of the connection, not an answer of the peer."""
 
     retriable = True
 
@@ -70,7 +70,7 @@ class ConnectionLost(TransportError):
 
 
 class RequestTimeout(TransportError):
-    """No answer in time; the peer may have acted, or may yet act."""
+    """No answer in time; the peer may have executed the request, or may still do so."""
 
 
 class TooManyRequests(TransportError):

@@ -1,4 +1,4 @@
-"""The JSON that RocketMQ's fastjson writes: read tolerantly, written in either of its two dialects. Pure.
+"""JSON as RocketMQ's fastjson writes it: reads it tolerantly, writes it in either of its two dialects. Pure.
 
     default dialect              {"brokerAddrs":{0:"10.0.0.1:10911"}}      number keys unquoted
                                  {{"queueId":0,"topic":"T"}:{...}}         objects as keys
@@ -6,10 +6,10 @@
     browser compatible           {"0":"a\\/b"}                              all keys quoted, \\/ and \\uXXXX
 
 Read, number keys become strings ("0") and an object key an ObjectKey. Also read: single quotes, unquoted names, commas
-too many, numbers with a type letter (1L). `$ref` is followed to objects that were complete before it, which is the only
-way fastjson writes it, so no cycle can be built; other references are null.
-Standard JSON takes the quick way through orjson (at most 1024 levels); the dialect is bounded in size and depth,
-because reading it is slow and recursive. Upstream: fastjson 1.2, `RemotingSerializable`.
+too many, numbers with a type letter (1L). `$ref` may refer only to objects that were complete before it, as fastjson
+writes it, so there are no cycles; other references are null. Standard JSON takes the quick way through orjson (at most
+1024 levels); the dialect is bounded in size and depth, because reading it is slow and recursive. Upstream: fastjson
+1.2, `RemotingSerializable`.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class _Reader:
         return node
 
     def _pay_for(self, node: object, depth: int) -> None:
-        """Count `node`, now standing `depth` levels deep, too: no chain of references gets round the limits."""
+        """Count `node`, which is now `depth` levels deep, so that chains of references cannot exceed the limits."""
         self._referable -= 1
         if self._referable < 0:
             raise RemoteProtocolError(f"JSON refers to more than {REFERRED_MAX} values")
@@ -340,7 +340,7 @@ _ESCAPED = re.compile(r"(\\\\)|\\u([0-9a-f]{4})|([\x7f-\x9f\u2028\u2029])")
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """What fastjson's own dialect escapes beyond the usual, and its upper-case hex."""
+    """The characters that fastjson's own dialect also escapes, with upper-case hex digits."""
     return f"\\u{ord(match[3]):04X}" if match[3] else _upper_hex(match)
 
 

@@ -10,9 +10,9 @@
     type 1, header = ROCKETMQ binary
     | code 2 | language 1 | version 2 | opaque 4 | flag 4 | len 4, remark | len 4, map: (len 2, key | len 4, value)* |
 
-An absent body and an empty one are the same thing. In the binary header so are an absent remark and an empty one, and
-an absent map and an empty one; an empty value of the map, which Java reads as null, is kept as "".
-Upstream: `NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializable`.
+An absent body and an empty one are the same thing. In the binary header an absent and an empty remark are equal, and so
+are an absent and an empty map; an empty value in the map, which Java reads as null, is kept as "". Upstream:
+`NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializable`.
 """
 
 import operator
@@ -61,7 +61,7 @@ def encode_frame(command: RemotingCommand) -> bytes:
 
 
 def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
-    """The command in one whole frame, the four length bytes included. RemoteProtocolError when it is none."""
+    """Decode one whole frame, with its four length bytes. RemoteProtocolError if it is none."""
     size = len(frame)
     if size < 8:
         raise RemoteProtocolError(f"frame of {size} B is shorter than its 8 B prefix")
@@ -80,7 +80,7 @@ def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
 
 
 class FrameReader:
-    """Bytes in, raw whole frames out; holds at most one unfinished frame, and of that only the bytes that came."""
+    """Cuts incoming bytes into raw whole frames; keeps only the received bytes of one unfinished frame."""
 
     __slots__ = ("_buffer", "_frame_max", "_needed", "error")
 
@@ -250,7 +250,7 @@ def _from_unusual_json(header: bytes | memoryview) -> RemotingCommand:
 
 
 def _json_int(name: str, value: object, default: int) -> int:
-    """What Java's cast makes of it: numbers written as strings are numbers, null is the default."""
+    """The integer that Java's cast gives: numbers written as strings are numbers, null is the default."""
     if value is None:
         return default
     if type(value) is not int:

@@ -7,8 +7,8 @@ A stored record, big-endian; the commit log and the body of a pull answer are su
     56 storeTimestamp 8                    64 storeHost 8 (IPv6: 20)              72 reconsumeTimes 4
     76 preparedTransactionOffset 8         84 bodyLen 4, body · topicLen 1 (V2: 2), topic · propsLen 2, properties
 
-Properties stay the bytes they were, so that a record decoded and encoded again is the same record.
-Upstream: `MessageDecoder`, `MessageVersion`, `MessageExt`, `Message`, `MessageQueue`, `CommitLog`.
+Properties stay raw bytes, so that a record that is decoded and encoded again is the same record. Upstream:
+`MessageDecoder`, `MessageVersion`, `MessageExt`, `Message`, `MessageQueue`, `CommitLog`.
 """
 
 from __future__ import annotations
@@ -239,8 +239,8 @@ class StoredMessage:
     def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:
         """The record at `position` and the position after it. RemoteProtocolError when there is none.
 
-        As Java's reader, it goes by the inner lengths; `strict` also holds them against totalSize, checks bodyCRC and
-        wants the topic in proper UTF-8.
+        Like Java's reader it uses the inner lengths; `strict` also compares them with totalSize, checks bodyCRC and
+        demands valid UTF-8 in the topic.
         """
         try:
             return _decode_at(data, position, strict)
@@ -249,8 +249,8 @@ class StoredMessage:
 
     @classmethod
     def scan(cls, data: Buffer) -> Iterator[tuple[int, StoredMessage]]:
-        """Each record with its position. RemoteProtocolError at the first that strict reading refuses: the position
-        after the last one given is where a torn log is cut."""
+        """Each record with its position. RemoteProtocolError at the first record that strict reading refuses; a torn
+        log is cut after the last record before it."""
         position = 0
         while position < len(data):
             message, end = cls.decode_at(data, position, strict=True)
@@ -259,7 +259,7 @@ class StoredMessage:
 
     @classmethod
     def decode_all(cls, data: Buffer, *, strict: bool = False) -> list[StoredMessage]:
-        """All records. At a bad one Java stops and says nothing; so does this, or raises when `strict`."""
+        """All records. At a bad record Java silently stops; so does this function, unless `strict`: then it raises."""
         if strict:
             return [message for _, message in cls.scan(data)]
         messages = []
@@ -373,6 +373,6 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
 
 
 def raw_properties(properties: Mapping[str, str] | str) -> bytes:
-    """Properties as a record holds them, from a mapping or from a send header's string."""
+    """Properties as bytes of a record, from a mapping or from a send header's string."""
     text = properties if isinstance(properties, str) else format_properties(properties)
     return text.encode(errors="replace")

@@ -1,7 +1,7 @@
-"""A number that tells whether a message is still the one that was sent: its body, keys, tags and user's properties.
+"""A checksum that shows whether a message was changed on its way: of its body, keys, tags and user's properties.
 
-What clients and brokers add on its way (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) is left out, so that the producer and
-every consumer of the message come to the same number.
+Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out, so that producer and
+consumers compute the same number.
 """
 
 import zlib

@@ -64,7 +64,7 @@ def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int)
 
 
 def _uniq_id_head(host: str, pid: int, loader_hash: int) -> str:
-    """What all ids of one client begin with."""
+    """The beginning that all ids of one client share."""
     return uniq_id(host=host, pid=pid, loader_hash=loader_hash, now_ms=0, counter=0)[:-12]
 
 

@@ -15,8 +15,8 @@ class RemotingServer:
     """Answers are made by `handler(connection, request)`: a response, None for no answer, or an awaitable of either.
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
-    answered. `on_close` gets "closed" (by the peer or by us), "exception" or "idle". `fast_path` is given each raw
-    whole frame first, unchecked but for its length, and returns the raw response, or None for the ordinary path.
+    answered. `on_close` gets "closed" (by the peer or by us), "exception" or "idle". `fast_path` gets each raw frame
+    first, of which only the length is checked. It returns the raw response, or None for the ordinary path.
     """
 
     def __init__(

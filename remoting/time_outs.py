@@ -1,4 +1,4 @@
-"""Waits that ran out, as the history has them: event `timed_out`."""
+"""Records waits that timed out: event `timed_out`."""
 
 from .codes import RequestCode
 from .node.network import Address
@@ -10,7 +10,7 @@ CONNECT = "connect"
 def record_timed_out(
     record: Recorder, address: Address | str, code: int | None, waited_s: float, **more: object
 ) -> None:
-    """Nobody answered a request of this code, or None: a connect, until `waited_s` had passed."""
+    """A request with this code (None: a connect) got no answer within `waited_s`."""
     if code is None:
         name = CONNECT
     else:

@@ -1,9 +1,10 @@
-"""Where a client or broker without a configured list asks for its NameServers: an HTTP server that answers one line.
+"""The address server: an HTTP server from which clients and brokers without a configured list get their NameServers, in
+one line.
 
     GET http://<address>/rocketmq/nsaddr   ->   200, "10.0.0.1:9876;10.0.0.2:9876"
 
-Errors are logged, and nothing else: the list in use stays. Over the node's own network, so that the address server's
-link can be cut as any other. Upstream: `TopAddressing.fetchNSAddr`, `HttpTinyClient`,
+Errors are only logged: the node keeps its list. Requests go through the node's own network, so that a fault can cut the
+link to the address server, too. Upstream: `TopAddressing.fetchNSAddr`, `HttpTinyClient`,
 `MQClientAPIImpl.fetchNameServerAddr`, `BrokerOuterAPI.fetchNameServerAddr`.
 """
 
@@ -53,14 +54,14 @@ class _Get(asyncio.Protocol):
 
 
 class TopAddressing:
-    """Asks one address server, and says when its list is another than the one before."""
+    """Asks one address server, and reports when its list has changed."""
 
     def __init__(self, context: NodeContext, server: Address) -> None:
         self._context, self._server = context, server
         self._last: str | None = None
 
     async def fetch(self) -> tuple[Address, ...] | None:
-        """The list, where the server gave one that it had not given before; else None."""
+        """The list, if the server's answer differs from the last one; else None."""
         text = await self._answer()
         if not text or text == self._last:
             return None

@@ -1,4 +1,4 @@
-"""RocketMQ's own topics by name: which are the system's, where nobody may send to, which no user made.
+"""RocketMQ's own topics by name: system topics, topics that accept no sends, topics that no user created.
 
 Upstream: `TopicValidator` (4.9 and 5.x), `MixAll`, `KeyBuilder`, the proxy's `heartbeatSyncerTopicName`.
 """
@@ -37,9 +37,9 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_own(topic: str) -> bool:
-    """Whether RocketMQ created it itself, so that it is none of a user's topics.
+    """Whether RocketMQ created the topic itself.
 
     True for system topics, those of groups (%RETRY%, %DLQ%, of a namespace too) and replies, and the default cluster's.
-    Of other clusters and of brokers only who knows them can say it.
+    False for topics of other clusters and of brokers, whose names are not known here.
     """
     return is_system_topic(topic) or topic in _OTHERS or topic.startswith(_OTHER_STARTS) or topic.endswith(_OTHER_ENDS)

@@ -1,11 +1,11 @@
-"""What reached a server, recorded by its transport: requests that were read, and channels that ended.
+"""Records what reached a server, in its transport: requests that were read, and channels that ended.
 
     bytes ─► frame ─► request ─┬─► Witness: `request_read`         before the node has seen it
                                └─► the node's own handler          whose rows say what it made of it
     end of a channel ──────────┬─► Witness: `channel_ended`
                                └─► the node's own handler
 
-A node that loses, invents or misreads what it was sent cannot hide that: these rows are not its own. Their columns:
+A node that loses, invents or misreads requests cannot hide it, because it does not write these rows. Their columns:
 docs/history.md.
 """
 
@@ -44,7 +44,7 @@ OF_ROUTES = frozenset(
 
 
 def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, object] | None:
-    """What a REGISTER_BROKER says besides who it is; None of one whose body nobody can read."""
+    """The contents of a REGISTER_BROKER besides the broker's identity; None if its body is unreadable."""
     crc32 = fields.get("bodyCrc32", "0")
     if crc32 not in ("0", str(zlib.crc32(request.body) & 0x7FFFFFFF)):
         return None
@@ -65,7 +65,7 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
 
 
 def asked_by(request: RemotingCommand) -> dict[str, object] | None:
-    """The version that a QUERY_DATA_VERSION asks about; None of one that nobody can read."""
+    """The version that a QUERY_DATA_VERSION asks about; None if it is unreadable."""
     try:
         return {"version": _numbers(DataVersion.decode(request.body))}
     except ProtocolError:

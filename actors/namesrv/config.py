@@ -1,7 +1,7 @@
 """The NameServer's settings under RocketMQ's own names and defaults, read from and written as Java properties.
 
-One frozen dataclass for what upstream keeps in two objects. `profile` is ours: 4.9 has fewer settings than 5.x, and a
-setting that the profile does not have is kept and listed like any unknown key, but obeyed by nothing.
+One dataclass for upstream's two objects. `profile` is our own key. 4.9 has fewer settings than 5.x; settings that the
+profile lacks are kept and listed like unknown keys, without effect.
 
 Upstream: `NamesrvConfig`, `NettyServerConfig`, `Configuration`, `MixAll.properties2Object`.
 """
@@ -56,7 +56,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamesrvConfig:
-    """Everything that can be set. The thread and socket numbers are listed and accepted, and change nothing here."""
+    """All settings. The numbers of threads and sockets are accepted and listed, but have no effect here."""
 
     profile: Profile = Profile.V4_9
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class NamesrvConfig:
         return dict(sorted(found.items()))
 
     def stored_properties(self) -> dict[str, str]:
-        """What the settings file holds: reading it gives an equal NamesrvConfig."""
+        """The contents of the settings file; reading it gives an equal NamesrvConfig."""
         return {PROFILE_KEY: self.profile.value, **self.properties()}
 
     @property
@@ -163,7 +163,7 @@ class NamesrvConfig:
 
     @property
     def route_options(self) -> RouteOptions:
-        """The settings that the route table obeys; in 4.9 that is only the constant."""
+        """The settings that the route table uses; in 4.9 only the constant."""
         expired_ms = self.constants.broker_channel_expired_ms
         if self.profile is Profile.V4_9:
             return RouteOptions(broker_channel_expired_ms=expired_ms)
@@ -176,7 +176,7 @@ class NamesrvConfig:
         )
 
     def unknown_key_lines(self, source: str) -> list[str]:
-        """One sentence for each key of the file that is no setting, with the nearest one that is."""
+        """One sentence for each unknown key of the file, with the most similar known key."""
         lines = []
         for key in (k for k in self.extra if k not in _SYSTEM_PROPERTIES):
             near = difflib.get_close_matches(key, known_keys(self.profile), 1)
@@ -207,8 +207,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))  # Java's trim
 
 
 def _parse(source: str, key: str, value: str, profile: Profile) -> object:
-    """The value of `key` that `value` says. ConfigError where it is none. As upstream, a blank at its end is part of
-    it."""
+    """`value` as the value of `key`; ConfigError if it is none. As upstream, a trailing blank belongs to the value."""
     setting = _FIELDS[key]
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):

@@ -1,8 +1,8 @@
 """The NameServer's free key-value configuration: namespace -> key -> value, kept in one JSON file.
 
-Every change rewrites the whole file before it is answered, as upstream; the old content goes to `<path>.bak`. Upstream
-4.9 deletes the file before it renames the new one and 5.x overwrites in place, so both can be caught with no file or
-half of one; here the new file replaces the old in one step, in both profiles. No fsync, as upstream.
+Every change rewrites the whole file before it is answered, as upstream; the old content goes to `<path>.bak`. In
+upstream a crash can leave no file (4.9 deletes it before it renames the new one) or half a file (5.x overwrites in
+place); here the new file replaces the old in one step. No fsync, as upstream.
 
 Upstream: `KVConfigManager`, `KVConfigSerializeWrapper`.
 """
@@ -71,7 +71,7 @@ class KVConfig:
         self._persist()
 
     def namespace(self, namespace: str) -> Mapping[str, str | None] | None:
-        """Everything under one namespace, None when there is none of that name."""
+        """All entries of a namespace; None if there is no such namespace."""
         return self._table.get(namespace)
 
     def say_all(self) -> None:
@@ -90,7 +90,7 @@ class KVConfig:
         )
 
     def _persist(self) -> None:
-        """Write the file. Where the disk fails the log says so, and the change stays in memory, as upstream."""
+        """Write the file. If the disk fails, the error is logged and the change stays in memory, as upstream."""
         if self._path is None:
             return
         temporary = self._path.with_name(self._path.name + ".tmp")

@@ -1,7 +1,8 @@
-"""One method for each request code a NameServer answers: header and body in, table asked or changed, response out.
+"""A method for each request code that a NameServer answers: it reads header and body, asks or changes the table, and
+returns the response.
 
-It owns no channel and no timer. What a change means for caches, history and other nodes is the server's business: it
-calls `take_dropped` and the table's `take_changed_topics` after each request.
+It owns no channel and no timer. After each request the server calls `take_dropped` and the table's
+`take_changed_topics`, and updates caches, history and other nodes.
 
 A missing or unreadable required header field is refused with code 1 and a remark that names it (docs/compatibility.md):
 upstream would go on with null. Codes that are not in the dict get no answer in 4.9 and code 3 in 5.x.
@@ -141,7 +142,7 @@ class DefaultRequestProcessor:
     def __call__(
         self, caller: Caller, request: RemotingCommand
     ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
-        """The response, None where RocketMQ stays silent. Never raises for what a peer can send."""
+        """The response; None where RocketMQ does not answer. No request of a peer makes it raise."""
         method = self._methods.get(request.code)
         if method is None:
             if not self._5_x:
@@ -309,7 +310,7 @@ class DefaultRequestProcessor:
         )
 
     def _encoded(self, version: DataVersion) -> bytes:
-        """5.x writes a stateVersion of 0, too; 4.9 knows none, whatever the broker sent."""
+        """The data version as JSON. 5.x writes stateVersion even if it is 0; 4.9 never writes it."""
         fields: dict[str, object] = {"counter": version.counter, "timestamp": version.timestamp}
         if self._5_x:
             fields["stateVersion"] = version.state_version

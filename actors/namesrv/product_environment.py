@@ -2,10 +2,10 @@
 
     105 -> our own table -> else a NameServer of production -> else code 17
 
-An answer is always in fastjson's own dialect, its order configuration always looked up, and neither
-`needWaitForService` nor the route cache is asked. In 4.9 only 105 is different; in 5.x every code is taken for a 105,
-so that nobody can register (`ClusterTestRequestProcessor` extends the client processor there). Where production is, is
-told once at the start (`NAMESRV_ADDR`), or asked for at an HTTP address server again and again.
+Answers are always in fastjson's own dialect and always have the order configuration; `needWaitForService` and the route
+cache are not used. In 4.9 only 105 is different; in 5.x every code is taken for a 105, so that nobody can register
+(`ClusterTestRequestProcessor` extends the client processor there). The production NameServers come from `NAMESRV_ADDR`
+at the start, or regularly from an HTTP address server.
 
 Upstream: `ClusterTestRequestProcessor`, `NamesrvController.registerProcessor`, `MQClientInstance.startScheduledTask`,
 tags rocketmq-all-4.9.7 and rocketmq-all-5.3.3.
@@ -39,7 +39,7 @@ FetchAddresses = Callable[[], Awaitable[str | None]]
 
 
 class ProductEnvironment:
-    """The production NameServers, asked one after the other from a random one on; one that answers is kept."""
+    """The production NameServers. They are asked in turn, from a random one on; a NameServer that answers is kept."""
 
     def __init__(self, context: NodeContext, client: Callable[[], RemotingClient], fetch: FetchAddresses) -> None:
         self._context, self._client, self._fetch = context, client, fetch
@@ -48,8 +48,7 @@ class ProductEnvironment:
         self._index = 0
 
     async def refresh(self) -> None:
-        """Ask where production's NameServers are. Where nobody answers, or the answer is nonsense, the last list
-        stays."""
+        """Ask the address server for production's NameServers. Without a usable answer the last list stays."""
         text = await self._fetch()
         if not text or not text.strip() or text == self._text:
             return

@@ -1,14 +1,14 @@
-"""Answers to route requests, encoded once and given out again with only the opaque changed. Pure.
+"""A cache of encoded answers to route requests, which differ only in the opaque. Pure.
 
-A client asks the same question again and again, and its frames differ in nothing but the opaque. So a frame is taken
-apart into what stands before and after its opaque, and that pair is looked up:
+A client's repeated requests differ only in the opaque. So a frame is split into the bytes before and after its opaque,
+and this pair is looked up:
 
     JSON       | ...,"opaque": | 4711 | ,"serializeType...} |        key = (before, after), opaque = the digits
     ROCKETMQ   | type..version | 4 bytes at 13 | flag...    |        key = (before, after), opaque = the bytes
 
 The pair includes the frame's length words, so frames with the same pair are equal in every byte but the opaque's, and
-an answer learnt for one is right for all. Nothing is parsed on a hit, and a frame that does not fit is simply not
-known: the ordinary path answers it. Bounded in entries and in bytes; entries of a topic go when its route changes.
+an answer learnt for one is right for all. A hit needs no parsing. Frames that are not in the cache are answered in the
+ordinary way. Bounded in entries and in bytes; entries of a topic go when its route changes.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class RouteCache:
                 self._body_bytes -= len(body)
 
     def clear(self) -> None:
-        """Something has changed that every answer depends on: all answers are deleted."""
+        """Delete all answers, because something has changed on which every answer depends."""
         self._answers.clear()
         self._keys_of.clear()
         self._bodies.clear()
@@ -129,12 +129,13 @@ class RouteCache:
 
 
 def _both(held: Mapping[str, object], topics: Set[str]) -> list[str]:
-    """The topics that are in both. A broker may change ten thousand topics of which clients have asked for ten."""
+    """The topics that are in both sets; iterates over the smaller one, because a broker may change ten thousand topics
+    of which clients have asked for ten."""
     return [topic for topic in held if topic in topics] if len(held) < len(topics) else [t for t in topics if t in held]
 
 
 def _split_json(frame: bytes, opaque: int) -> _Key | None:
-    """What stands before and after the opaque's digits. None unless there is exactly one place where they can be."""
+    """The bytes before and after the opaque's digits; None if the opaque could be at several places."""
     digits = b"%d" % opaque
     at = frame.find(_OPAQUE) + _OPAQUE_LENGTH
     end = at + len(digits)

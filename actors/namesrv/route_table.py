@@ -81,7 +81,7 @@ SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 
 class RouteTable(Tables):
-    """The tables with every rule that adds to them or answers from them."""
+    """The tables, and every rule that adds to them or answers from them."""
 
     # -- REGISTER_BROKER ---------------------------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ class RouteTable(Tables):
     def _register_rows(self, broker_name: str, rows: Iterable[Row]) -> None:
         """Put one broker's rows into their topics.
 
-        A registration's rows are few different ones for thousands of topics, so those that stand next to each other
-        mostly replace the same row by the same: compared once, and said together.
+        A registration has few different rows for thousands of topics. So neighbouring topics mostly replace the same
+        old row by the same new row; such topics are compared once and logged together.
         """
         table = self.topic_queue_table
         changed, together = list[str](), list[str]()
@@ -357,7 +357,7 @@ class RouteTable(Tables):
         return count
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
-        """Forget the topic, or only the rows of one cluster's brokers; unknown names are no error."""
+        """Delete the topic, or only the rows of one cluster's brokers; unknown names are no error."""
         rows = self.topic_queue_table.get(topic)
         if rows is None:
             return
@@ -376,7 +376,8 @@ class RouteTable(Tables):
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
         """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given, up to the first whose broker is not known.
 
-        Of a topic that is new all rows are dropped then, of one that is known those before it stay (as upstream).
+        If a broker is not known, a new topic gets no row at all, and a known topic keeps the rows put before (as
+        upstream).
         """
         rows = tuple(rows)
         refused = why_rows_refused(self, [topic] * len(rows), (row.broker_name for row in rows))
@@ -400,7 +401,7 @@ class RouteTable(Tables):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """The answer about `topic`: all its rows, and those of its brokers that exist; None without either."""
+        """The route of `topic`: all its rows, and its brokers that are registered; None without rows or brokers."""
         rows = self.topic_queue_table.get(topic)
         if not rows:
             return None
@@ -422,7 +423,8 @@ class RouteTable(Tables):
         )
 
     def _broker_data(self, topic: str, group: BrokerGroup) -> BrokerData:
-        """The group on the wire; the smallest slave acts as master where that is on and its row read-only (5.x)."""
+        """The broker group as in answers. In 5.x with supportActingMaster, the slave with the smallest id appears as
+        master, if the row is read-only."""
         data = group.data(self.profile)
         if (
             self.options.support_acting_master

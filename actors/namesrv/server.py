@@ -55,7 +55,7 @@ class ChannelLog:
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 
     def closed(self, connection: Connection, reason: str) -> None:
-        """`reason` as the transport gives it: closed, exception or idle."""
+        """The channel has ended; `reason` comes from the transport: closed, exception or idle."""
         address = connection.remote_address
         if reason == "idle":
             self._log.warning(_PIPELINE + "IDLE exception [%s]", address)
@@ -259,8 +259,8 @@ class NameServer:
     # -- consequences ------------------------------------------------------------------------------------------------
 
     def _settle(self, dropped: Iterable[Dropped]) -> None:
-        """After anything that may have changed the table: record routes, delete stale answers, wake the worker,
-        notify."""
+        """Called after everything that may have changed the table: records routes, deletes stale answers, wakes the
+        worker, notifies brokers."""
         for broker in dropped:
             self._context.record(
                 "broker_dropped",
@@ -316,8 +316,7 @@ class NameServer:
             self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
 
     def _dialling_end(self) -> RemotingClient:
-        """The client that this NameServer calls others with. It is made when it is first needed; most never call
-        anybody."""
+        """The client for requests of this NameServer to others, made when it is first needed."""
         if self._client is None:
             self._client = RemotingClient(
                 clock=self._context.clock,

@@ -46,7 +46,7 @@ _ANSWER_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressServer:
-    """An HTTP server that answers with one line: where clients of RocketMQ ask for NameServers when nobody told them.
+    """The client of an HTTP address server, which answers with one line: the list of NameServers.
 
         GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
 

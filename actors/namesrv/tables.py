@@ -1,4 +1,4 @@
-"""Data of the NameServer's tables, and its input and output; no rules.
+"""Data types of the NameServer's tables, its requests and its results; no rules.
 
     topic_queue_table     topic        -> broker name -> QueueData
     broker_addr_table     broker name  -> BrokerGroup (cluster, broker id -> address)
@@ -32,13 +32,13 @@ LiveKey = tuple[str, str]
 
 
 class Say(Protocol):
-    """Where the tables tell what they did, in RocketMQ's own words; `logging.Logger.log` is one."""
+    """A function with which the tables log what they did, in RocketMQ's words, such as `logging.Logger.log`."""
 
     def __call__(self, level: int, msg: str, /, *args: object) -> None: ...
 
 
 def silent(level: int, msg: str, /, *args: object) -> None:
-    """Log nothing: for tables that nobody listens to."""
+    """Log nothing."""
 
 
 class SayEach(Protocol):
@@ -48,7 +48,7 @@ class SayEach(Protocol):
 
 
 def one_by_one(say: Say) -> SayEach:
-    """A `SayEach` made of a `Say`, for a log that has nothing quicker."""
+    """A `SayEach` made from a `Say`, for a log without a quicker way."""
 
     def say_each(level: int, msg: str, items: Sequence[str], /, *args: object) -> None:
         for item in items:
@@ -67,7 +67,7 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteOptions:
-    """The switches of NamesrvConfig that the tables obey, all of them in 5.x only; and a constant of both."""
+    """The switches of NamesrvConfig that the tables use (5.x only), and a constant of both profiles."""
 
     support_acting_master: bool = False
     delete_topic_with_broker_registration: bool = False
@@ -125,7 +125,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistration:
-    """One broker to remove. The broker itself asked for it, or its channel was lost."""
+    """A broker to remove: it asked for it, or its channel was lost."""
 
     cluster_name: str
     broker_name: str

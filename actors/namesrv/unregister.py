@@ -1,4 +1,4 @@
-"""The tables, and how brokers leave them: asked to, by a lost channel, or silent for too long.
+"""The tables, and how brokers leave them: by unregistering, by a lost channel, or after too long a silence.
 
 4.9 does each removal at once. 5.x turns every cause into an unregister request on a bounded queue that one worker
 empties in batches; here `run_unregistrations` is that worker's turn and the shell calls it.
@@ -115,7 +115,7 @@ class Tables:
         return f"BrokerIdentityInfo [clusterName={key[0]}, brokerAddr={key[1]}]"
 
     def _touch_broker(self, broker_name: str) -> None:
-        """Every topic with a row of `broker_name` may have a new route."""
+        """Note that every topic with a row of `broker_name` may have a new route."""
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
@@ -192,7 +192,7 @@ class Tables:
     # -- lost channels -----------------------------------------------------------------------------------------------
 
     def on_channel_destroy(self, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
-        """Take out the first broker that lives on this channel, and only that one; 4.9 returns it, 5.x queues it."""
+        """Remove the first broker on this channel, and only this one; 4.9 returns it, 5.x queues the removal."""
         found = next((key for key, live in self.broker_live_table.items() if live.channel_id == channel_id), None)
         if self.profile is Profile.V5_X:
             if found is not None:

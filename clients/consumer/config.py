@@ -1,4 +1,4 @@
-"""What a user sets on a push consumer, with RocketMQ's names and defaults, and which topics it wants.
+"""The settings and subscriptions of a push consumer, with RocketMQ's names and defaults.
 
 Upstream: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`, `ProcessQueue`.
 """

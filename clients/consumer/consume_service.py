@@ -1,4 +1,4 @@
-"""Hands pulled messages to the listener and settles what it answers.
+"""Gives pulled messages to the listener and acts on its result.
 
 At most `consume_thread_max` listener calls run at once. Success finishes the messages; a failure sends them back to
 the broker for a later retry (clustering) or drops them (broadcasting). Messages of a queue that was dropped in the
@@ -62,7 +62,7 @@ class ConsumeService:
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._config.consume_thread_max)]
 
     async def stop(self) -> None:
-        """No listener call begins after this is called; those that run get the configured time to end."""
+        """Begin no further listener call; running calls get the configured time to end."""
         self._stopping = True
         if self._config.await_termination_when_shutdown_ms:
             try:
@@ -133,7 +133,8 @@ class ConsumeService:
             )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:
-        """Those messages that this process is done with; the rest it tries again itself, later."""
+        """Handle messages that the listener failed. Returns those that this process is done with; it tries the others
+        again later."""
         if self._send_back is None:
             self._context.log.warning(
                 "broadcasting: %d failed messages of %s dropped", len(batch.messages), batch.queue

@@ -1,11 +1,11 @@
-"""The push consumer: it is given queues, pulls them, and calls a listener with what comes.
+"""The push consumer: gets queues by rebalancing, pulls them, and calls a listener with the messages.
 
     MQClientInstance ──routes, 40──► Rebalancer ──queue won──► PullService ──messages──► ConsumeService ──► listener
                                          └──────── drop ───────────┘                           │
                                      OffsetStore ◄──────────────── offsets ────────────────────┘
 
-In clustering the members of a group share a topic's queues; in broadcasting each has all of them. Messages are
-consumed at least once: what was not committed comes again. Upstream: `DefaultMQPushConsumerImpl`.
+In clustering the members of a group share a topic's queues; in broadcasting each has all of them. Messages are consumed
+at least once: messages that were not committed come again. Upstream: `DefaultMQPushConsumerImpl`.
 """
 
 from collections.abc import Iterable
@@ -89,7 +89,8 @@ class DefaultMQPushConsumer:
         self._rebalancer.start()
 
     async def stop(self) -> None:
-        """Leave the group: commit, tell the brokers, close. What no listener has finished stays for the others."""
+        """Leave the group: commit, tell the brokers, close. Messages that no listener has finished are left to the
+        group's other members."""
         await self._rebalancer.stop()
         await self._pull_service.stop()
         await self._consume_service.stop()
@@ -116,7 +117,7 @@ class DefaultMQPushConsumer:
         )
 
     def running_info(self) -> ConsumerRunningInfo:
-        """What it says of itself to `mqadmin consumerStatus` (307), but for what the client instance knows.
+        """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds.
 
         It keeps no statistics by topic, so the table of them is empty.
         """

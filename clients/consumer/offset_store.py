@@ -1,4 +1,4 @@
-"""Where a consumer group has got to, per queue: at the broker in clustering, in a file of this client in broadcasting.
+"""A consumer group's offset in each queue: kept by the broker in clustering, in a file of this client in broadcasting.
 
 Both keep a table in memory that consuming updates; `persist*` writes it out. A lost write only repeats messages.
 Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
@@ -22,7 +22,7 @@ from ..client_instance import MQClientInstance
 
 
 class OffsetStore(ABC):
-    """The table in memory; where it is kept is the subclass's."""
+    """The table in memory; subclasses say where it is kept."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
@@ -38,7 +38,7 @@ class OffsetStore(ABC):
         return self._offsets.get(queue)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop what memory holds, so that the next owner's progress is not overwritten."""
+        """Delete the offset from memory, so that the queue's next owner is not overwritten."""
         self._offsets.pop(queue, None)
 
     @abstractmethod
@@ -50,11 +50,12 @@ class OffsetStore(ABC):
 
     @abstractmethod
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Write out the offsets of `queues` that memory holds. A failure is logged, not raised."""
+        """Write the offsets of `queues` that are in memory. A failure is logged, not raised."""
 
 
 class RemoteBrokerOffsetStore(OffsetStore):
-    """Clustering: the master of the queue's broker has it. Updates are oneway, so their arrival is unknown."""
+    """Clustering: the master of the queue's broker keeps the offsets. Commits are oneway, so it is unknown whether they
+    arrive."""
 
     def __init__(self, instance: MQClientInstance, group: str, *, log: logging.Logger) -> None:
         super().__init__()

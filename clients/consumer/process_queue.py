@@ -1,4 +1,4 @@
-"""The messages of one queue that were pulled and are not finished: what may be committed, and when to stop pulling.
+"""The pulled and unfinished messages of one queue: which offset may be committed, and when pulling must pause.
 
 Pure: time is an argument. The commit offset is the smallest unfinished one, so a crash repeats messages and never
 skips one. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
@@ -61,7 +61,8 @@ class ProcessQueue:
         return (self._offsets[0], self._offsets[-1]) if self._offsets else (0, 0)
 
     def put(self, messages: Iterable[StoredMessage]) -> None:
-        """Take what one pull brought. An offset already in flight counts once, and the newer message stays."""
+        """Add the messages of one pull. An offset that is already in flight counts once, and the newer message
+        stays."""
         for message in messages:
             old = self._messages.get(message.queue_offset)
             if old is None:

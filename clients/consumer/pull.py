@@ -1,4 +1,4 @@
-"""One pull from one broker: how it is asked, and what each answer means.
+"""One pull from one broker: the request, and the meaning of each answer.
 
 | code | status | what the caller does |
 |---|---|---|
@@ -78,7 +78,8 @@ def _decode(body: bytes, offset_delta: int, strict: bool) -> list[StoredMessage]
 
 
 def matching_tags(messages: Iterable[StoredMessage], tags: Collection[str]) -> list[StoredMessage]:
-    """Those whose tag is one of `tags`, exactly: the broker compares hashes only. No tags wanted means all messages."""
+    """The messages whose tag is exactly one of `tags`, because the broker compares only hashes. No tags wanted means
+    all messages."""
     return [message for message in messages if not tags or message.tags in tags]
 
 

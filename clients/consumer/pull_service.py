@@ -1,8 +1,8 @@
 """The pull loops of a push consumer: one for each queue it holds, ended by dropping the queue.
 
-A loop asks its broker, which holds the request up to 15 s when there is nothing new; hands what it gets to the
-listener; and asks again from the next offset. It pauses while too much is in flight, and after errors.
-Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
+A loop asks its broker, which lets the request wait up to 15 s for new messages, gives the messages to the listener, and
+asks again from the next offset. It pauses while too much is in flight, and after errors. Upstream:
+`DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class PullDelays:
             self.over()
 
     def over(self) -> None:
-        """The queue is pulled again, or no longer: what was put off is recorded."""
+        """The queue is pulled again, or is dropped: record the delay."""
         took_ms, self._took_ms = self._took_ms, []
         if took_ms:
             self._context.record(
@@ -74,7 +74,7 @@ PULL_BATCH_BYTES_5X = 262_144
 
 
 class PullService:
-    """`pull_queue` is what the rebalancer calls for a queue it won."""
+    """The rebalancer calls `pull_queue` for each queue that it gets."""
 
     def __init__(
         self,

@@ -1,10 +1,11 @@
-"""Which queues this consumer works on, and from where: every 20 s, and at once when the group's members change.
+"""Decides which queues this consumer pulls and from which offset, every 20 s and at once when the group's members
+change.
 
     for each topic:  queues of the cached route ──┐
                      member ids from one broker ──┴─► averaging allocation ─► drop queues lost, take queues won
 
-Broadcasting takes all queues. A topic whose queues or members are unknown stays as it was. A queue that was not
-pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `RebalancePushImpl`, `RebalanceService`.
+Broadcasting takes all queues. If a topic's queues or members are unknown, its queues stay as they are. A queue that was
+not pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `RebalancePushImpl`, `RebalanceService`.
 """
 
 import asyncio
@@ -83,7 +84,7 @@ class Rebalancer:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """No round runs after this; the queues held stay held."""
+        """Stop rebalancing; the consumer keeps its queues."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -156,11 +157,11 @@ class Rebalancer:
         return set(self.working_queues(topic)) == mine
 
     def working_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of `topic` that are held and not dropped, in order."""
+        """The queues of `topic` that this consumer has, in order."""
         return sorted(queue for queue, held in self.process_queues.items() if queue.topic == topic and not held.dropped)
 
     async def _allocate(self, topic: str) -> set[MessageQueue] | None:
-        """The queues that should be mine; None when that cannot be known now."""
+        """The queues that this consumer should have; None if that cannot be known now."""
         queues = self._subscribe_info.get(topic)
         if queues is None and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             self._context.log.warning("rebalance: topic %s has no route yet", topic)
@@ -174,7 +175,7 @@ class Rebalancer:
         return set(allocate_averagely(self._instance.client_id, queues, client_ids))
 
     async def _take_and_drop(self, topic: str, mine: set[MessageQueue]) -> bool:
-        """Make the table of `topic` be `mine`; True when something changed."""
+        """Take and drop queues of `topic`, so that the consumer has exactly `mine`; True if something changed."""
         now_ms = self._context.clock.now_ms()
         lost = [
             queue
@@ -252,7 +253,7 @@ class Rebalancer:
         )
 
     async def _announce(self, topic: str) -> None:
-        """Tell the history and, with a new subscription version, the brokers."""
+        """Record the new queues and, with a new subscription version, send a heartbeat to the brokers."""
         self._record_assigned(topic)
         self.subscriptions[topic] = replace(self.subscriptions[topic], sub_version=self._context.clock.now_ms())
         await self._instance.send_heartbeat_to_all()

@@ -29,7 +29,7 @@ DELAY_LEVEL_BY_BROKER = 0
 
 
 class SendBackService:
-    """Call it with a queue and a message of it."""
+    """Call it with a queue and a message of this queue."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, instance: MQClientInstance) -> None:
         self._context, self._config, self._instance = context, config, instance

@@ -9,7 +9,7 @@ attempt isolates its broker for a while that depends on its latency (highest buc
 | 5.x     | 50: 0, 100: 0, 550: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000                | 10000 ms   |
 
 4.9 takes the next available broker even if it is the one that just failed, else one of the better half of the isolated.
-5.x wants available and another one, else reachable and another one, else the next; and starts each retry at a random
+5.x prefers an available other broker, then a reachable other broker, then the next one; each retry starts at a random
 place. Reachability is lost on a broker's error code, or on a transport failure when the detector runs, and comes back
 with a good send or a good probe. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
 """
@@ -25,7 +25,7 @@ from .publish_table import QueueRing
 
 
 class IsolationRecord:
-    """Which brokers a producer avoids since when, and when it sends to one again: event `broker_isolated`.
+    """Records which brokers a producer avoids, since when, and when it sends to them again: event `broker_isolated`.
 
     Only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated for").
     """
@@ -36,7 +36,7 @@ class IsolationRecord:
         self._avoided: set[str] = set()
 
     def noted(self, broker_name: str, latency_ms: int, isolation_ms: int, *, failed: bool) -> None:
-        """An attempt that took so long, or failed, isolates the broker so long; 0: no longer, in 4.9."""
+        """An attempt that was slow or failed isolates the broker for this time; in 4.9, 0 ends an isolation."""
         before_ms, self._isolation_ms[broker_name] = self._isolation_ms.get(broker_name, 0), isolation_ms
         if isolation_ms or before_ms:
             self._avoided.add(broker_name)
@@ -201,7 +201,7 @@ class MQFaultStrategy:
         return queue
 
     def _one_of_the_better_half(self, now_ms: int) -> str:
-        """An isolated broker; there is one, for otherwise every broker would be available."""
+        """A random broker of the better half of the isolated brokers; called only if no broker is available."""
         best_first = sorted(
             self._items,
             key=lambda name: (

@@ -36,7 +36,7 @@ _T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
-    """Start it, send, stop it. With `client` it shares that instance, which its owner starts and stops.
+    """Start it, send, stop it. With `client` it shares this instance, which the owner starts and stops.
 
     `context.rng` picks the starting queue of each topic and the first NameServer. The history gets `send`,
     `send_attempt` and the instance's events.

@@ -1,4 +1,4 @@
-"""A producer's topics: where it may write, and its place in going round the queues.
+"""A producer's topics: the queues that it may write to, and its position in the round-robin over them.
 
 Upstream: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
 """
@@ -20,7 +20,7 @@ _INT31 = 1 << 31
 
 
 class QueueRing:
-    """Going round `queues`, in the order of the publish info and at least one, from a random start.
+    """Round-robin over `queues`, at least one, in the order of the publish info, from a random start.
 
     A producer has one ring per topic, made anew whenever it takes a route; the next send continues where the last
     stopped. Upstream: `TopicPublishInfo.selectOneMessageQueue`, `ThreadLocalIndex` (one per thread; here a producer is
@@ -101,7 +101,7 @@ class PublishTable:
         self._table[topic] = Publish(info, QueueRing(info.queues, self._rng))
 
     async def find(self, topic: str) -> Publish:
-        """Where to write `topic`: as cached, else as the NameServer says, else by the template topic's route.
+        """The publish info of `topic`: from the cache, else from the NameServer, else from the template topic's route.
 
         Raises ClientError when there is no queue to write to, RouteQueryFailed when the NameServer did not answer.
         """

@@ -1,7 +1,5 @@
-"""One send call as the history sees it: invoke, each attempt, and exactly one outcome.
-
-It also knows what no single attempt knows: whether any of them may have been stored, so that the call's error is
-`definite` only when nothing was.
+"""Records one send call: its invoke, each attempt, and exactly one outcome. It knows whether any attempt may have been
+stored, so the call's error is `definite` only if none was.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _CODE_OF_STATUS = {
 
 
 def outcome(error: RocketMQError) -> str:
-    """The history's word for an error: it certainly failed, or its outcome is unknown."""
+    """The history's outcome for an error: fail (certainly not stored) or info (unknown)."""
     return "fail" if error.definite else "info"
 
 

@@ -1,4 +1,4 @@
-"""The tries of one send call: which queue, how long, and what follows from each outcome.
+"""The tries of one send call: the queue and time-out of each, and what follows from each outcome.
 
 | outcome of one try of a synchronous send    | then                                                               |
 |---------------------------------------------|--------------------------------------------------------------------|
@@ -32,7 +32,7 @@ from .send_result import RouteQueryFailed, SendError, SendResult, SendStatus, pa
 
 
 class Sender:
-    """Sends requests for one producer; holds no state of its own between calls but its collaborators'."""
+    """Sends requests for one producer; it keeps no state between calls."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The bodies that mqadmin asks brokers for and that clients do not know. Upstream: `protocol/body/*`."""
+"""Bodies that only mqadmin exchanges with brokers. Upstream: `protocol/body/*`."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -11,13 +11,13 @@ from .route import TopicConfig
 
 
 class CreateTopicListRequestBody(Body):
-    """Several topics, each as it is to be (18)."""
+    """Several topics with the settings that they are to have (18)."""
 
     topic_config_list: tuple[TopicConfig, ...] = ()
 
 
 class SubscriptionGroupList(Body):
-    """Several groups, each as it is to be (225)."""
+    """Several groups with the settings that they are to have (225)."""
 
     group_config_list: tuple[SubscriptionGroupConfig, ...] = ()
 
@@ -96,7 +96,7 @@ class ProducerTableInfo(Body):
 
 
 class ConsumeStatsList(Body):
-    """317: how far every group is. The last field is 5.x's."""
+    """317: the progress of every group. The last field is 5.x's."""
 
     consume_stats_list: tuple[Mapping[str, tuple[ConsumeStats, ...]], ...] = ()
     broker_addr: str

@@ -24,7 +24,7 @@ HEARTBEAT_KEPT_MAX = 4096
 
 
 class SubscriptionData(Body):
-    """What a consumer wants of one topic. No tags and `*` mean all of it."""
+    """A consumer's subscription to one topic. No tags and `*` mean all messages."""
 
     topic: str
     sub_string: str = SUB_ALL
@@ -74,7 +74,8 @@ class HeartbeatData(Body):
 
     @classmethod
     def decode(cls, data: bytes) -> HeartbeatData:
-        """As Body.decode. A client says the same every 30 s, so equal bytes are read once and give the same object."""
+        """As Body.decode. A client sends the same bytes every 30 s, so equal bytes are parsed once and give the same
+        object."""
         return _read_heartbeat(data) if len(data) <= HEARTBEAT_KEPT_MAX else cls.from_json(fastjson.loads(data))
 
 
@@ -189,7 +190,8 @@ class ConsumeStats(Body):
 
 
 class ProcessQueueInfo(Body):
-    """One queue at a consumer, as it tells of itself. Offsets of nothing are 0; times in milliseconds since 1970."""
+    """One queue, as its consumer reports it. Offsets are 0 if there is no message; times are milliseconds since
+    1970."""
 
     commit_offset: Long = 0
     cached_msg_min_offset: Long = 0
@@ -207,7 +209,8 @@ class ProcessQueueInfo(Body):
 
 
 class ConsumerRunningInfo(Body):
-    """What a consumer says of itself (GET_CONSUMER_RUNNING_INFO); `status_table`: its statistics by topic, as JSON."""
+    """A consumer's report about itself (GET_CONSUMER_RUNNING_INFO); `status_table`: its statistics by topic, as
+    JSON."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_set: tuple[SubscriptionData, ...] = ()

@@ -1,11 +1,11 @@
-"""What turns a body dataclass into RocketMQ's JSON and back.
+"""Converts body dataclasses to RocketMQ's JSON and back.
 
 A field's wire name is its own in camelCase, or the one given with `wire("...")`. Types: str, int, Long, float, bool,
 each also `| None`; tuples, frozensets and mappings of them; MessageQueue; other bodies; `object` for JSON as it came.
 
-Read as fastjson reads: unknown fields are ignored, null is as good as absent, numbers and booleans may be strings.
-An absent field takes its default; one without is 0, False or empty, and a text or body without is an error.
-Upstream: fastjson 1.2 `TypeUtils.cast*`.
+Read as fastjson reads: unknown fields are ignored, null is as good as absent, numbers and booleans may be strings. An
+absent field gets its default. Without a default, numbers are 0, booleans False and lists empty; an absent text or body
+is an error. Upstream: fastjson 1.2 `TypeUtils.cast*`.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ class Body(metaclass=Declared):
 
     @classmethod
     def _prepared(cls, fields: Mapping[Any, object]) -> Mapping[Any, object]:
-        """The JSON object as from_json reads it; a body whose upstream reader mends something overrides this."""
+        """The JSON object as from_json reads it; bodies that upstream repairs when reading override this."""
         return fields
 
     def encode(self) -> bytes:
@@ -92,7 +92,7 @@ _PLAIN = frozenset({str, int, bool, float, type(None)})
 
 
 def plain(value: object) -> object:
-    """`value` in what fastjson.dumps takes."""
+    """`value` in the types that fastjson.dumps accepts."""
     if type(value) in _PLAIN:  # asking an abstract class costs more than all the rest
         return value
     if isinstance(value, Body):
@@ -131,7 +131,7 @@ def _made_field(field: dataclasses.Field[Any], hint: Any) -> _Field:
 
 
 def _reader(hint: Any) -> tuple[_Read, Any]:
-    """How to read a field of that type, and what an absent one is."""
+    """How to read a field of this type, and its value if it is absent."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -230,7 +230,7 @@ def _read_body(cls: type[Body], value: object, where: str) -> Body:
 
 
 def _read_queue(value: object, where: str) -> MessageQueue:
-    """From an object, or an object that stood in key position."""
+    """Read a queue from an object, or from an object that was a key."""
     fields = value.as_dict() if isinstance(value, ObjectKey) else value
     if not isinstance(fields, Mapping):
         raise _impossible(where, value, "a message queue")

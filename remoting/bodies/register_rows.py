@@ -1,4 +1,4 @@
-"""The rows in a REGISTER_BROKER body, for a NameServer that has read nearly the same body before. Pure.
+"""Reads the rows of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure.
 
 A broker with ten thousand topics sends all of them every 30 s, a megabyte and a half of JSON in which nothing, or one
 topic, has changed. So a long body is cut between topics, and a piece with the bytes of a piece of last time is not
@@ -9,10 +9,10 @@ read again:
 
 Head and rest are a registration themselves, and read as one. A new piece is read as `{piece}`: if that is JSON, the
 piece is whole members of the table, because it begins where a member does, and how JSON reads does not depend on what
-follows. If it is not, the cut was wrong, and the whole body is read in one go, as is everything that is short,
-compressed or not standard JSON. Last time's cuts are tried first, so that one topic more shifts nothing.
+follows. If it is not, the cut was wrong, and the whole body is read in one go, as are short, compressed and
+non-standard bodies. The last body's cuts are tried first, so that an additional topic does not shift the cuts.
 
-No map that a broker writes has a key twice; of a body that does, either value may be taken.
+Brokers write no map with a duplicate key; for such a body, either value may be taken.
 """
 
 import hashlib
@@ -65,7 +65,8 @@ NO_PIECES = Pieces()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRows:
-    """`body` has everything but the topics; `rows` has those, but for the ones that stood in last time's pieces."""
+    """`body` has everything but the topics; `rows` has the topics, except those of pieces that were in the last body,
+    too."""
 
     body: RegisterBrokerBody
     rows: list[Row]

@@ -1,4 +1,4 @@
-"""The bodies that NameServers give out and take in, but for the registration itself (register.py).
+"""The bodies of NameServers' requests and answers, except the registration (register.py).
 
 Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`.
 """
@@ -19,7 +19,7 @@ MULTI_TAG = "MULTI_TAG"
 
 
 class DataVersion(Body):
-    """Which state of a broker's topic table a payload is of. Equality is 5.x's, over all fields; 4.9's is `same`.
+    """The version of a broker's topic table. Equality is 5.x's, over all fields; 4.9's is `same`.
 
     4.9 knows no stateVersion, and readers take its absence as 0: it is written only when it is not 0.
     """
@@ -29,7 +29,7 @@ class DataVersion(Body):
     counter: Long = 0
 
     def same(self, other: DataVersion, profile: Profile) -> bool:
-        """Whether a NameServer of `profile` takes the two for one version."""
+        """Whether a NameServer of `profile` treats the two versions as equal."""
         if profile is Profile.V4_9:
             return (self.timestamp, self.counter) == (other.timestamp, other.counter)
         return self == other
@@ -88,7 +88,7 @@ class TopicConfig(Body):
 
 
 class QueueData(Body):
-    """A topic's row: how one broker holds it."""
+    """A topic's row in a route: queues and permission at one broker."""
 
     broker_name: str
     read_queue_nums: int = 0
@@ -124,7 +124,7 @@ class TopicQueueMappingInfo(Body):
 
 
 class TopicRouteData(Body):
-    """The route of one topic. Row and broker order mean nothing."""
+    """The route of one topic. A topic's route. The order of rows and brokers has no meaning."""
 
     queue_datas: tuple[QueueData, ...] = ()
     broker_datas: tuple[BrokerData, ...] = ()
@@ -167,7 +167,8 @@ class GetBrokerMemberGroupResponseBody(Body):
 
 
 def canonical(route: TopicRouteData) -> dict[str, object]:
-    """As the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name: [numbers]}}."""
+    """The route as the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name:
+    [numbers]}}."""
     return {
         "brokers": {
             data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}

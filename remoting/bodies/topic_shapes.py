@@ -8,7 +8,7 @@ the same settings in the same bytes. What stands around the name of a topic is i
           mark ------------------ middle -------------|    |---------------- after ---------------|
 
 So one topic of each shape is parsed, and the others are only compared with it: a text that consists of names and
-shapes, byte for byte, is what JSON would read from it. Of any other text nothing is said here.
+shapes, byte for byte, is what JSON would read from it. Other texts are not read here.
 """
 
 from collections.abc import Callable, Mapping
@@ -96,7 +96,7 @@ class TopicShapes:
         return False
 
     def _shape_of(self, name: str, text: str) -> _Shape | None:
-        """That of the topic whose mark stands between `name` and `text`."""
+        """The shape of the topic whose mark is between `name` and `text`."""
         for shape in self._shapes:
             if text.startswith(f"{shape.middle}{name}{shape.after}"):
                 return shape
@@ -122,5 +122,5 @@ class TopicShapes:
 
 
 def _plain(text: str) -> bool:
-    """Whether it stands for itself in JSON."""
+    """Whether the text needs no escaping in JSON."""
     return '"' not in text and "\\" not in text and text.isprintable()

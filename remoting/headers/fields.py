@@ -1,11 +1,11 @@
-"""What turns a header dataclass into ext fields and back.
+"""Converts header dataclasses to ext fields and back.
 
 A field is `str`, `int` or `bool`; one without a default is required, one with `| None` may be absent. Its wire name is
 its own in camelCase, or the one given with `wire("...")`.
 
-Java declares required fields but enforces none: a registration without brokerAddr replaces the master's address by
-null. Here such a request is refused with the field's name, which is this implementation's one deliberate difference.
-Upstream: `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
+Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
+by null. Here such a request is refused with the field's name; this difference is intended. Upstream:
+`RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 """
 
 import dataclasses
@@ -86,9 +86,8 @@ class HeaderFields(metaclass=Declared):
 
 
 def reader(header: type[H], plan: Iterable[Plan]) -> Callable[[Mapping[str, str] | None], H]:
-    """What makes a header of what a peer sent, as `header(**read_fields(fields, plan))` does, at half the price.
-
-    It is one function written for these fields, as dataclasses write `__init__`:
+    """A function that makes a header from a peer's fields, like `header(**read_fields(fields, plan))`, but twice as
+    fast. Its code is generated for these fields, as dataclasses generate `__init__`:
 
         def read(fields):
             get = (fields or NONE).get
@@ -132,7 +131,7 @@ def reader(header: type[H], plan: Iterable[Plan]) -> Callable[[Mapping[str, str]
 
 
 def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
-    """Name to value of what the peer sent. HeaderError names the field that is missing or unreadable."""
+    """The values of the peer's fields, by name. HeaderError names the field that is missing or unreadable."""
     given = (fields or {}).get
     values: dict[str, object] = {}
     for name, wire_name, kind, required in plan:
@@ -150,7 +149,8 @@ def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[
 
 
 class _Layout(NamedTuple):
-    """A header class, looked at once: its fields are read and written some thousand times a second."""
+    """The layout of a header class, determined once, because headers are read and written some thousand times a
+    second."""
 
     plan: tuple[Plan, ...]
     wire_names: tuple[str, ...]

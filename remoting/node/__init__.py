@@ -1,1 +1,1 @@
-"""What every node is handed: clock, network, recorder and the profile of RocketMQ that it speaks."""
+"""What every node gets: clock, network, recorder, and the profile of RocketMQ that it follows."""

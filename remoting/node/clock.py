@@ -1,7 +1,7 @@
 """The one source of time in a node, counted in RocketMQ's seconds.
 
-A node's timers are always RocketMQ's defaults. Compressing an experiment is the clock's business: on a clock with
-`scale` 10 a sleep of 30 s takes 3 s of the machine's time, and the history still reads 30 s.
+A node's timers are always RocketMQ's defaults. The clock makes an experiment faster: with `scale` 10 a sleep of 30 s
+takes 3 s of the machine's time, and the history still has 30 s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Clock(Protocol):
 
 
 class AdjustableClock:
-    """A node's clock whose wall clock can be changed apart from all others. What is monotonic stays so."""
+    """A node's clock whose wall clock can be changed without changing other nodes. Its monotonic time is not
+    affected."""
 
     def __init__(self, clock: Clock) -> None:
         self.real = clock
@@ -56,7 +57,7 @@ class AdjustableClock:
         return now_ms if self._is_right else int(self._shows_ms + (now_ms - self._at_ms) * self._rate)
 
     def adjust(self, step_ms: float | None, rate: float) -> None:
-        """Show `step_ms` more from now on (None: the right time), and go `rate` times as fast."""
+        """Move the wall clock by `step_ms` (None: to the right time), and run it `rate` times as fast from now on."""
         right_ms, shows_ms = self.real.now_ms(), self.now_ms()
         self._shows_ms = right_ms if step_ms is None else shows_ms + step_ms
         self._at_ms, self._rate = right_ms, rate
@@ -67,7 +68,7 @@ class AdjustableClock:
 class RealClock:
     """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale.
 
-    CLOCK_MONOTONIC is common to all processes of one Linux host, which is what puts their events on one axis.
+    All processes of a Linux host share CLOCK_MONOTONIC, so their events have one time axis.
     """
 
     scale: float = 1.0

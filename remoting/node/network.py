@@ -1,8 +1,8 @@
 """A node's only source of connections: connect and listen, by asyncio's transports and protocols.
 
-`TcpNetwork` with links is how an experiment sees every byte: a node asks for its peer's own address and is connected to
-the proxy of that (node, peer) pair. An address without a link is refused, because traffic that goes around its proxy
-cannot be cut and would make every verdict worthless.
+With `TcpNetwork` and links every byte passes a proxy: a node asks for its peer's own address and is connected to the
+proxy of this (node, peer) pair. An address without a link is refused, because faults could not affect traffic outside a
+proxy.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Listener(Protocol):
         ...
 
     async def close(self) -> None:
-        """Stop accepting; connections already accepted are their protocols' business."""
+        """Stop accepting; accepted connections are not closed."""
 
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
@@ -68,7 +68,7 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        """The connected protocol. Raises ConnectError; a time limit is the caller's, through its clock."""
+        """The connected protocol. Connect; raises ConnectError. The caller limits the time with its clock."""
         ...
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:

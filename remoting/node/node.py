@@ -1,7 +1,7 @@
-"""What every node is handed, and the few verbs by which a harness drives any of them.
+"""What every node gets from its harness, and the methods by which the harness controls a node.
 
-A node touches no other source of time, connections or chance than those in its context (a test reads the source and
-says so), which is what lets the same program run in a Ray actor, in one process, and on a virtual clock.
+A node uses no other source of time, connections or randomness than its context (a test checks the source). So the same
+program runs in a Ray actor, in one process, and on a virtual clock.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""Which RocketMQ a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3), where the two differ.
+"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3).
 
-Every rule that differs names its profile where it is implemented; here are only the facts that several nodes share.
+Rules that differ name their profile where they are implemented; this module has only facts that several nodes share.
 """
 
 from enum import StrEnum

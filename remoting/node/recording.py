@@ -1,4 +1,4 @@
-"""How a node tells the history what happened, without knowing what a history is.
+"""How a node records events, without knowing the history.
 
 A node calls `record("route", topic=..., value=...)`; the harness hands in a recorder that stamps time, node and
 sequence and appends the row. The events and their fields are listed in docs/history.md.
@@ -19,13 +19,13 @@ def ignore(event: str, /, **fields: object) -> None:
 
 @runtime_checkable
 class RecordsAt(Protocol):
-    """A recorder that can be told when an event was, where it is learnt later."""
+    """A recorder that accepts events with an earlier time, for events that are noticed later."""
 
     def at(self, at_ms: float, event: str, /, **fields: object) -> None: ...
 
 
 def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str, object]) -> None:
-    """Append one event that was then, in milliseconds of RocketMQ time; now, where the recorder cannot tell."""
+    """Append an event of this time, in milliseconds of RocketMQ time; if the recorder accepts no times, of now."""
     if isinstance(record, RecordsAt):
         record.at(at_ms, event, **fields)
     else:

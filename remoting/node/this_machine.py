@@ -1,4 +1,4 @@
-"""What a program that a person runs is handed, in place of a harness."""
+"""What a node gets if a person runs it, without a harness."""
 
 import random
 
@@ -8,5 +8,5 @@ from .node import NodeContext
 
 
 def on_this_machine(name: str) -> NodeContext:
-    """Of a program that a person runs here: this machine's clock, its sockets, and chance without a seed."""
+    """The context of a program that a person runs: this machine's clock and sockets, and randomness without a seed."""
     return NodeContext(name=name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random())
