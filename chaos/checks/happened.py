@@ -97,7 +97,7 @@ _ACTS: Mapping[str, str] = {
     "had forgotten what was committed": "{who} had forgotten the offset{of_topic} that {what} had committed",
     "a broadcast group's offsets at a broker": "{who} committed to a broker, and a broadcast group may not",
     # sends and pulls
-    "failed in a quiet time": "{who} had an operation fail while nothing was disturbed",
+    "failed in a quiet time": "{who} had an operation fail while nothing was disturbed{because}",
     "unasked": "{what} sent {who} an answer to nothing that it had asked",
     "pulled from a slave": "{who} pulled from the slave {what} while its route had the master",
     "sent to another queue than the next": "{who} sent to a queue of {what} that was not the next",

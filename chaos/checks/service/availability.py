@@ -223,7 +223,10 @@ def _most_late(world: World, fall: Shortfall, lag_ms: float) -> float:
 
 
 def _finding(fall: Shortfall, tallied: Tallies, *, is_wrong: bool) -> Finding:
-    silent = {"holder": min(tallied.silent)} if fall.operation == LOOK_UP and len(tallied.silent) == 1 else {}
+    silent: dict[str, str] = {}
+    if fall.operation == LOOK_UP and len(tallied.silent) == 1:
+        holder = min(tallied.silent)
+        silent = {"holder": holder, "because": f"{holder} did not answer"}
     return finding(
         fall.client,
         fall.why,

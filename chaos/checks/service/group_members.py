@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
@@ -80,7 +81,7 @@ class Members(Process):
         rounds = self.runs_of(REBALANCE)
         begun = [run.began_ms for run in rounds]
         for at_ms in sorted(at_ms for of in self._noticed.values() for at_ms in of):
-            number = bisect_left(begun, at_ms)
+            number = bisect_left(begun, at_ms - MOMENT_MS)  # when it began is reckoned from its row and its length
             if not number or at_ms >= self.end_ms:
                 continue
             missing = number == len(begun)

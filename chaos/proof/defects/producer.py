@@ -63,7 +63,7 @@ def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
         note_failure(error, broker_name, begin_ms)
 
 
-@planted(PRODUCERS, "brokers-crash-in-turn", caught_by="living_are_used")
+@planted(PRODUCERS, "brokers-crash-in-turn", caught_by="availability living_are_used")
 @may_find("recovery_time")
 def producer_excludes_for_ever(node: ProducerNode) -> None:
     """producers never again use a broker at which a send failed"""
