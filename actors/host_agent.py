@@ -90,11 +90,9 @@ class Guardian:
             self._process.stdin.flush()
 
     def guard(self, pid: int) -> None:
-        """Kill it, too."""
         self._tell(f"guard {pid}")
 
     def forget(self, pid: int) -> None:
-        """It has ended."""
         self._tell(f"forget {pid}")
 
     def remove(self, folder: Path | None) -> None:
@@ -146,7 +144,6 @@ class HostAgent:
         return AgentFacts(os.getpid(), installed)
 
     def stay(self) -> None:
-        """The driver is there."""
         self._asked_s = time.monotonic()
 
     def monotonic_ns(self) -> int:

@@ -138,7 +138,6 @@ def family(of: int, where: Callable[[str], bool]) -> list[Process]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process has this pid."""
     return stat_of(pid) is not None
 
 

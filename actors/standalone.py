@@ -101,7 +101,6 @@ class LineLogger(logging.Logger):
                 self.flush()
 
     def flush(self) -> None:
-        """Write all waiting lines."""
         texts, self._texts, self._waiting = self._texts, [], 0
         if texts:
             self._stream.write("".join(texts))

@@ -66,7 +66,6 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
 
 
 def explain(scenario: Scenario, *, as_json: bool) -> None:
-    """Print it."""
     told = explanation(scenario)
     click.echo(json.dumps(told, ensure_ascii=False) if as_json else "\n".join(_lines(told, scenario)))
 

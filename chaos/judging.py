@@ -274,7 +274,6 @@ def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judge
 
 
 def _write_verdicts(judged: Judged, folder: RunFolder) -> None:
-    """verdicts.json, and findings.jsonl with every finding."""
     with folder.findings_file.open("w", encoding="utf-8") as file:
         for verdict in judged.verdicts:
             for finding in verdict.findings:

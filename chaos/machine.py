@@ -131,7 +131,6 @@ def _limit(value: int) -> int:
 
 
 def find_java() -> Java:
-    """Spark's Java, with its version."""
     home = os.environ.get("JAVA_HOME") or None
     found = shutil.which("java") if home is None else shutil.which("java", path=str(Path(home, "bin")))
     if found is None:

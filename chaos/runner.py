@@ -43,8 +43,6 @@ _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of the command line."""
-
     seed: int | None = None
     time_scale: float | None = None
     out: Path | None = None
@@ -69,7 +67,6 @@ class Options:
     """Address of an existing Ray cluster. None: our own, on this machine."""
 
     def is_virtual(self, scenario: Scenario) -> bool:
-        """Whether that scenario runs on the virtual clock."""
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:

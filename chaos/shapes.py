@@ -19,8 +19,6 @@ KINDS = ("name_servers", "brokers", "producers", "consumers")
 
 
 class Members(Protocol):
-    """The nodes of the cluster."""
-
     def of_kind(self, group: str) -> Sequence[str]:
         """The nodes of one of KINDS, by name."""
 

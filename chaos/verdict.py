@@ -105,7 +105,6 @@ class Example:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The example that `to_json` wrote."""
         known = {name: document[name] for name in (*_EXAMPLE, "times") if name in document}
         return cls(**known, more={name: value for name, value in document.items() if name not in known})
 
@@ -236,7 +235,6 @@ class Finding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The finding that `to_json` wrote."""
         names = {f.name for f in fields(cls)}
         known = {name: value for name, value in document.items() if name in names}
         return cls(**{"subject": "", "kind": "", "from_ms": 0.0, "lag_ms": None, "to_ms": float("inf"), **known})
@@ -340,7 +338,6 @@ class Verdict:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The verdict that `to_json` wrote. KeyError or ValueError when it is something else."""
         return cls(
             name=document["name"],
             verdict=Validity(document["verdict"]),

@@ -86,7 +86,6 @@ class JavaClientConfig:
 
     @property
     def system_properties(self) -> dict[str, str]:
-        """The settings that are passed as JVM properties."""
         known = self.settings.keys() & _SYSTEM_PROPERTIES.keys()
         return {_SYSTEM_PROPERTIES[name]: properties.said(self.settings[name]) for name in sorted(known)}
 
@@ -128,7 +127,6 @@ class JavaClient(JavaNode):
         return rows
 
     def front(self, server: str) -> Front:
-        """The front through which it connects to this server."""
         return self._dialler.front(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
@@ -212,7 +210,6 @@ class JavaClient(JavaNode):
     # --- what the harness asks of a client ----------------------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Start sending."""
         self._began = True
         self._write("begin")
 

@@ -96,7 +96,6 @@ class Dialler:
             front.said = dict(own)
 
     def front(self, name: str) -> Front:
-        """The front through which the JVM connects to this server."""
         return self._fronts[name]
 
     def address(self, name: str) -> Address:

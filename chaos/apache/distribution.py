@@ -50,7 +50,6 @@ class Distribution:
         return self.text
 
     def version_of(self, part: ProgramPart) -> str:
-        """The version of this part. JavaMissing if the folder is no distribution."""
         if self.version is not None:
             return _NEAREST.get((part, self.version), self.version)
         found = [match[1] for jar in self._jars() if (match := _JAR_VERSION.fullmatch(jar.name))]

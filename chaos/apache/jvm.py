@@ -75,7 +75,6 @@ class JavaCommand:
     user_home: Path
 
     def words(self) -> list[str]:
-        """The command line."""
         defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home)}
         defines |= {"java.io.tmpdir": str(self.temporary), **self.properties}
         flags = [*self.flags, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
@@ -304,7 +303,6 @@ class JavaNode:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """The JVM's pid, while it runs."""
         return () if self._java is None else self._java.children
 
     def _now_ms(self) -> float:

@@ -38,7 +38,6 @@ def require(*programs: str) -> None:
 
 
 def cache(name: str) -> Path:
-    """The folder in the user's cache for `name`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemesrv" / name
 
 
@@ -93,7 +92,6 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def keep_sums(folder: Path) -> None:
-    """Write the current checksums of the jars beside them."""
     text = "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items())
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{SUMS}-", delete=False, encoding="utf-8") as file:
         file.write(text)

@@ -379,7 +379,6 @@ class Tail:
         self._rest = b""
 
     def fed(self, data: bytes) -> Iterator[str]:
-        """The lines that `data` completes."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace").rstrip("\r")

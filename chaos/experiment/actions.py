@@ -70,7 +70,6 @@ class WallClocks:
     _changes: int = field(init=False, default=0)
 
     def change(self, what: ClockAction, nodes: tuple[str, ...]) -> None:
-        """Change the clocks of these nodes from now on."""
         self._changes += 1
         for node in nodes:
             self._change(what, node, f"{what.do}-{self._changes}")
@@ -83,7 +82,6 @@ class WallClocks:
                 self.nodes.call(node, ADJUST_CLOCK, shown.ahead_at(1000 * self.now_s()), shown.rate)
 
     def end(self) -> None:
-        """All clocks are right again."""
         for node, shown in tuple(self._shown.items()):
             if (shown.ahead_ms, shown.rate) != (0.0, 1.0):
                 self._change(ClockSync(), node, "clock_sync-end")

@@ -92,7 +92,6 @@ class _Expected:
         return self._now_ms / 1000
 
     def record(self, event: str, /, **fields: object) -> None:
-        """Record a row of the harness at the current time."""
         self._add(self._now_ms, "harness", event, **fields)
 
     def _add(self, time_ms: float, node: str, event: str, /, **fields: object) -> None:
@@ -125,7 +124,6 @@ class _Expected:
             self._actions.do(action.model_copy(update={"links": known}))
 
     def end(self, at_s: float) -> None:
-        """End every fault and settle."""
         self._now_ms = 1000 * at_s
         self._actions.heal_all()
         self._now_ms += 1000 * self._scenario.settle_s

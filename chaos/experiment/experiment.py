@@ -127,7 +127,6 @@ class Experiment:
                         at_a_signal(AtASignal.NOTHING_TO_KEEP)
 
     def _hear(self, event: str, fields: Mapping[str, object]) -> None:
-        """React to a row that the harness recorded."""
         self.stage.heard(event, fields)
         if self._news is not None:
             self._news.heard(event, fields)
@@ -199,7 +198,6 @@ class Experiment:
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
     def _note_node(self, name: str) -> None:
-        """Record the node's row with its current address."""
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
 
     def _moves(self, name: str) -> None:
@@ -348,7 +346,6 @@ class Experiment:
         return self._now_s()
 
     def wait(self, seconds: float) -> None:
-        """Return after so many seconds of RocketMQ time."""
         self.stage.sleep_until(self._now_s() + seconds)
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
@@ -363,7 +360,6 @@ class Experiment:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The pid of each node that has a process."""
         nodes = self.scenario.topology().nodes
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
@@ -434,7 +430,6 @@ class FaultNews:
         self._submit = submit
 
     def heard(self, event: str, fields: Mapping[str, Any]) -> None:
-        """React to a row that the harness recorded."""
         if event != "fault":
             return
         ended = str(fields.get("source")) if fields.get("phase") == "end" and fields.get("target") is None else ""
@@ -488,7 +483,6 @@ class Whereabouts:
         return {node: [(self.listen[at], self._told[at]) for at in turns] for node, turns in self._turns.items()}
 
     def move(self, node: str) -> None:
-        """The node is at its next address from now on."""
         self.advertised[node] = self._told[self._later[node].pop(0)]
 
     def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
@@ -503,5 +497,4 @@ class Whereabouts:
         return {"source": name, "address": address and str(address), "value": value}
 
     def of(self, names: Iterable[str]) -> dict[str, Address]:
-        """The current advertised addresses of these servers."""
         return {name: self.advertised[name] for name in names}

@@ -257,7 +257,6 @@ class OutsideClients:
         self._clients[client.name] = client
 
     def heard(self, event: str, fields: Mapping[str, Any]) -> None:
-        """React to a row that the harness recorded."""
         if event == "fault" and self._loop is not None:
             for client in tuple(self._clients.values()):
                 self._do(client.faulted(fields))
@@ -364,7 +363,6 @@ class ClientNode:
             self._note(self.kind)
 
     def lag(self, event: str, /, **fields: Any) -> None:
-        """Record a row of a LagProbe."""
         if self._record is not None:
             self._record(event, **fields)
 

@@ -68,7 +68,6 @@ class Progress:
         return self._terminal
 
     def expect(self, seconds: float) -> None:
-        """Estimate of the remaining time from now on."""
         self._expected_s = self._now_s() - self._began_s + seconds
 
     def say(self, text: str) -> None:

@@ -77,7 +77,6 @@ class RunFolder:
 
     @property
     def data(self) -> Path:
-        """Folder of the brokers' and NameServers' own files."""
         return self.path / "data"
 
     def keep(self, scenario: Scenario, defect: Defect | None) -> None:

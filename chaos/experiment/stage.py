@@ -250,7 +250,6 @@ class RealStage(Stage):
 
     @property
     def outside_host(self) -> str:
-        """The address of this machine at which programs outside dial."""
         return self.harness.ports.outside
 
     def client_under_test(

@@ -74,7 +74,6 @@ class LinkFaultInjector(ABC):
         """Bring the link from state `now` (None: unknown) to `wanted`."""
 
     def _can(self, fault: LinkFault) -> bool:
-        """Whether this fault can be injected here."""
         return self.loses_packets or not fault.loses_packets
 
     def _apply(self, under: LinkUnderFault) -> None:

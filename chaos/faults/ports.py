@@ -53,7 +53,6 @@ class PortHolder:
         raise HarnessError(f"no free port was found between {first} and {last} on {self._host}: close what uses them")
 
     def _holds(self, port: int) -> bool:
-        """Reserve the port. Whether it was free."""
         if port in self._held or (sock := self._hold(port)) is None:
             return False
         self._held[port] = sock
@@ -153,7 +152,6 @@ class FullAcceptQueue:
             self._front.close()
 
     def close(self) -> None:
-        """Stop listening there."""
         self._front.close()
         if self._filler is not None:
             self._filler.close()

@@ -81,7 +81,6 @@ class ProcessFaults:
 
     @property
     def ids(self) -> dict[str, str]:
-        """The id of the fault that each affected node is under."""
         return {node: fault_id for node, (fault_id, _) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
@@ -89,7 +88,6 @@ class ProcessFaults:
         return held_if_free(self._lock)
 
     def resume(self, node: str) -> None:
-        """End a pause."""
         self._end(node, "resume", self._processes.resume)
 
     def restart(self, node: str, *, new_address: bool = False) -> None:
@@ -122,7 +120,6 @@ class ProcessFaults:
                 raise failed
 
     def begin(self, fault: ProcessFault, node: str) -> str:
-        """Begin the fault. Its id."""
         with self._lock:
             if node in self._active:
                 raise HarnessError(
@@ -148,7 +145,6 @@ class ProcessFaults:
             return fault_id
 
     def end(self, how: Resume | Restart, node: str) -> None:
-        """End the fault of this node in the way that ends it."""
         if isinstance(how, Restart):
             self.restart(node, new_address=how.new_address)
         else:
@@ -194,5 +190,4 @@ class UnplannedDeaths:
         self._record("gone", fault_id=fault_id, source=node)
 
     def id_of(self, node: str) -> str:
-        """The fault id of the node's last unplanned death."""
         return self._ids[node]

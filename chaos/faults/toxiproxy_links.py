@@ -67,8 +67,6 @@ class SilentPort(Protocol):
 
 
 class _Proxy(NamedTuple):
-    """The proxy of a link."""
-
     name: str
     listen: Address
     peer: Address
@@ -200,7 +198,6 @@ class LinkFaults(LinkFaultInjector):
             self._enabled |= {link: on for link, on in changes.items() if on or before[self._proxies[link].name]}
 
     def _is_open(self, link: Link, state: LinkState) -> bool:
-        """Whether the link's proxy should accept."""
         return state.enabled and (link.peer not in self._gone or state.held)
 
     def _swallow(self, link: Link, *, wanted: bool) -> None:

@@ -76,7 +76,6 @@ class Front:
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
         return len(self._connections)
 
     def now_ms(self) -> float:
@@ -122,7 +121,6 @@ class Front:
         self.see(Behaved(at_ms=self.now_ms(), front=self.name, behaviour=behaviour))
 
     async def close(self) -> None:
-        """Stop accepting and end every connection."""
         for port in self._ports:
             port.close()
         for task in self._tasks:

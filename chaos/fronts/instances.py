@@ -160,7 +160,6 @@ class Instances:
                 self._end(each, now_ms)
 
     def end(self, now_ms: float) -> None:
-        """End all clients."""
         for dialled in [*self._dials]:
             self._in_vain(dialled)
         self._decide(now_ms, is_last=True)
@@ -377,13 +376,11 @@ class Instances:
 
 
 def topics_of(one: Asked) -> set[str]:
-    """The topic of a request."""
     topic = one.fields.get("topic") or one.fields.get("b") if one.code != HEART_BEAT else None
     return {topic} - _BORROWED if topic else set()
 
 
 def groups_of(one: Asked) -> set[str]:
-    """The producer or consumer groups of a request."""
     fields = one.fields
     group = fields.get("producerGroup") or fields.get("consumerGroup") or (fields.get("a") if one.code != ROUTE else "")
     return {group} if group else set()

@@ -33,8 +33,6 @@ class By(StrEnum):
 
 
 class How(StrEnum):
-    """How a connection ended."""
-
     FIN = "fin"
     RST = "rst"
 

@@ -103,7 +103,6 @@ class Port:
                 self._accepted(taken, Address(*who[:2]))
 
     def close(self) -> None:
-        """Stop listening and free the port."""
         if self._socket is not None:
             self._stop()
             self._socket.close()

@@ -30,7 +30,6 @@ def process_of(raw: Path) -> Process:
 
 
 def raw_name(node: str, incarnation: int) -> str:
-    """The name of a process's first raw file."""
     return f"{file_name(node)}.{incarnation}.jsonl"
 
 

@@ -46,12 +46,10 @@ class ClockReading(NamedTuple):
 
     @property
     def host_ms(self) -> float:
-        """The host's clock."""
         return self.at_ms + self.offset_ms
 
 
 def reading_of(value: Mapping[str, Any]) -> ClockReading:
-    """The reading in a `host_clock` row."""
     offset_ms, host_ms = float(value["offset_ms"]), float(value["host_ms"])
     return ClockReading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
 

@@ -71,7 +71,6 @@ STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
 
 @cache
 def arrow_type(column: Column) -> pa.DataType:
-    """The column's Arrow type."""
     import pyarrow as pa  # a third of a second and 40 MB, which the processes that only record need not
 
     types = {"string": pa.string(), "long": pa.int64(), "int": pa.int32(), "double": pa.float64()}
@@ -79,7 +78,6 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_schema() -> pa.Schema:
-    """SCHEMA as an Arrow schema."""
     import pyarrow as pa
 
     return pa.schema([pa.field(c.name, arrow_type(c), nullable=c.nullable) for c in SCHEMA])

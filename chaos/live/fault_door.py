@@ -69,7 +69,6 @@ class FaultDoor:
         temporary.replace(self._door)
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """The answer to one request."""
         try:
             request = json.loads(line)
             with self._acting:

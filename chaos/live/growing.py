@@ -98,6 +98,5 @@ class LiveWatch:
             log.warning("more than %s rows: they are judged at the end only", f"{ROWS_MAX:,}")
 
     def hear(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
-        """Say the verdicts that changed."""
         for verdict in self._news.among(verdicts):
             self.say(until_ms, verdict)

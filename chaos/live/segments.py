@@ -47,7 +47,6 @@ class _Writer:
     """Whether this process's rows place the time axis."""
 
     def read(self, now_s: float) -> None:
-        """Read what was appended."""
         while True:
             following = rotated(self._first(), number_of(self.path) + 1)
             rotated_away = following.exists()  # looked at before: whatever this file will ever hold is in it then

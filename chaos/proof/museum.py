@@ -35,8 +35,6 @@ Said = Mapping[Validity, Mapping[str, Verdict]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownIncident:
-    """One incident with both its runs."""
-
     name: str
     description: str
     incident: IncidentModel

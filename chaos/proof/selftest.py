@@ -60,7 +60,6 @@ class SelftestOutcome:
 
     @property
     def result(self) -> str:
-        """In a word."""
         if self.passed:
             return "clean" if self.defect is None else "killed"
         if self.unjudged:

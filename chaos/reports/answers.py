@@ -63,11 +63,9 @@ class Answers:
     undecided: tuple[str, ...] = ()
 
     def with_injected(self, injected: str) -> Answers:
-        """With another sentence about the faults."""
         return replace(self, injected=injected)
 
     def lines(self) -> list[str]:
-        """As on the terminal."""
         head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
         named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
         lines = [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + "."]

@@ -42,8 +42,6 @@ class FixedModel(BaseModel):
 
 
 class IncidentModel(BaseModel):
-    """A reported incident."""
-
     model_config = STRICT
 
     upstream: tuple[str, ...] = Field(min_length=1)

@@ -246,7 +246,6 @@ class Scenario(_Model):
         return tuple(action for _, action in taken_apart(self.timeline, self.topology(), self.hosts()))
 
     def joins_s(self) -> dict[str, float]:
-        """When each later node joins."""
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
@@ -317,7 +316,6 @@ class Scenario(_Model):
         return self.workload.all_topics()
 
     def topic_of(self, client: str) -> str:
-        """The topic that this client sends to or reads."""
         own = self.nodes[client].topic if client in self.nodes else None
         return self.workload.topic if own is None else own
 

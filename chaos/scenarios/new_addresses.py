@@ -103,7 +103,6 @@ def _taken_away(done: list[ActionModel], node: str) -> bool:
 
 
 def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
-    """The entry with the new names."""
 
     def named(text: str) -> str:
         return re.sub(r"\bns-\d+\b", lambda found: now.get(found[0], found[0]), text)

@@ -85,7 +85,6 @@ def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str
 
 
 def _but_none(annotation: Any) -> Any:
-    """`Model | None` without None."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     return next(part for part in get_args(annotation) if part is not type(None))
@@ -97,7 +96,6 @@ def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo 
 
 
 def _sibling_keys(place: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
-    """The keys allowed beside the one at `place`."""
     if "what" in place:
         return keys_of(str(place[_OF_TIMELINE + 1]))
     return sorted(_fields_at(place[:-1], root))

@@ -108,7 +108,6 @@ class DefaultMQPushConsumer:
         return tuple(self._rebalancer.subscriptions.values())
 
     def consumer_data(self) -> ConsumerData:
-        """This consumer's part of the heartbeat."""
         return ConsumerData(
             group_name=self._config.consumer_group,
             message_model=self._config.message_model.value,

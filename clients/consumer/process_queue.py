@@ -47,7 +47,6 @@ class ProcessQueue:
 
     @property
     def size_bytes(self) -> int:
-        """Body bytes in flight."""
         return self._size_bytes
 
     @property

@@ -78,8 +78,6 @@ class HostToxiproxy:
 
 
 class HostLag(ExitStack):
-    """Measures how late that Toxiproxy is."""
-
     def __init__(self, parts: Mapping[str, Any], clock: RealClock, spec: RecorderSpec, step_s: float) -> None:
         from ...faults.proxy_lag import ProxyLagProbe
 
@@ -110,7 +108,6 @@ class HostsToxiproxy:
         return self._host_of(of_file_name(proxy).partition("->")[0])
 
     def _each(self, asked: Mapping[RemoteHost, tuple[Any, ...]]) -> dict[RemoteHost, Any]:
-        """Call it on all hosts at once."""
         under_way = {host: host.asking("call", TOXIPROXY, "ask", *args) for host, args in asked.items()}
         return {host: host.answer(ref) for host, ref in under_way.items()}
 
@@ -159,7 +156,6 @@ class HostsPorts:
         self._servers: dict[Address, RemoteHost] = {}
 
     def take_servers(self, names: Iterable[str]) -> dict[str, Address]:
-        """The address at which each of these servers must listen."""
         by_host: dict[RemoteHost, list[str]] = defaultdict(list)
         for name in names:
             by_host[self._host_of(first_address(name))].append(name)

@@ -117,7 +117,6 @@ class VirtualCluster(NodesByName[_Member]):
         return self._members[name].process.create_task(work)
 
     def finish(self, name: str, what: str, task: asyncio.Task[Any], limit_s: float, *, own_errors: bool = False) -> Any:
-        """The result of a task of that node."""
         try:
             self._run(task, limit_s * PATIENCE)
         except TimeoutError as exc:
@@ -132,7 +131,6 @@ class VirtualCluster(NodesByName[_Member]):
             raise NodeFailed(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
 
     def pid(self, name: str) -> int | None:
-        """Number of the node's process; None if it is gone."""
         member = self._member(name)
         return None if member.state is NodeState.GONE else member.pid
 
@@ -163,7 +161,6 @@ class VirtualCluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """As SIGCONT."""
         member = self._member(name)
         if member.state is not NodeState.PAUSED:
             raise ClusterError(f"{name} is {member.state} and cannot be resumed")

@@ -99,7 +99,6 @@ class Scheduler:
         """Told the name of a node that was stopped for good because it never waits, and a sentence."""
 
     def process(self, name: str, log: logging.Logger | None = None) -> ProcessLoop:
-        """A new running loop."""
         return ProcessLoop(self, name, log or logging.getLogger(f"nemesrv.{name}"))  # type: ignore[abstract]
 
     def run(self, until_s: float) -> bool:

@@ -168,7 +168,6 @@ class Pipe:
         self.cut = False
 
     def put(self, data: bytes) -> None:
-        """Bytes written now."""
         if self.cut:
             return
         if self._free and not self._waiting:
@@ -348,7 +347,6 @@ class MemoryNetwork:
         self._dialled = 0
 
     def lay(self, links: Mapping[Link, Address]) -> None:
-        """A wire for each link, to its peer's address."""
         for link, address in links.items():
             self.wires[link.node, address] = Wire()
 
@@ -357,7 +355,6 @@ class MemoryNetwork:
         return self._ends.setdefault(process, {})
 
     def arrival_s(self) -> float:
-        """When a chunk sent now arrives."""
         return self.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * self.random()
 
     def vanish(self, process: ProcessLoop) -> None:
@@ -370,7 +367,6 @@ class MemoryNetwork:
     async def connect(
         self, process: ProcessLoop, node: str, address: Address, factory: ProtocolFactory
     ) -> asyncio.BaseProtocol:
-        """As Network.connect, for a node in that process."""
         wire = self.wires.get((node, address))
         if wire is None:
             raise ConnectError(f"connect to {address} failed: this node has no link to it")
@@ -398,7 +394,6 @@ class MemoryNetwork:
         return ours.protocol  # type: ignore[no-any-return]
 
     def listen(self, process: ProcessLoop, address: Address, factory: ProtocolFactory) -> Listener:
-        """As Network.listen, for a node in that process."""
         if address in self._listening:
             raise OSError(errno.EADDRINUSE, f"address {address} already in use")
         self._listening[address] = (process, factory)

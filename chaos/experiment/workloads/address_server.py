@@ -61,7 +61,6 @@ class AddressServerNode:
             await self._listener.close()
 
     def serve(self, name_servers: Sequence[Address]) -> None:
-        """Answer with this list from now on."""
         self._text = ";".join(map(str, name_servers))
         if self._file is not None:
             self._file.write_text(self._text, encoding="utf-8")

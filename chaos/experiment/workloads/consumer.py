@@ -29,7 +29,6 @@ class ConsumerNode:
 
     @property
     def instance(self) -> MQClientInstance:
-        """The client's shared part (MQClientInstance)."""
         return self.client.client
 
     async def listen(self) -> Address | None:
@@ -55,7 +54,6 @@ class ConsumerNode:
                 failed = exc
 
     async def received(self) -> int:
-        """Number of messages that the listener got so far."""
         return self._received
 
     async def chosen_name_server(self) -> Address | None:

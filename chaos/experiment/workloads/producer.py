@@ -39,7 +39,6 @@ class ProducerNode:
 
     @property
     def instance(self) -> MQClientInstance:
-        """The client's shared part (MQClientInstance)."""
         return self.client.client
 
     async def listen(self) -> Address | None:
@@ -49,7 +48,6 @@ class ProducerNode:
         await self.client.start()
 
     async def begin(self) -> None:
-        """Start sending."""
         self._sending = asyncio.create_task(self._send_all())
 
     async def _send_all(self) -> None:

@@ -84,7 +84,6 @@ class Sides:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """One for each metric that either side measured."""
         return compare_runs(*self.samples)
 
     @cached_property
@@ -127,7 +126,6 @@ def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Compa
 def _values(
     runs: Iterable[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Sequence[float]], float]
 ) -> list[float]:
-    """One value a run."""
     return [whole(run[name]) for run in runs if run.get(name)]
 
 
@@ -210,7 +208,6 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
 
 
 def _cells(one: Comparison) -> list[str]:
-    """Runs, both means, and their difference."""
     means = ["–" if mean is None else _said(one.name, mean) for mean in (one.mean_a, one.mean_b)]
     apart = ""
     if one.estimate is not None and one.low is not None and one.high is not None:

@@ -125,7 +125,6 @@ class Canvas:
 
 
 def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
-    """A data source with these columns."""
     return ColumnDataSource({name: [row[at] for row in rows] for at, name in enumerate(columns)})
 
 

@@ -24,7 +24,6 @@ LANES_MAX = 8
 
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
-    """The answers from the verdicts."""
     said = answers(verdicts, told.run.scenario, told.run.name, cost=told.run.cost)
     injected = said.injected
     wrong = first_wrong(told.verdicts)

@@ -35,7 +35,6 @@ class WrongStretch:
 
 
 def section_of(check: str) -> Section:
-    """The report's section for the check's findings."""
     return CHECKS[check].section if check in CHECKS else Section.RUN
 
 
@@ -79,7 +78,6 @@ def _tolerated(f: Finding) -> str:
 
 
 def own_key(check: str, who: str) -> str:
-    """Key of the check's own lane."""
     return f"{check}/{who}" if who else check
 
 

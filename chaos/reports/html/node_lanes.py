@@ -32,7 +32,6 @@ EQUAL = "routes_converge"
 
 
 def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = ()) -> list[Lane]:
-    """The lanes by NameServer."""
     counts = _counts(recorded)
     due = _topics_due(recorded)
     ruled = rules(world)

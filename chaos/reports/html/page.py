@@ -38,7 +38,6 @@ from .run_to_draw import Run, RunToDraw
 
 
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
-    """The page of the run with its history in `run_dir`; without a history only the verdicts."""
     return html_of(RunToDraw(run, verdicts, run_dir), verdicts)
 
 

@@ -79,7 +79,6 @@ def slowest(traffic: Traffic, mask: Array) -> tuple[Array, Array]:
 
 
 def sends_plot(canvas: Canvas, traffic: Traffic) -> Any:
-    """Sends a second by how they ended."""
     ended = sends_in_slices(traffic, canvas.start_ms, canvas.end_ms)
     plot = canvas.plot("sends", 240, y_range=Range1d(0, max(float(ended["ok"].max()) * 1.08, 1)))
     plot.yaxis.axis_label = "sends a second"
@@ -129,7 +128,6 @@ def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
 
 
 def lag_plot(canvas: Canvas, flow: MessageFlow) -> Any:
-    """Number of messages acknowledged and not yet received."""
     edges = _edges(canvas.start_ms, canvas.end_ms, len(flow.acknowledged_ms), SLICES_MAX / 3)
     lag = flow.lag(edges)
     plot = canvas.plot("lag", 150, y_range=Range1d(0, max(float(lag.max(initial=0)) * 1.08, 1)))

@@ -49,7 +49,6 @@ def badge(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def lane_of(one: Mapping[str, Any]) -> LaneName:
-    """The lane of the transition."""
     return one["node"], _LANE_OF.get(one["kind"]) or one["subject"]
 
 
@@ -156,7 +155,6 @@ def _later(apart_ms: float) -> str:
 
 
 def note(document: Mapping[str, Any]) -> str:
-    """What the picture shows."""
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
     if document.get("from_ms"):

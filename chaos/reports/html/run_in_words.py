@@ -24,7 +24,6 @@ def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
 
 
 def by_fault(world: World) -> list[list[Fault]]:
-    """The run's faults in order, each with all its rows."""
     ordered = sorted(world.faults, key=lambda f: f.fault_id)
     groups = [list(rows) for _, rows in groupby(ordered, key=lambda f: f.fault_id)]
     return sorted(groups, key=lambda rows: rows[0].start_ms)
@@ -51,7 +50,6 @@ class Names:
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """One event as a line of text."""
     parts = [str(row["event"]).replace("_", " ")]
     for key in ("type", "f", "phase", "fault", "msg_key", "topic", "broker_name", "name_server", "address", "source"):
         if row.get(key) is not None and row.get(key) not in parts:
@@ -120,7 +118,6 @@ def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any
 
 
 def left_out(recorded: Recorded, more: int) -> str:
-    """The number of events, and of those left out."""
     text = f"{len(recorded.table):,} events were recorded."
     if more:
         text += f" {more:,} that were worth a line are left out, between the first and the last of a moment."

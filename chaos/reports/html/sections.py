@@ -38,7 +38,6 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 
 
 def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
-    """Section to its plot; section to each lane's place on the y axis."""
     recorded, world = told.recorded, told.world
     found: dict[str, Any] = {"faults": lanes.faults_plot(canvas, _phases(told))}
     rows: dict[str, Mapping[str, float]] = {}
@@ -64,8 +63,6 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
 
 
 class PageSection(NamedTuple):
-    """A section with its plot."""
-
     name: str
     title: str
     note: str
