@@ -12,7 +12,7 @@ effect, and are wider by the machine's lateness.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -206,31 +206,27 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     lines += [f"promised: {name} {value:g}" for name, value in told["promises"].items() if value is not True]
     lines += [f"promised: {name}" for name, value in told["promises"].items() if value is True]
     lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]
-    lines += ["", "NameServers"]
-    lines += _merged(
+    lines += _block(
+        "NameServers",
         told["name_servers"],
-        who=("name_server", "broker"),
-        text=lambda one: f"{_span(one)}  {one['demand']:<13}  {one['why']}",
-        title=lambda name_servers, broker: f"  {name_servers}: {broker}",
+        ("name_server", "broker"),
+        lambda one: f"{_span(one)}  {one['demand']:<13}  {one['why']}",
     )
-    if told["clients"]:
-        lines += ["", "Clients"]
-        lines += _merged(
-            told["clients"],
-            who=("client", "lost"),
-            text=lambda one: f"{_span(one)}  lost after {one['after']}: {_must(one)}  ({one['why']})",
-            title=lambda clients, lost: f"  {clients}: {lost}",
-        )
-    if told["recovery"]:
-        lines += ["", "Recovery"]
-        lines += _merged(
-            told["recovery"],
-            who=("client", "after"),
-            text=lambda one: f"             {_WORDS[one['operation']]} {_within(one, told['end_s'])}",
-            title=lambda clients, after: f"  {clients}: after {after}",
-        )
-        if more := told["recovery_left_out"]:
-            lines.append(f"  and after {more:,} more changes, of which this says nothing")
+    lines += _block(
+        "Clients",
+        told["clients"],
+        ("client", "lost"),
+        lambda one: f"{_span(one)}  lost after {one['after']}: {_must(one)}  ({one['why']})",
+    )
+    recovery = [{**one, "after": f"after {one['after']}"} for one in told["recovery"]]
+    lines += _block(
+        "Recovery",
+        recovery,
+        ("client", "after"),
+        lambda one: f"             {_WORDS[one['operation']]} {_within(one, told['end_s'])}",
+    )
+    if more := told["recovery_left_out"]:
+        lines.append(f"  and after {more:,} more changes, of which this says nothing")
     quiet = ", ".join(f"{from_s:.1f} .. {to_s:.1f}" for from_s, to_s in told["quiet"])
     lines += ["", f"Every operation must succeed: {quiet or 'at no time'}"]
     lines += [f"{name}: after the last fault {why}" for name, why in told["too_short"].items()]
@@ -276,14 +272,17 @@ def _within(one: Mapping[str, Any], end_s: float) -> str:
     return f"within {one['within_s']:.1f} s, by {by_s:.1f}{late}  ({one['why']})"
 
 
-def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text: Any, title: Any) -> Iterable[str]:
-    """Nodes with the same text share one block, in the order of the first node."""
+def _block(
+    title: str, entries: Sequence[Mapping[str, Any]], who: tuple[str, str], text: Callable[[Mapping[str, Any]], str]
+) -> Iterable[str]:
+    """Nodes with the same text share one block, in the order of the first node; nothing without entries."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in entries:
         said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())
     blocks: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (first, second), lines in said.items():
         blocks.setdefault((second, tuple(lines)), []).append(first)
+    yield from ["", title] if entries else []
     for (second, same), firsts in blocks.items():
-        yield title(listed(firsts), second)
+        yield f"  {listed(firsts)}: {second}"
         yield from same

@@ -17,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
@@ -55,44 +56,29 @@ Handler = Callable[["Connection", RemotingCommand], RemotingCommand | Awaitable[
 FastPath = Callable[[bytes, "Connection"], bytes | None]
 
 
+@dataclass(kw_only=True, eq=False)
 class Endpoint:
     """What the channels of one server or client share."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        log: logging.Logger,
-        handler: Handler | None,
-        on_open: Callable[[Connection], None] | None = None,
-        on_close: Callable[[Connection, str], None] | None = None,
-        on_unasked: Callable[[Connection, RemotingCommand], None] | None = None,
-        idle_s: float,
-        frame_max: int = FRAME_MAX,
-        fast_path: FastPath | None = None,
-        witness: Witness | None = None,
-        language: LanguageCode | None,
-        version: int | None,
-    ) -> None:
-        """`on_unasked` gets responses that answer no request of the channel, not even an abandoned request."""
-        self.clock = clock
-        self.log = log
-        self.handler = handler
-        self._on_open = on_open
-        self._on_close = on_close
-        self._on_unasked = on_unasked
-        self.idle_s = idle_s
-        self.frame_max = frame_max
-        self.fast_path = fast_path
-        self.witness = witness
-        self.language = language
-        self.version = version
-        self.in_flight = 0
-        self.at_work: dict[asyncio.Future[RemotingCommand | None], None] = {}
-        self.connections: dict[int, Connection] = {}
-        self._opaques = itertools.count()
-        self._ids = itertools.count(1)
-        self._emptied: asyncio.Event | None = None
+    clock: Clock
+    log: logging.Logger
+    handler: Handler | None
+    on_open: Callable[[Connection], None] | None = None
+    on_close: Callable[[Connection, str], None] | None = None
+    on_unasked: Callable[[Connection, RemotingCommand], None] | None = None
+    """It gets responses that answer no request of the channel, not even an abandoned request."""
+    idle_s: float
+    frame_max: int = FRAME_MAX
+    fast_path: FastPath | None = None
+    witness: Witness | None = None
+    language: LanguageCode | None
+    version: int | None
+    in_flight: int = 0
+    at_work: dict[asyncio.Future[RemotingCommand | None], None] = field(init=False, default_factory=dict)
+    connections: dict[int, Connection] = field(init=False, default_factory=dict)
+    _opaques: Iterator[int] = field(init=False, default_factory=itertools.count)
+    _ids: Iterator[int] = field(init=False, default_factory=partial(itertools.count, 1))
+    _emptied: asyncio.Event | None = field(init=False, default=None)
 
     def next_opaque(self) -> int:
         return next(self._opaques) & 0x7FFFFFFF
@@ -108,8 +94,8 @@ class Endpoint:
         connection.id = next(self._ids)
         self.connections[connection.id] = connection
         self.log.debug("channel %s opened", connection)
-        if self._on_open is not None:
-            self._on_open(connection)
+        if self.on_open is not None:
+            self.on_open(connection)
 
     def lost(self, connection: Connection, reason: str) -> None:
         if self.connections.pop(connection.id, None) is None:
@@ -119,12 +105,12 @@ class Endpoint:
             self._emptied.set()
         if self.witness is not None:
             self.witness.ended(connection, reason)
-        if self._on_close is not None:
-            self._on_close(connection, reason)
+        if self.on_close is not None:
+            self.on_close(connection, reason)
 
     def unasked(self, connection: Connection, response: RemotingCommand) -> None:
-        if self._on_unasked is not None:
-            self._on_unasked(connection, response)
+        if self.on_unasked is not None:
+            self.on_unasked(connection, response)
 
     async def close_all(self) -> None:
         """Close every channel and wait until all are gone; handlers still at work are cancelled."""

@@ -8,7 +8,18 @@ from pydantic import Field
 from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
 from .clock_changes import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault, Loss, by_do
-from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
+from .link_faults import (
+    LINK_FAULTS,
+    AnyLinkFault,
+    Bandwidth,
+    BlackHole,
+    Effect,
+    Heal,
+    Latency,
+    LinkFault,
+    Reset,
+    Timeout,
+)
 from .process_faults import (
     HOST_ACTIONS,
     PROCESS_FAULTS,
@@ -80,9 +91,9 @@ class UnknownFault(LinkFault):
         return {}
 
 
-_SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
 _RECORDED: tuple[type[Fault], ...] = (
-    *_SEEN,
+    *LINK_FAULTS.values(),
+    Timeout,
     *PROCESS_FAULTS.values(),
     DoneByHand,
     OldAddress,
@@ -112,6 +123,15 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
 
 def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
     """The fault that matches a toxic set by somebody else, in RocketMQ's time, for either stream."""
-    found = (kind.of_toxic(toxic, attributes, scale) for kind in _SEEN)
-    unknown = UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")
-    return next((fault for fault in found if fault is not None), unknown)
+    match toxic:
+        case "bandwidth":
+            rate = attributes.get("rate")
+            return Bandwidth.model_construct(rate_kb_s=rate / scale) if rate else BlackHole()
+        case "latency":
+            latency_ms, jitter_ms = attributes["latency"] * scale, attributes.get("jitter", 0) * scale
+            return Latency.model_construct(latency_ms=latency_ms, jitter_ms=jitter_ms)
+        case "reset_peer":
+            return Reset()
+        case "timeout":
+            return Timeout(timeout=attributes.get("timeout", 0))
+    return UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")

@@ -12,7 +12,7 @@ connection, as no network does; one set by hand is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -57,11 +57,6 @@ class LinkFault(Fault):
     def works_on(self, direction: Direction) -> bool:
         return self.stream in ("both", direction)
 
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        """The fault that a toxic set by somebody else corresponds to; None if none does."""
-        return None
-
 
 class Cut(LinkFault):
     do: Literal["cut"] = "cut"
@@ -85,10 +80,6 @@ class BlackHole(LinkFault):
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.BACKWARD_PROXY if self.stream == "downstream" else Loss.SILENT
-
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        return cls() if toxic == "bandwidth" and not attributes.get("rate") else None
 
 
 class Latency(LinkFault):
@@ -119,13 +110,6 @@ class Latency(LinkFault):
     def call_takes_ms(self) -> float:
         return max(1.0, self.latency_ms - self.jitter_ms)
 
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        if toxic != "latency":
-            return None
-        jitter_ms = attributes.get("jitter", 0) * scale
-        return cls.model_construct(latency_ms=attributes["latency"] * scale, jitter_ms=jitter_ms)
-
 
 class Bandwidth(LinkFault):
     do: Literal["bandwidth"] = "bandwidth"
@@ -140,11 +124,6 @@ class Bandwidth(LinkFault):
     def effect(self) -> Effect:
         return Effect(rate_kb_s=self.rate_kb_s)
 
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        rate = attributes.get("rate") if toxic == "bandwidth" else None
-        return cls.model_construct(rate_kb_s=rate / scale) if rate else None
-
 
 class Reset(LinkFault):
     do: Literal["reset"] = "reset"
@@ -158,10 +137,6 @@ class Reset(LinkFault):
     dial = Dial.RESET
     looks_like = Loss.RESET
     does = Effect(reset=True)
-
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        return cls() if toxic == "reset_peer" else None
 
 
 class PacketLoss(LinkFault):
@@ -223,10 +198,6 @@ class Timeout(LinkFault):
     @property
     def numbers(self) -> dict[str, float]:
         return {}
-
-    @classmethod
-    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        return cls(timeout=attributes.get("timeout", 0)) if toxic == "timeout" else None
 
 
 class Heal(Action):

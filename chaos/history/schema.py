@@ -1,6 +1,6 @@
 """The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md.
 
-A new event is one entry of events.toml.
+A column is a line of columns.toml, an event an entry of events.toml.
 """
 
 from __future__ import annotations
@@ -27,46 +27,17 @@ class Column(NamedTuple):
     doc: str
 
 
-SCHEMA: tuple[Column, ...] = (
-    Column("time_ms", "double", False, "when it happened: RocketMQ milliseconds since the experiment's origin"),
-    Column("seq", "long", False, "position among the events of this node's incarnation, from 0"),
-    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, harness …"),
-    Column("role", "string", False, "name_server, broker, producer, consumer, prober or harness"),
-    Column("incarnation", "int", False, "0 for the first process of this node, one more after each restart"),
-    Column("event", "string", False, "what happened; the list is below"),
-    Column("type", "string", True, "of an operation: invoke, ok, fail (it certainly had no effect) or info (unknown)"),
-    Column("f", "string", True, "which function or change, within the event"),
-    Column("op_id", "string", True, "joins the rows of one operation (or, for the prober, of one start)"),
-    Column("topic", "string", True, "topic"),
-    Column("broker_name", "string", True, "broker name"),
-    Column("broker_id", "long", True, "0 = master"),
-    Column("address", "string", True, "host:port of the peer as the node knows it, never a proxy's"),
-    Column("name_server", "string", True, "host:port of a NameServer as the node knows it"),
-    Column("queue_id", "int", True, "queue of the topic at that broker"),
-    Column("offset", "long", True, "queue offset, in messages"),
-    Column("msg_key", "string", True, "the message's key, unique in a run"),
-    Column("digest", "long", True, "CRC-32 of a message's body, keys, tags and user's properties"),
-    Column("code", "int", True, "RocketMQ's response code"),
-    Column("attempt", "int", True, "0 for the first try of an operation"),
-    Column("duration_ms", "double", True, "how long it took, or the span that a measurement covers"),
-    Column("lag_ms", "double", True, "how late timers of this process fired at most"),
-    Column("fault_id", "string", True, "joins the rows of one fault"),
-    Column("fault", "string", True, "kind of fault: kill, stop, pause, black_hole, cut, latency, bandwidth, reset …"),
-    Column("injection", "string", True, "the way it was injected, which decides the window that applies"),
-    Column(
-        "source",
-        "string",
-        True,
-        "the node that is affected, or that dials the link; of an imported route or list: FILE:LINE",
-    ),
-    Column("target", "string", True, "the peer of the link; null for a fault of a process"),
-    Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
-    Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
-    Column("value", "string", True, "anything else, as JSON text with sorted keys"),
-)
-
 STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
 """Columns of every row, which the recorder fills."""
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+SCHEMA: tuple[Column, ...] = tuple(
+    Column(name, type_, name not in STAMPED, says) for name, (type_, says) in _read("columns.toml").items()
+)
 
 
 @cache
@@ -119,7 +90,7 @@ class Event(NamedTuple):
 
 
 def _catalogue() -> dict[str, Event]:
-    told = tomllib.loads(Path(__file__).with_name("events.toml").read_text(encoding="utf-8"))
+    told = _read("events.toml")
     return {
         name: Event(name, Group(of["group"]), of["by"], tuple(of["columns"]), " ".join(of["says"].split()))
         for name, of in told.items()

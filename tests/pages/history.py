@@ -10,7 +10,7 @@ from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 _HEAD = """# The history of a run
 
 `<run>/history/part-00000.parquet` has one row an event, ordered by `time_ms`, `node`, `seq`. This page is written
-from `chaos/history/` (`schema.py`, `events.toml`). During a run each process appends JSON lines to
+from `chaos/history/` (`columns.toml`, `events.toml`). During a run each process appends JSON lines to
 `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. A
 cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every change it keeps one `timer_lag`
 row a process and minute, the worst. With `--check` it also has `_live/`: micro-batches, carried rows, a checkpoint.

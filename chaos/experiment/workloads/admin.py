@@ -9,7 +9,7 @@ closes it, or with this node.
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....clients.admin import AdminClient
@@ -121,14 +121,7 @@ class AdminNode:
         return kind == "ok"
 
     async def _admin(self, act: Act, asked: _Asked) -> None:
-        context = NodeContext(
-            name=self._context.name,
-            clock=self._context.clock,
-            network=self._context.network,
-            rng=self._context.rng,
-            record=ignore,
-            log=self._context.log,
-        )
+        context = replace(self._context, record=ignore)
         is_broker, at = asked.node.startswith("broker"), asked.address
         async with AdminClient(context, (at,), profile=self._profile, timeout_s=CALL_S) as admin:
             match act["do"]:
