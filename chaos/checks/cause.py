@@ -58,6 +58,21 @@ def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     return tuple(v for v in others if all(cause.node in (example.who, example.what) for example in v.examples))
 
 
+def guilty_nodes(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
+    """Each node that broke a guarantee, the nearest to the cause first, to the checks that it broke."""
+    cause, same = cause_of(verdicts), followed(verdicts)
+    found: dict[str, list[str]] = {}
+    for verdict in sorted((v for v in verdicts if v.verdict is Validity.INVALID), key=_distance):
+        wrong = (finding.example for finding in verdict.findings if finding.wrong)
+        for example in (*verdict.examples, *wrong):
+            node = cause.node if cause is not None and verdict in same else _guilty(example, verdict, verdicts)
+            checks = found.setdefault(node, [])
+            if verdict.name not in checks:
+                checks.append(verdict.name)
+    found.pop("", None)
+    return found
+
+
 _NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
 for good, before what did not come."""

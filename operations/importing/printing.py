@@ -99,9 +99,11 @@ def _topology(topology: Mapping[str, Any]) -> Iterator[str]:
             node = name if id_ == "0" else f"{name}/{id_}"
             yield f"  {node} {', '.join(addresses) or 'address unknown'}"
     for node, client in topology["clients"].items():
-        sat = " → ".join(one["name_server"] for one in client["sat_on"][:6]) or "unknown"
+        used = " → ".join(one["name_server"] for one in client["sat_on"][:6]) or "unknown"
         who = f" {client['id']}" if client["id"] else ""
-        yield f"  {node} {client['kind']}{who} sat on {sat}"
+        yield f"  {node} {client['kind']}{who} used {used}"
+    if consumers := [node for node, client in topology["clients"].items() if client["kind"] == "consumer"]:
+        yield f"  group all consumers (logs do not say who is in which group): {', '.join(consumers)}"
 
 
 def _timers(timers: Mapping[str, Any]) -> str:

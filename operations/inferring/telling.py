@@ -243,13 +243,27 @@ def sentence_of(fit: Fit) -> str:
     candidate = fit.candidate
     broker = next((edge.dialler for edge, _ in candidate.edges if edge.peer), "")
     who = " and ".join(candidate.nodes)
-    what = WHAT[candidate.name].format(who=who, links=", ".join(candidate.links), broker=broker)
+    links = ", ".join(_with_members(link, candidate) for link in candidate.links)
+    what = WHAT[candidate.name].format(who=who, links=links, broker=broker)
     start = f"at {seconds(fit.start.middle_ms)} ± {seconds(fit.start.half_ms)}"
     if candidate.instant:
         return f"{what}, {start}"
     end = "and it lasts to the end of these logs" if fit.end is None else (
         f"until {seconds(fit.end.middle_ms)} ± {seconds(fit.end.half_ms)}")  # fmt: skip
     return f"{what}, from {start.removeprefix('at ')} {end}"
+
+
+def _with_members(link: str, candidate: Candidate) -> str:
+    """`clients (consumer-0, producer-0) <-> ns-0`: the link expression, with the members of its group."""
+    end, arrow, other = link.partition(" <-> ")
+    if other in _GROUPS:
+        return f"{end}{arrow}{other} ({', '.join(sorted(e.peer for e, _ in candidate.edges if e.dialler == end))})"
+    if end in _GROUPS:
+        return f"{end} ({', '.join(sorted(e.dialler for e, _ in candidate.edges if e.peer == other))}){arrow}{other}"
+    return link
+
+
+_GROUPS = ("brokers", "clients", "name_servers")
 
 
 def timeline_of(fit: Fit) -> list[dict[str, Any]]:

@@ -124,7 +124,7 @@ class TopicQueueMappingInfo(Body):
 
 
 class TopicRouteData(Body):
-    """The route of one topic. A topic's route. The order of rows and brokers has no meaning."""
+    """The route of one topic. The order of rows and brokers has no meaning."""
 
     queue_datas: tuple[QueueData, ...] = ()
     broker_datas: tuple[BrokerData, ...] = ()

@@ -68,7 +68,7 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        """The connected protocol. Connect; raises ConnectError. The caller limits the time with its clock."""
+        """Connect; returns the connected protocol. Raises ConnectError. The caller limits the time with its clock."""
         ...
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....remoting.node.file_names import file_name, of_file_name
-from ...checks.cause import first_wrong
+from ...checks.cause import guilty_nodes
 from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
@@ -24,6 +24,8 @@ from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
 from .stretches import Lane
 
+GUILTY_MAX = 6
+"""Most nodes that the first screen names as guilty."""
 ROWS_MAX = 120
 """Most lanes of a plot; those with violations come first."""
 _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
@@ -100,10 +102,12 @@ class RunToDraw:
         return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
 
     @property
-    def guilty(self) -> str:
-        """The node that broke a rule first; "" if nothing is INVALID."""
-        first = first_wrong(self.verdicts)
-        return first.examples[0].who if first is not None and first.examples else ""
+    def guilty(self) -> list[tuple[str, str]]:
+        """The nodes that broke a guarantee, at most GUILTY_MAX, each with its checks; the one nearest to the cause
+        first."""
+        nodes = [(node, ", ".join(checks)) for node, checks in guilty_nodes(self.verdicts).items()]
+        more = len(nodes) - GUILTY_MAX
+        return nodes[:GUILTY_MAX] + ([(f"{more} more", "see below")] if more > 0 else [])
 
     @property
     def places(self) -> list[Place]:

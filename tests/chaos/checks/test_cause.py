@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.cause import cause_of
+from nemesrv.chaos.checks.cause import cause_of, guilty_nodes
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
@@ -40,6 +40,19 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
         found.sentence
         == "ns-0 did not hold broker-a (orders), whose registration it had acknowledged, from 1.0 to 3.0 s (2.0 s)."
     )
+
+
+def test_every_node_that_broke_a_guarantee_is_named_the_nearest_to_the_cause_first() -> None:
+    wrong = [
+        verdict("dead_brokers_avoided", Validity.INVALID, "producer-1"),
+        verdict("timers_kept", Validity.VALID, "consumer-0"),
+        verdict("registrations_are_kept", Validity.INVALID, "ns-0"),
+        verdict("routes_are_true", Validity.INVALID, "ns-0"),
+    ]
+    found = guilty_nodes(wrong)
+    assert list(found) == ["ns-0", "producer-1"]
+    assert sorted(found["ns-0"]) == ["registrations_are_kept", "routes_are_true"]
+    assert guilty_nodes([verdict("timers_kept", Validity.VALID, "consumer-0")]) == {}
 
 
 def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> None:

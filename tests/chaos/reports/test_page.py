@@ -49,7 +49,7 @@ def test_the_table_shows_measured_against_allowed_and_why(page: str) -> None:
 
 def test_who_is_guilty_the_answers_what_it_cost_and_what_to_do_next_come_before_the_checks(page: str) -> None:
     first = page[: page.index('<h2 id="checks">')]
-    assert "<dt>Guilty</dt><dd><b>ns-0</b></dd>" in first
+    assert "<dt>Guilty</dt><dd><b>ns-0</b> (routes_are_true)</dd>" in first
     assert (
         "<dt>Cost</dt><dd>2 clients were without broker-a, consumer-0 the longest, for 63.0 s (20.0 to 83.0 s, the end"
         in first

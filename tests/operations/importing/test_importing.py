@@ -21,7 +21,7 @@ from nemesrv.chaos.reports.answers import answers, of_incident
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
-from nemesrv.operations.importing.printing import _timeline, episode_lines, lines_of, undecided_lines
+from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.conditions import _follows
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import texts_in
@@ -56,6 +56,17 @@ def test_the_folder_has_what_a_run_s_has(tmp_path: Path) -> None:
     document = json.loads((one.folder.path / "incident.json").read_text())
     assert {"format", "sources", "topology", "timers", "timeline", "episodes", "not_seen"} <= document.keys()
     assert document["episodes"], "a broker was dropped, so that something happened"
+
+
+def test_the_members_of_the_one_group_of_all_consumers_are_named() -> None:
+    topology = {
+        "name_servers": {},
+        "brokers": {},
+        "clients": {
+            name: {"id": "", "kind": name[:-2], "sat_on": []} for name in ("consumer-0", "producer-0", "consumer-1")
+        },
+    }
+    assert [*_topology(topology)][-1].endswith(": consumer-0, consumer-1")
 
 
 def test_the_same_logs_tell_the_same_each_time() -> None:

@@ -50,6 +50,7 @@ def test_a_log_that_goes_on_speaks_against_a_death() -> None:
             incident.fails("broker-a", server, at, how="refused")
     one = first(incident)
     assert told(one)[0] == ("cut", ["broker-a <-> name_servers"])
+    assert "broker-a <-> name_servers (ns-0, ns-1)" in one.sentence
 
 
 def test_an_end_without_a_new_start_is_less_than_certain() -> None:
