@@ -78,7 +78,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead or silent NameServer as its version does",
+    says="each client stops using a dead or silent NameServer by the rules of its version",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     is_of_the_whole=True,

@@ -89,7 +89,7 @@ def judge(used: Used, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="producers send to their routes' queues in turn and retry elsewhere while allowed; every queue is read",
+    says="producers use all queues of their routes in turn and retry on other brokers; every queue is read",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

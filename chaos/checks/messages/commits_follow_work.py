@@ -155,7 +155,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="offsets are committed in time, only for received messages, are kept, and go back only where rules say so",
+    says="consumers commit in time, only received messages; brokers keep offsets, which go back only where allowed",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),

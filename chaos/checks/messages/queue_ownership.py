@@ -91,7 +91,7 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
 
 CHECK = Check(
     name=NAME,
-    says="without a fault each queue has one owner in its group, each rebalance takes its share, a new group takes all",
+    says="without faults each queue has one owner in its group; each rebalance gives each consumer its share",
     group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

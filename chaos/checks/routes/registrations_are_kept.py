@@ -74,7 +74,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="an acknowledged registration stays until its broker unregisters, its channel closes or it was silent for E",
+    says="a NameServer keeps a registration until the broker unregisters, its channel closes, or it is silent for E",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),

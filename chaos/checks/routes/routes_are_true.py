@@ -58,7 +58,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each NameServer has exactly the brokers that are alive and reach it, within the drop and return windows",
+    says="each NameServer lists exactly the brokers that are alive and reach it; it drops and adds them in time",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

@@ -52,7 +52,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="NameServers that the same brokers reach have equal routes; how long that took after each fault",
+    says="NameServers that the same brokers reach have equal routes again within the limit after each fault",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

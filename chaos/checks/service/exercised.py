@@ -162,7 +162,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="the scenario's faults, time-outs and changes of NameServer really happened; otherwise UNKNOWN",
+    says="the scenario's faults, time-outs and changes of NameServer really happened; otherwise the run is UNKNOWN",
     group=Group.EXERCISED,
     section=Section.RUN,
     is_of_the_whole=True,

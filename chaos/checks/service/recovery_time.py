@@ -89,8 +89,7 @@ def judge(seen: Slots, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="time from each fault, and its end, to each client's next success (a look-up's: any answer, code 17 too): "
-    "p50, p99, and the longest with its limit",
+    says="after each fault, and after its end, each client's next send, pull and look-up succeeds within its limit",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
