@@ -277,9 +277,8 @@ def _write_verdicts(judged: Judged, folder: RunFolder) -> None:
     with folder.findings_file.open("w", encoding="utf-8") as file:
         for verdict in judged.verdicts:
             for finding in verdict.findings:
-                file.write(
-                    json.dumps({"check": verdict.name, **finding.to_json()}, ensure_ascii=False, default=str) + "\n"
-                )
+                told = {"check": verdict.name, **finding.to_json(verdict.timeline_ms)}
+                file.write(json.dumps(told, ensure_ascii=False, default=str) + "\n")
     document = _document(judged)
     del document["run_dir"]  # it may be moved
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)

@@ -96,19 +96,24 @@ class Example:
             return f"allowed {length(self.latest_ms)}: {over} over"
         return f"allowed at once: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a
-        millisecond."""
+    def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
+        """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a millisecond.
+
+        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as sentences have them.
+        """
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
+        found = {name: value for name, value in found.items() if value not in (None, "")}
         times = {"times": _times(self.times)} if self.times else {}
-        return {name: value for name, value in found.items() if value not in (None, "")} | times | dict(self.more)
+        return found | _shown(self.from_ms, self.to_ms, timeline_ms) | times | dict(self.more)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         known = {name: document[name] for name in (*_EXAMPLE, "times") if name in document}
-        return cls(**known, more={name: value for name, value in document.items() if name not in known})
+        more = {name: value for name, value in document.items() if name not in known and name not in _SHOWN}
+        return cls(**known, more=more)
 
 
+_SHOWN = ("from_s", "to_s")
 _LENGTHS = ("measured_ms", "earliest_ms", "latest_ms", "over_ms")
 _EXAMPLE = ("who", "what", "topic", "from_ms", "to_ms", "due_ms", *_LENGTHS, "after")
 _MOMENTS = ("from_ms", "to_ms", "due_ms", "wrong_from_ms", "wrong_to_ms")
@@ -131,6 +136,13 @@ def _too_early(measured_ms: float | None, earliest_ms: float | None, latest_ms: 
     if measured_ms is None or earliest_ms is None:
         return False
     return latest_ms is None or measured_ms < earliest_ms
+
+
+def _shown(from_ms: float | None, to_ms: float | None, timeline_ms: float) -> dict[str, Any]:
+    """The moments in seconds since the start of the timeline."""
+    moments = zip(_SHOWN, (from_ms, to_ms), strict=True)
+    found = {name: None if at_ms is None else _plain((at_ms - timeline_ms) / 1000) for name, at_ms in moments}
+    return {name: at_s for name, at_s in found.items() if at_s is not None}
 
 
 def _times(times: Mapping[str, float]) -> dict[str, object]:
@@ -226,12 +238,16 @@ class Finding:
             more={"kind": self.kind, **self.more},
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The finding as a line of findings.jsonl, without empty fields."""
+    def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
+        """The finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s`: the times of its
+        sentence,
+        in seconds since `timeline_ms`."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}
-        return {**found, "verdict": str(self.validity), **{name: value for name, value in nested.items() if value}}
+        shown = _shown(self.example.from_ms, self.example.to_ms, timeline_ms)
+        nested = {name: value for name, value in nested.items() if value}
+        return {**found, **shown, "verdict": str(self.validity), **nested}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -330,7 +346,7 @@ class Verdict:
             "violations": self.violations,
             "measured": dict(self.measured),
             "allowed": dict(self.allowed),
-            "examples": [example.to_json() for example in self.examples],
+            "examples": [example.to_json(self.timeline_ms) for example in self.examples],
             "clients": [clients.to_json() for clients in self.clients],
             "why": self.why,
             "undecided": dict(self.undecided),

@@ -34,11 +34,11 @@ from nemesrv.chaos.judging import (
     of_run,
     show,
 )
-from nemesrv.chaos.reporting import write_reports
+from nemesrv.chaos.reporting import read_verdicts, write_reports
 from nemesrv.chaos.runner import check_all
 from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests import generate
 from tests.chaos.reports.recorded import recorded
 
@@ -181,6 +181,30 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     show(kept, tmp_path / "summary.md")
     assert f"1 check, 1 INVALID. Report: {folder.report_file}" in capsys.readouterr().out
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_findings_and_examples_have_the_times_of_the_sentences_too(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    folder = RunFolder(tmp_path)
+    late = Finding(subject="producer-0", object="ns-0", kind="R: poll", from_ms=121_000.0, to_ms=336_000.0, wrong=1)
+    wrong = Verdict(
+        name="timers_kept",
+        verdict=Validity.INVALID,
+        examined=1,
+        violations=1,
+        examples=(late.example,),
+        findings=(late,),
+        timeline_ms=76_000.0,
+        why="late",
+    )
+    keep(of_run(folder, folder.scenario()), [wrong], Engine.PLAIN)
+    document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
+    (example,) = document["checks"][0]["examples"]
+    line = json.loads(folder.findings_file.read_text(encoding="utf-8"))
+    for found in (example, line):
+        assert (found["from_ms"], found["from_s"], found["to_s"]) == (121_000.0, 45.0, 260.0)
+    assert "from 45.0 to 260.0 s" in document["cause"]["sentence"]
+    assert read_verdicts(folder) == [wrong]
 
 
 def test_the_cost_is_in_verdicts_json_and_the_same_on_the_terminal_and_in_the_report(
