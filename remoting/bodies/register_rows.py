@@ -28,7 +28,6 @@ from ..codes import V3_0_11
 from ..errors import RemoteProtocolError
 from .register import RegisterBrokerBody, TopicConfigSerializeWrapper, check_count
 from .route import QueueData, Row, TopicConfig
-from .topic_shapes import TopicShapes
 
 PIECE = 16_384
 """About the bytes of one piece: a hundred topics."""
@@ -85,22 +84,10 @@ def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_
         return RegisteredRows(body=body, rows=rows, pieces=NO_PIECES)
     head_and_rest, starts, pieces = _cut(data, last.starts)
     digests = [hashlib.sha256(piece, usedforsecurity=False).digest() for piece in pieces]
-
-    def row_of(table: Mapping[str, Any]) -> QueueData:
-        one = list[Row]()
-        _add_rows(table, broker_name, shared, one)
-        return one[0][1]
-
-    shapes = TopicShapes(row_of)
     try:
         for piece, digest in zip(pieces, digests, strict=True):
             if digest not in last.digests:
-                text = str(piece, "utf-8")
-                found = shapes.rows(text)
-                if found is None:
-                    _add_rows(orjson.loads(f"{{{text}}}"), broker_name, shared, rows)
-                else:
-                    rows += found
+                _add_rows(orjson.loads(b"".join((b"{", piece, b"}"))), broker_name, shared, rows)
         value = fastjson.loads(head_and_rest)
         table = _taken_table(value)
         if pieces and (table is None or table.pop(_MARK, None) != 0):
