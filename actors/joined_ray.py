@@ -45,7 +45,7 @@ _CALLS_AT_ONCE = 100
 
 
 class RayAddressError(ClusterError):
-    """What was given cannot be the address of a Ray cluster."""
+    """The text cannot be the address of a Ray cluster."""
 
 
 class _Head(NamedTuple):
@@ -235,7 +235,7 @@ class JoinedRay:
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
-    """By node id: its label `nemesrv-host`; else its host name, where no other node has that; else its address."""
+    """Each Ray node's name, by node id: its label `nemesrv-host`; else its host name, if unique; else its address."""
     labels = {node["NodeID"]: (node.get("Labels") or {}).get(HOST_LABEL) for node in nodes}
     machines = Counter(node["NodeManagerHostname"] for node in nodes)
     addresses = Counter(node["NodeManagerAddress"] for node in nodes)

@@ -1,4 +1,5 @@
-"""What the stand-alone NameServer and broker share: settings file, log lines, signals, event loop, exit statuses."""
+"""Parts that the stand-alone NameServer and broker share: settings file, log lines, signals, event loop, exit
+statuses."""
 
 import asyncio
 import logging
@@ -80,7 +81,7 @@ class LineLogger(logging.Logger):
             self._wait(f"{begin}{f'{end}{begin}'.join(some)}{end}", len(some))
 
     def _head(self, level: int) -> str:
-        """What a line of now begins with."""
+        """The beginning of a log line, with the current time."""
         second = int(time.time())
         if second != self._second:
             shown = datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
@@ -142,7 +143,7 @@ def log_on_stderr(name: str) -> Iterator[logging.Logger]:
 
 
 def run_until_done(serve: Coroutine[Any, Any, int]) -> int:
-    """What `serve` returns, on uvloop where it is installed."""
+    """Run `serve`, on uvloop if it is installed, and return its result."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(serve)
 

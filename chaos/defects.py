@@ -1,4 +1,4 @@
-"""What a defect's own file may import (`nemesrv run --defect FILE.py`): these names stay.
+"""Functions for defect files (`nemesrv run --defect FILE.py`); their names stay stable.
 
 | replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)    |
 | @around(part, "method")                   | calls go to this function, with the method before their arguments |

@@ -1,4 +1,4 @@
-"""What a check says: VALID, UNKNOWN or INVALID, with its counts, its bound, what was measured, and counterexamples.
+"""The result of a check: VALID, UNKNOWN or INVALID, with counts, bound, measured values and counterexamples.
 
 A check that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Composing takes the worst.
 """

@@ -54,7 +54,7 @@ RequestHandler = Callable[[Connection, RemotingCommand], RemotingCommand | Await
 
 
 class ProducerInner(Protocol):
-    """What the instance asks of a registered producer (`MQProducerInner`)."""
+    """The methods that the instance needs from a registered producer (`MQProducerInner`)."""
 
     def publish_topics(self) -> Iterable[str]:
         """The topics whose routes the poll keeps fresh."""
@@ -81,7 +81,7 @@ _WHOLE_CALLS = frozenset(
 
 
 class ConsumerInner(Protocol):
-    """What the instance asks of a registered consumer (`MQConsumerInner`)."""
+    """The methods that the instance needs from a registered consumer (`MQConsumerInner`)."""
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
         """The consumer's current subscriptions; routes of their topics are polled. In clustering the %RETRY% topic is
@@ -89,7 +89,7 @@ class ConsumerInner(Protocol):
         ...
 
     def consumer_data(self) -> ConsumerData:
-        """Its part of the heartbeat."""
+        """The consumer's part of the heartbeat."""
         ...
 
     def running_info(self) -> ConsumerRunningInfo:

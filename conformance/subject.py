@@ -308,7 +308,7 @@ class Subject:
                 self._process.stdin.close()
 
     def _daemons(self) -> list[Process]:
-        """Its descendants outside its process group."""
+        """The program's descendants outside its process group."""
         found = []
         for process in family(self.pid, lambda _: True):
             with suppress(ProcessLookupError):

@@ -146,7 +146,7 @@ def encode_record(
     prepared_transaction_offset: int = 0,
     version: int = 1,
 ) -> bytes:
-    """One record, without making a StoredMessage first: a broker appends with this.
+    """Encode one record without making a StoredMessage first; a broker appends with this function.
 
     The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError when a value does
     not fit its field.
@@ -274,7 +274,7 @@ class StoredMessage:
 
     @property
     def properties(self) -> dict[str, str]:
-        """By name; the caller's own to change."""
+        """The properties by name; the caller may change the result."""
         return _parsed(self.raw_properties).copy()
 
     @property
@@ -288,7 +288,7 @@ class StoredMessage:
 
     @property
     def msg_id(self) -> str:
-        """What a Java consumer shows: the uniq id when the message has one, else the offset id."""
+        """The message id that a Java consumer shows: the uniq id if the message has one, else the offset id."""
         return self.uniq_key or self.offset_msg_id
 
     @property

@@ -34,7 +34,7 @@ def parse_properties(text: str | bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, object]) -> str:
-    """One `key=value` line each, in the order given; booleans in lower case, None left out.
+    """A `key=value` line for each entry, in the given order; booleans in lower case, None left out.
 
     Values are escaped so that `parse_properties` reads the same back; Java's own writer does not escape, which makes
     no difference to values without backslashes, leading blanks and line ends.

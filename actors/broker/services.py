@@ -1,4 +1,4 @@
-"""What the request processors share: the broker's tables, its store, and how a message gets into it."""
+"""The parts that the request processors share: the broker's tables, its store, and storing a message."""
 
 from __future__ import annotations
 

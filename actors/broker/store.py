@@ -42,7 +42,7 @@ ENTRY = struct.Struct(">qiq")
 
 
 class ConsumeQueue:
-    """One queue of one topic: where its messages lie in the commit log, from which it is made anew at every start.
+    """One queue of one topic: the places of its messages in the commit log. It is rebuilt from the log at every start.
 
     Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in memory.
     """

@@ -45,8 +45,8 @@ from .tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What a scan found: channels to close, and brokers that have already left the tables (4.9; 5.x waits for its
-    batch)."""
+    """The result of a scan: channels to close, and the brokers that have left the tables (4.9 only; in 5.x they leave
+    with the next batch)."""
 
     channel_ids: tuple[int, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -54,7 +54,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one run of the 5.x unregister worker did."""
+    """The result of one run of the 5.x unregister worker."""
 
     dropped: tuple[Dropped, ...] = ()
     notifications: tuple[MinBrokerIdChanged, ...] = ()

@@ -50,7 +50,7 @@ _SYSTEM_PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaClientConfig:
-    """What a client is made from. `settings` have RocketMQ's names; addresses are the advertised ones."""
+    """The settings from which a client is made. `settings` have RocketMQ's names; addresses are the advertised ones."""
 
     implementation: str
     role: str

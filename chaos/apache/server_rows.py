@@ -90,7 +90,7 @@ class Inexact:
         self._since_ms, self._worst_ms = None, 0.0
 
     def looked(self, now_ms: float) -> None:
-        """Its logs have been read up to now."""
+        """Note that the server's logs have been read up to now."""
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
@@ -155,7 +155,7 @@ class ServerRows(ABC):
         """A broker's consumerOffset.json before its start; None without one."""
 
     def stops(self) -> None:  # noqa: B027
-        """Its process gets SIGTERM now; all lines until now were read."""
+        """Note that the process gets SIGTERM now; all log lines until now were read."""
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(TimedRow(at_ms, event, fields))

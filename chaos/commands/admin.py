@@ -349,7 +349,7 @@ class AdminSession:
         self._left = list(name_servers)
 
     async def ask(self, question: Callable[[Address], Awaitable[T]]) -> T:
-        """One NameServer's answer; the same one for every question while it is reachable.
+        """The answer of one NameServer; all requests go to the same NameServer while it is reachable.
 
         ClickException for a refusal, HarnessError if none is reachable.
         """

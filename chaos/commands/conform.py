@@ -41,8 +41,8 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option(
     "--profile", metavar="NAME|FILE", shell_complete=_profiles, help="Client profile that CMD is expected to follow."
 )
-@click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True)
-@click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True)
+@click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True, help="Number of NameServers.")
+@click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True, help="Number of brokers.")
 @click.option(
     "--starts",
     type=WholeNumber(1, 1000),

@@ -89,7 +89,7 @@ def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
 
 
 def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the cluster of that run folder answers. HarnessError when none is up there."""
+    """The answer of the cluster in this run folder. HarnessError when none is up there."""
     gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
     try:
         door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))

@@ -166,7 +166,7 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
     return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of text.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 
 
 full_option = click.option("--full", is_flag=True, help="Print a row for every check, also for VALID ones.")

@@ -24,18 +24,22 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     help="Predict for this fault instead of a scenario: crash, hang, power-off …",
 )
 @click.option(
-    "--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: duration of the fault in seconds; default 240."
+    "--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault in seconds, with --fault; default 240."
 )
-@click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault; default 3.")
-@click.option("--brokers", type=WholeNumber(1, 26), help="With --fault; default 3.")
-@click.option("--producers", type=WholeNumber(0, 500), help="With --fault; default 4.")
-@click.option("--consumers", type=WholeNumber(0, 500), help="With --fault; default 2.")
-@click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault; default 4.9.")
-@click.option("--retries", type=WholeNumber(0, 16), help="With --fault: retryTimesWhenSendFailed; default 2.")
+@click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers, with --fault; default 3.")
+@click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers, with --fault; default 3.")
+@click.option("--producers", type=WholeNumber(0, 500), help="Number of producers, with --fault; default 4.")
+@click.option("--consumers", type=WholeNumber(0, 500), help="Number of consumers, with --fault; default 2.")
+@click.option(
+    "--profile", type=click.Choice(["4.9", "5.x"]), help="RocketMQ version of all nodes, with --fault; default 4.9."
+)
+@click.option(
+    "--retries", type=WholeNumber(0, 16), help="Producers' retryTimesWhenSendFailed, with --fault; default 2."
+)
 @click.option(
     "--sends-per-s",
     type=Number(0.01, 1_000),
-    help="With --fault: how many messages each producer sends a second; default 2.",
+    help="Messages that each producer sends a second, with --fault; default 2.",
 )
 @click.option(
     "--set",

@@ -38,10 +38,14 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 
 
 @click.command()
-@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
-@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
+@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True, help="Number of NameServers.")
+@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True, help="Number of brokers.")
 @click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Slaves of each broker.")
-@click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="Default 4.9, or the implementation's.")
+@click.option(
+    "--profile",
+    type=click.Choice(["4.9", "5.x"]),
+    help="RocketMQ version of our nodes; default 4.9, or the implementation's.",
+)
 @implementation_option
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option(

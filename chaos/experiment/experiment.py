@@ -349,7 +349,7 @@ class Experiment:
         self.stage.sleep_until(self._now_s() + seconds)
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
-        """Execute one action of a timeline now, whatever its `at_s`. The ids of the faults that it began."""
+        """Execute one action of a timeline now, whatever its `at_s`. Returns the ids of the faults that it began."""
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:

@@ -42,8 +42,8 @@ _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """What all factories are made from. `listen`: each server's own address; `advertised`: the address that peers
-    get."""
+    """The data from which the factories of all nodes are made. `listen`: each server's own address; `advertised`: the
+    address that peers get."""
 
     scenario: Scenario
     listen: Mapping[str, Address]
@@ -331,7 +331,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """What the scenario says of single nodes, for `run_begin`."""
+    """The scenario's settings of single nodes, for `run_begin`."""
     found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
     return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 

@@ -83,7 +83,7 @@ class ClientUnderTest:
 
     @property
     def name_server_list(self) -> str:
-        """The same as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
+        """The NameServers' fronts as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
         return ";".join(self.name_servers)
 
     @property

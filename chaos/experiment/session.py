@@ -103,7 +103,7 @@ class RunningCluster:
 
     @property
     def name_server_list(self) -> str:
-        """The same as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
+        """The NameServers' addresses as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
         return ";".join(self.name_servers)
 
     @property
@@ -182,7 +182,7 @@ class RunningCluster:
         self._act("black_hole", for_s, links=links, stream=stream)
 
     def cut(self, *links: str, for_s: float | None = None) -> None:
-        """These links close, and new connections are refused."""
+        """Cut these links: connections close, and new connections are refused."""
         self._act("cut", for_s, links=links)
 
     def latency(
@@ -230,7 +230,7 @@ class RunningCluster:
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """Execute one action of a timeline. The ids of the faults that it began.
+        """Execute one action of a timeline. Returns the ids of the faults that it began.
 
         `of`: where the action is written, for the text of a ScenarioError.
         """

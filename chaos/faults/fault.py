@@ -143,7 +143,7 @@ class Fault(Action):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Its parameters, as the history has them."""
+        """The fault's parameters, as the history has them."""
         said = {name: getattr(self, name) for name in self.parameters()}
         return {name: number for name, number in said.items() if number is not None}
 

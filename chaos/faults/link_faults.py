@@ -51,7 +51,7 @@ class LinkFault(Fault):
     """What it does to each direction of `stream`, if that depends on nothing else."""
 
     def effect(self) -> Effect:
-        """What it does to each direction of `stream`."""
+        """The fault's effect on each direction of `stream`."""
         return self.does
 
     def works_on(self, direction: Direction) -> bool:

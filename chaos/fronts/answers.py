@@ -39,7 +39,7 @@ def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """The same frame with another body. Its header stays byte for byte."""
+    """The frame with another body. Its header stays byte for byte."""
     header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
     return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
 

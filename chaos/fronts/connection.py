@@ -184,7 +184,7 @@ class FrontConnection:
             self._foreign(down, at_ms)
 
     def _rewritten(self, frame: bytes) -> bytes:
-        """The same frame, or its route answer as this front changes it."""
+        """The frame; a route answer is changed as this front must change it."""
         front = self._front
         if not (front.behaviour.without or front.addresses):
             return frame

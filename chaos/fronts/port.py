@@ -126,7 +126,7 @@ def _reusable(host: str) -> socket.socket:
 
 
 def _is_writable(sock: socket.socket, within_ms: int) -> bool:
-    """By poll(): select() takes no descriptor above 1023, and there may be thousands of sockets."""
+    """Uses poll(), because select() takes no descriptor above 1023, and there may be thousands of sockets."""
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
     return bool(poll.poll(within_ms))

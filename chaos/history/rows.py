@@ -93,7 +93,7 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
 
 
 def write_table(table: pa.Table, run_dir: Path | str) -> Path:
-    """The same for a table in the history's order."""
+    """Write a table, which is in the history's order, as the run's history."""
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -123,7 +123,7 @@ def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa
 
 
 def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> list[Row]:
-    """The same as rows, `value` decoded."""
+    """The rows of these Parquet files as dicts, with `value` decoded."""
     rows: list[Row] = table_in(files, events).to_pylist()
     for row in rows:
         if row["value"] is not None:

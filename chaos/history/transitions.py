@@ -348,7 +348,7 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """The same for later processes that began after `at_ms`, if their order differs."""
+    """The lists of later processes that began after `at_ms`, if their order differs."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):

@@ -247,7 +247,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 
 
 def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
-    """Its rows, and its result once all rows are taken."""
+    """The part's rows, and its result once all rows are taken."""
     read = Read(Counts())
     return _rows(part, read, skim), read
 
@@ -302,7 +302,7 @@ def blocks_of(part: Part) -> Iterator[bytes]:
 
 
 def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[bytes, bool]]:
-    """Its lines in UTF-8, or GBK, each block with whether it is a line that was cut."""
+    """The part's lines, in UTF-8 or GBK; for each block, whether it is a line that was cut."""
     if part.start:
         file.seek(part.start - 1)
         _skip_line(file)

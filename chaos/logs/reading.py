@@ -45,7 +45,7 @@ _FIRST_YEAR_MS = 1_325_376_000_000
 
 @dataclass(slots=True)
 class FileRead:
-    """What became of a file: `lines` is the sum of the next three."""
+    """The line counts of a file: `lines` is the sum of the next three."""
 
     file: str
     writer: str | None

@@ -105,7 +105,7 @@ class LogRow(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """What became of a file's lines: `lines` is the sum of the other three."""
+    """The line counts of a file: `lines` is the sum of the other three."""
 
     lines: int = 0
     understood: int = 0
@@ -425,7 +425,7 @@ class Reader:
         return None
 
     def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
-        """The record that an object is, or (log, runtime's stamp, line) of a record in its fields."""
+        """The record in a JSON object: the object itself, or (log, runtime's stamp, line) of a record in its fields."""
         stamp_ms, text = None, None
         if isinstance(piece := told.get("log"), str):
             if self._pieces or len(piece) >= DOCKERS_PIECE:

@@ -123,7 +123,7 @@ def cost_of(run_dir: Path) -> Cost | None:
 
 
 def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
-    """One for each client and broker with such a stretch."""
+    """Each client and broker for which the client was without the broker."""
     troubled = _troubles(recorded, world)
     if not troubled or not len(recorded.traffic.time_ms):
         return []

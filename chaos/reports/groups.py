@@ -37,7 +37,7 @@ class CheckGroup(NamedTuple):
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """Those that get a row of their own."""
+        """The verdicts that get a separate row."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property

@@ -28,12 +28,12 @@ def measured_sentences(v: Verdict) -> list[str]:
 
 
 def undecided_sentences(v: Verdict) -> list[str]:
-    """What the check could not decide: `not decided: first choices uniform: …`."""
+    """The parts that the check could not decide: `not decided: first choices uniform: …`."""
     return [f"not decided: {name}: {why}" for name, why in v.undecided.items()]
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
-    """What happened, in words (`happened`), with further details; times count from `timeline_ms`."""
+    """The example in words (`happened`), with further details; times count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
@@ -50,7 +50,7 @@ def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
 
 
 def wrong_sentence(v: Verdict) -> str:
-    """Who, when and by how much, for the worst example, and the number of others; "" if VALID."""
+    """The worst example (node, time, by how much), and the number of others; "" if VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
     more = v.violations - 1

@@ -44,7 +44,7 @@ class ActionModel(BaseModel):
 
     @property
     def summary(self) -> str:
-        """What it does, on what, in a line."""
+        """The action and its targets, in a line."""
         named = filter(None, [self.name, self.what.about])
         flaps = [f"{self.duty or 0.5:.0%} of each {self.period_s:g} s"] if self.period_s else []
         healed = getattr(self.what, "faults", ())

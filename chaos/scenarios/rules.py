@@ -90,7 +90,7 @@ def phases(scenario: Scenario) -> None:
 
 
 def clients_under_test(scenario: Scenario) -> None:
-    """Their names are unique, and the run is on the machine's clock."""
+    """Names of clients under test are unique, and the run is on the machine's clock."""
     if not (clients := scenario.cluster.clients):
         return
     inside = replace(scenario.topology(), outside=())

@@ -104,7 +104,7 @@ class DefaultMQPushConsumer:
     # -- what the instance asks (ConsumerInner)
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
-        """What is subscribed to now; in clustering the group's retry topic too."""
+        """The current subscriptions; in clustering with the group's retry topic."""
         return tuple(self._rebalancer.subscriptions.values())
 
     def consumer_data(self) -> ConsumerData:

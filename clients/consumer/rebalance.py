@@ -34,7 +34,7 @@ def java_order(text: str) -> bytes:
 
 
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """By topic, broker name and queue id, as Java's MessageQueue.compareTo."""
+    """Sort by topic, broker name and queue id, as Java's MessageQueue.compareTo does."""
     return sorted(queues, key=lambda queue: (java_order(queue.topic), java_order(queue.broker_name), queue.queue_id))
 
 
@@ -132,7 +132,8 @@ class Rebalancer:
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:
-        """One round over all topics; True when every topic ended with just the queues it should have."""
+        """One round over all topics; True if the consumer now has exactly the queues of every topic that it should
+        have."""
         balanced = True
         self._shared.clear()
         for topic in list(self.subscriptions):

@@ -137,8 +137,8 @@ class DefaultMQProducer:
     ) -> asyncio.Task[SendResult]:
         """Begin to send; the task gives the result, or raises ClientError, ResponseError, SendError, TransportError.
 
-        `callback` is called when it ends, unless it was cancelled. A message that no broker would take is refused
-        here and now (ClientError, LocalProtocolError).
+        `callback` is called when it ends, unless it was cancelled. A message that no broker would accept is refused at
+        once (ClientError, LocalProtocolError).
         """
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)

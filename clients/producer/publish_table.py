@@ -78,7 +78,7 @@ class Publish:
 
 
 class PublishTable:
-    """What the client instance asks of a producer (ProducerInner), and what a send asks."""
+    """The methods that the client instance (ProducerInner) and sends need."""
 
     def __init__(self, client: MQClientInstance, config: ProducerConfig, rng: random.Random) -> None:
         self._client = client

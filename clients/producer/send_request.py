@@ -27,7 +27,7 @@ _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """What is the same for every try of one send call."""
+    """The parts of a send that are the same for every try."""
 
     messages: tuple[Message, ...]
     """One, or those of a batch, each with its UNIQ_KEY."""
@@ -45,7 +45,7 @@ class SendRequest:
 
     @property
     def msg_id(self) -> str:
-        """What SendResult reports: the UNIQ_KEYs joined by commas."""
+        """The message id for SendResult: the UNIQ_KEYs joined by commas."""
         return ",".join(message.uniq_key or "" for message in self.messages)
 
     def command(

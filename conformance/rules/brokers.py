@@ -1,7 +1,7 @@
 """Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends during that.
 
 A use is a send, a pull or a connect. Sends are those that the program reports (docs/conform-protocol.md), or those on
-the wire. On the wire, a send without an answer that is not repeated is lost, as far as can be seen.
+the wire. On the wire, a send counts as lost if it gets no answer and is not repeated.
 """
 
 from __future__ import annotations

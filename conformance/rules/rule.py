@@ -161,7 +161,7 @@ class Rule:
 
     @property
     def allowed(self) -> str:
-        """What a profile may expect, for people."""
+        """The values that a profile may expect, in words."""
         numbers = [f"a number in {self.unit}", "{at_least: …, at_most: …}"] if self.tolerance is not None else []
         return ", ".join([*self.words, *self.also, *numbers])
 

@@ -244,7 +244,7 @@ _LOG = {
 
 
 def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
-    """By role, the missing logs that would help."""
+    """The missing logs that would help, by the role of their writer."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 

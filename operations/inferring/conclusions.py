@@ -131,7 +131,8 @@ def concluded(seen: Seen) -> None:
 
 
 def _arrivals(seen: Seen) -> None:
-    """Registrations that were due and missing, at NameServers that log each one; and drops that came too early."""
+    """Signs from NameServers that log each registration: registrations that were due and are missing, and drops that
+    came too early."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     roles = Roles(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}

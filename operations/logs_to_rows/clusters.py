@@ -230,6 +230,6 @@ def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def _folders(file: str) -> list[str]:
-    """Its folders, widest first."""
+    """The folders of the path, the outermost first."""
     parts = file.split("/")[:-1]
     return ["/".join(parts[: end + 1]) for end in range(len(parts)) if "/".join(parts[: end + 1])]

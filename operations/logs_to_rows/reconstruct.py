@@ -286,7 +286,7 @@ def _framed(
 
 
 def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
-    """By broker, the settings that let its role change, from its log or by their effects."""
+    """For each broker the settings that let its role change, from its log or by their effects."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for source in sources:
         for line in source.lines if source.kind == BROKER else ():

@@ -100,7 +100,7 @@ class Source:
 
     @property
     def hint(self) -> str:
-        """What the paths say about it, in lower case."""
+        """The source's paths in lower case, which may name its owner."""
         return self.key.lower()
 
     @property
@@ -232,7 +232,8 @@ def _once_each(lines: Iterable[Line]) -> list[Line]:
 
 
 def _votes(lines: Sequence[Line]) -> Counter[str]:
-    """By kind, the number of lines that only such a program writes. A controller scans like a NameServer."""
+    """For each kind of program, the number of lines that only this kind writes. A controller scans like a
+    NameServer."""
     events = Counter(line.event for line in lines if line.event in _SAYS)
     if any(_SAYS[event] == ELECTOR for event in events):
         del events["scanned"]

@@ -198,7 +198,7 @@ def _at_ms(one: _Chosen) -> list[float]:
 
 
 def _named(timeline: Iterable[Entry]) -> set[str]:
-    """All words of the timelines that may name a node."""
+    """All words in the timelines that may be a node's name."""
     found: set[str] = set()
     for entry in timeline:
         said = entry.model_dump()
@@ -264,7 +264,8 @@ def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> lis
 
 
 def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> float | None:
-    """Its time, if it is late enough to matter and early enough to belong to the boot."""
+    """The time of a broker's first registration, if it is late enough to matter and early enough to belong to the
+    boot."""
     least_ms, most_ms = _BOOTS_MS
     came = [
         row["time_ms"]

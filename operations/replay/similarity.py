@@ -134,8 +134,8 @@ def _in_time(pair: TransitionPair, exact: dict[str, float], tick_ms: float) -> f
 
 
 def _order(both: Sequence[TransitionPair], exact: dict[str, float]) -> float:
-    """Of two transitions that the original's stamps order, how often the replay has the same order; 1 if there are
-    none."""
+    """The share of pairs of transitions that have the same order in the original and the replay; 1 if there are no
+    pairs. Pairs whose order the original's stamps do not show are left out."""
     some = [(a.at_ms, b.at_ms, exact[a.node]) for a, b in both if a is not None and b is not None]
     if len(some) > _ORDERED_MAX:
         step = len(some) / _ORDERED_MAX

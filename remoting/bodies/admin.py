@@ -23,7 +23,7 @@ class SubscriptionGroupList(Body):
 
 
 class HAConnectionRuntimeInfo(Body):
-    """One slave, as its master sees it."""
+    """A slave's state, as its master reports it."""
 
     addr: str
     slave_ack_offset: Long = 0
@@ -69,7 +69,7 @@ class MessageQueueForC(Body):
 
 
 class ResetOffsetBodyForC(Body):
-    """The same for clients in C++, which read no object keys."""
+    """As ResetOffsetBody, for C++ clients, which cannot read objects as keys."""
 
     offset_table: tuple[MessageQueueForC, ...] = ()
 

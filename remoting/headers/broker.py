@@ -80,7 +80,8 @@ def _v2_reader() -> list[Callable[[Mapping[str, str] | None], SendMessageRequest
 
 
 class SendMessageResponseHeader(HeaderFields):
-    """Of 10, 310 and 320; for a batch the message ids are joined by commas and the queue offset is the first."""
+    """The answer to 10, 310 and 320; for a batch the message ids are joined by commas, and the queue offset is the
+    first message's."""
 
     msg_id: str
     queue_id: int

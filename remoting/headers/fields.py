@@ -179,7 +179,7 @@ def _layout(header: type[HeaderFields]) -> _Layout:
 
 
 def values_of(names: Iterable[str]) -> Callable[[object], tuple[object, ...]]:
-    """What reads those attributes of an object, as one tuple."""
+    """A function that reads these attributes of an object as one tuple."""
     given = tuple(names)
     if len(given) == 1:  # attrgetter would return the value itself
         return lambda header: (getattr(header, given[0]),)

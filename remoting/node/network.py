@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
     @property
     def vip_channel(self) -> Address:
-        """Of a broker that listens here its VIP port: two below, where Java clients 3.5.8 to 4.4.0 send
+        """The VIP port of a broker that listens here: two below, where Java clients 3.5.8 to 4.4.0 send
         (`MixAll.brokerVIPChannel`)."""
         return self._replace(port=self.port - 2)
 
@@ -56,7 +56,7 @@ def _host_port(address: Address) -> str:
 class Listener(Protocol):
     @property
     def address(self) -> Address:
-        """Where it listens, the port the system chose included."""
+        """The address at which it listens, with the port that the system chose."""
         ...
 
     async def close(self) -> None:

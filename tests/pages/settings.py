@@ -12,7 +12,7 @@ from nemesrv.remoting.node.profile import Profile
 _HEAD = """# Settings
 
 A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single nodes. The nodes
-obey them, and the windows of the checks follow, node by node where they differ.
+obey them, and the checks compute their windows from them, for each node separately.
 
 ```yaml settings.yaml
 description: ns-1 gives up a silent broker sooner than the others, and producers cap each try.
@@ -55,7 +55,7 @@ VALID settings (…
 
 """
 _TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
-_WINDOW = "The symbol is the timer's in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
+_WINDOW = "`symbol` is the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
 
 
 def render() -> str:

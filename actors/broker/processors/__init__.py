@@ -1,1 +1,1 @@
-"""What a broker answers: a class for each kind of request, and the one that finds it by the code."""
+"""A broker's request processors: a class for each kind of request, and one that finds the class by the request code."""

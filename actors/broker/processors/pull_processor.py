@@ -91,7 +91,7 @@ _CODES = {
 
 
 class _Looked(NamedTuple):
-    """What a pull found, before an answer is made of it: most pulls find nothing at first, and wait."""
+    """The result of a pull's search, before an answer is made from it; most pulls find nothing at first, and wait."""
 
     code: ResponseCode
     found: Found
@@ -199,7 +199,7 @@ class PullProcessor:
     def _look(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
     ) -> _Looked:
-        """What the queue holds for the pull at this moment. Raises Refused."""
+        """Search the queue for the pull's messages. Raises Refused."""
         topic, group, wanted = self._checked(connection, request, header)
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory
@@ -309,7 +309,7 @@ class PullProcessor:
             raise Refused(ResponseCode.FILTER_DATA_NOT_EXIST, remark) from exc
 
     def _subscription(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> SubscriptionData:
-        """What the consumer wants of the topic: as the request says, or as its group's heartbeat said; Refused."""
+        """The consumer's subscription to the topic, from the request or from its group's heartbeat. Raises Refused."""
         log, name = self._services.context.log, header.consumer_group
         if header.sys_flag & SUBSCRIPTION:
             kind = header.expression_type or TAG

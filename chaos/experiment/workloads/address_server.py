@@ -54,7 +54,7 @@ class AddressServerNode:
         return listener.address
 
     async def start(self) -> None:
-        """Nothing to do: it answers from `listen` on."""
+        """Does nothing: the server answers from `listen` on."""
 
     async def stop(self) -> None:
         if self._listener is not None:

@@ -54,7 +54,7 @@ class AdminNode:
         return None
 
     async def start(self) -> None:
-        """Nothing to do until it is called."""
+        """Does nothing: the node works only when it is called."""
 
     async def stop(self) -> None:
         """Do as `leave`, but record nothing."""

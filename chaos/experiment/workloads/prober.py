@@ -51,10 +51,10 @@ class ProberNode:
         return None
 
     async def start(self) -> None:
-        """Nothing to do until it is called."""
+        """Does nothing: the prober works only when it is called."""
 
     async def stop(self) -> None:
-        """Nothing runs between calls."""
+        """Does nothing: between calls nothing runs."""
 
     def _admin(self) -> AdminClient:
         # What the harness does for itself is no client behaviour, so it leaves no rows.

@@ -172,7 +172,7 @@ def _is_quiet(text: str) -> bool:
 
 @cache
 def _openings() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """By their first letters; those after a name are separate."""
+    """The openings by their first letters; openings that come after a name are separate."""
     found: dict[str, list[str]] = defaultdict(list)
     for line in _lines_of("openings.txt"):
         found["*" if line.startswith("* ") else line[:LETTERS]].append(line.removeprefix("* "))

@@ -88,7 +88,7 @@ class Sides:
 
     @cached_property
     def windows(self) -> list[Comparison]:
-        """What is shown and not tested."""
+        """Figures that are shown and not tested."""
         sides = [[run.windows for run in side] for side in self.samples]
         names = dict.fromkeys(name for side in sides for run in side for name in run)
         return [shown(name, *(_values(side, name, median) for side in sides), alpha=ALPHA) for name in names]
@@ -116,7 +116,7 @@ class Sides:
 
 
 def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
-    """One comparison for each metric that either side measured."""
+    """A comparison for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
     values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}

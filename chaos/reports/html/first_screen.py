@@ -66,7 +66,7 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
-    """These lanes with the fault bands, and their places on the y axis; None if there are none."""
+    """The lanes of the answers with the fault bands, and their places on the y axis; None if there are no lanes."""
     found = story_lanes(told)
     if not found:
         return None

@@ -183,7 +183,7 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """Its first example, else the faults in the plot of its section."""
+    """The place of the verdict's first example; without one, the faults in the plot of its section."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)
