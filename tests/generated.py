@@ -127,7 +127,7 @@ def filled(file: str) -> str:
         block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
         assert block.search(text), f"{file} has no block <!-- {name} -->"
         made = make()
-        text = block.sub(lambda found, made=made: f"{found[1]}\n{made}\n\n{found[2]}", text)  # type: ignore[misc]
+        text = block.sub(lambda found, made=made: f"{found[1]}\n{made}\n{found[2]}", text)  # type: ignore[misc]
     return text
 
 

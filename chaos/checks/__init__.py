@@ -1,4 +1,4 @@
-"""Checkers: each one a record (check.py) beside its two functions, `gather` and `judge`.
+"""The checks: each is a record (check.py) with two functions, `gather` and `judge`.
 
     history rows ──► World (lives, faults) ──► oracle/ (who must be in whose table, and when)
          │                                            │

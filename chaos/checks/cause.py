@@ -1,4 +1,4 @@
-"""Who is guilty where a run is INVALID: one node, the guarantee that it broke, and a sentence.
+"""The guilty node of an INVALID run, the guarantee that it broke, and a sentence about it.
 
 One fault of a part shows in several checks. The check of what one part must do by itself comes before those of the
 whole, which may be broken by any part; routes come first, for what NameServers have is passed on, and nothing comes

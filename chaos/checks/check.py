@@ -1,4 +1,4 @@
-"""What a check is: one record beside its two functions, from which docs, scenarios, report and live judging are made.
+"""The record of a check, from which docs, scenarios, report and live judging get everything about it.
 
     history ── readings (counted of its traffic) ── gather ──► facts: few, frozen ── judge, with the World ──► Verdict
 

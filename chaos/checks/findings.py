@@ -1,4 +1,4 @@
-"""From findings to a verdict: the worst of them decides, with its bound and what was measured against it."""
+"""Makes a verdict of findings: the worst finding decides, with its bound and its measured value."""
 
 from __future__ import annotations
 

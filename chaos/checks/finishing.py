@@ -1,4 +1,4 @@
-"""What is said of every verdict besides what its check says, and whose clients were looked at.
+"""Adds to every verdict what no single check knows, such as the clients that were judged.
 
 | where                                              | the verdict                                                     |
 |----------------------------------------------------|-----------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""What happened, in one sentence: who did what, when, and where there is a bound by how much it was exceeded.
+"""A violation in one sentence: which node did what, when, and by how much it exceeded its bound.
 
     ns-0 still held broker-a (orders) until 225.0 s, 209.3 s after its last registration; allowed 120.0 s: 89.3 s over
     consumer-0 committed for a queue of broker-b (orders) that it had given up, at 4.0 s

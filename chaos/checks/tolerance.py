@@ -1,4 +1,4 @@
-"""How late the machine was, and what that allows: the tolerance is measured, not guessed.
+"""The tolerance of checks: the measured lateness of the machine, and what it allows.
 
 Each node records how late its own timers fired (`timer_lag`), and the harness how late Toxiproxy is, through which all
 bytes go. For each window of a check the largest lateness of the nodes concerned and of Toxiproxy, times the timers that

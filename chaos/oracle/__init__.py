@@ -1,4 +1,5 @@
-"""Expected: who must, may and must not do what, and until when, from RocketMQ's timers and the faults.
+"""The expected behaviour: what each node must, may and must not do, and until when, computed from RocketMQ's timers and
+the faults.
 
 Plain Python, no Spark.
 """

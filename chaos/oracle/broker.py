@@ -1,4 +1,4 @@
-"""A broker towards its NameServers: what it tells whom, and by when.
+"""A broker's obligations towards NameServers: what it must register with which NameServer, and by when.
 
     started ── registers everywhere ── 10 s ── registers ── R ── registers ── R ── …
     a topic changes ── registers everywhere at once, that version, behind the round under way

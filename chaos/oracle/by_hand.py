@@ -1,4 +1,4 @@
-"""What was done by hand (`admin` rows), and what it leaves open: whose place in which table, from when until when.
+"""The acts by hand (`admin` rows), and which entries of which tables are unknown because of them, from when until when.
 
     register    ├─ asked ─ answered ┤ R + C        the broker whose name or address it was: as after a link that was
     unregister                                     away for a moment, it is back at its own next registration

@@ -1,4 +1,4 @@
-"""When a consumer group's committed offset may go back, and what may have been worked off unseen. Plain.
+"""When a consumer group's committed offset may go back, and which messages may have been consumed unrecorded. Plain.
 
     holding A ├────────────┤ commits 10 at its end
     holding B       ├── began at 8 ──── commits 9 …      back by one: B had read the older offset; that is right

@@ -1,4 +1,5 @@
-"""The queues of a group: who must be pulling from where, and by when it must have what was acknowledged.
+"""The queues of a group: which consumer must pull from which broker, and by when it must have each acknowledged
+message.
 
     acknowledged ─► its queue is held, from an offset at or before it ─► nothing keeps its holder from pulling ─ D ─►
                     queue_taken ├─────────────────────────┤ queue_dropped                                      due

@@ -1,4 +1,4 @@
-"""What nobody knows of a run on several hosts: how far their clocks were apart, and what was not recorded or collected.
+"""What is unknown in a run on several hosts: the error of their clocks, and rows that were not recorded or collected.
 
     bound known, no larger than what "at once" may take    ─► part of every tolerance (`Timers.clocks_ms`)
     larger, never measured, or the clock jumped            ─► Blind: what depends on that host then is UNKNOWN

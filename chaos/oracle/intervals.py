@@ -1,4 +1,4 @@
-"""Stretches of time: joined where they overlap, what they leave free, and from one row of a thing to its next."""
+"""Stretches of time: joining overlapping ones, the gaps between them, and the stretches between successive rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link: the one part that knows faults. When what one process sends is handled by the other, if it ever is.
+"""The link, the only part of the oracle that knows faults: when the receiver handles what a process sends, if ever.
 
     sent ──┬─ open: within its delay ───────────► handled      Handled: at one moment of [first_ms, last_ms], for sure
            ├─ shut: when it opens again, or its kernel sends again, or never

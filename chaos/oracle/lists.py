@@ -1,4 +1,4 @@
-"""Which list of NameServers a broker or client may have in use, where an address server gives them out by HTTP.
+"""Which list of NameServers a broker or client may use, if it gets its list from an address server.
 
     served   ── list 0 ──────────────┬── list 1 ─────────────────────────
     in use   ── list 0 ──────────────┴ 0 or 1 ─────┴── list 1 ───────────

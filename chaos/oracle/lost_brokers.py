@@ -1,4 +1,5 @@
-"""When a broker is lost to a client, alone: by when NameServers, its routes and its uses are without it.
+"""When a client has lost a single broker: by when NameServers drop it, the client's routes lack it, and the client
+stops using it.
 
     broker lost ── t_rm ──┬── P + J (+ k·P + A) ──┬─ not in its routes ─────── broker back, or a second fault
                           │                       └── Qr, of a consumer ─┬─ not used

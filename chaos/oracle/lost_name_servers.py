@@ -1,4 +1,4 @@
-"""For each client and NameServer: when the NameServer was lost to the client, and from when it must have been left.
+"""For each client and NameServer: when the client lost the NameServer, and by when it must have left it.
 
     NameServer lost ── found out at a poll (P) ── one call fails (A), where nothing closes ──┬─ left ─── back
     or chosen while it is lost ──────────────────────────────────────────────────────────────┘

@@ -1,4 +1,5 @@
-"""Promises of the whole, where one fault at a time met a quiet run: when a NameServer has a broker again, or no more.
+"""RocketMQ's promises for a quiet run with one fault at a time: when a NameServer must have a broker again, or must not
+have it any more.
 
     one fault         ├──────────────── up ──────────────┤         ├───────────────── up
                                                           └─ away ──┘

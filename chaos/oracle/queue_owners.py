@@ -1,4 +1,4 @@
-"""Who is in a group, who owned which queue, and when each group must have shared its queues. Plain.
+"""The members of each group, the owner of each queue, and when each group must have divided its queues. Plain.
 
     what a member sees  ├ a route, a list changes ├─ Qr + A ─┤ one owner each ────────────┤ the next change
 

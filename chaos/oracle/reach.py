@@ -1,4 +1,4 @@
-"""What a client can reach at one moment of the run: which brokers and NameServers are lost to it, and how. Plain."""
+"""Which brokers and NameServers a client cannot reach at a moment of the run, and why. Plain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of a history say the harness had and did: nodes, their lives, faults, the lists that were served.
+"""The harness's nodes and acts, from the rows of a history: nodes, their lifetimes, faults, lists by HTTP.
 
 What a broker that came back at another address is to clients that may be told of the one before: lost to them.
 

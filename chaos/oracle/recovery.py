@@ -1,4 +1,5 @@
-"""How long after a fault or a heal a client's first good operation may take, where one fault at a time meets it. Plain.
+"""How long a client's first successful operation after a fault, or after its end, may take, if one fault at a time
+affects the client. Plain.
 
 | operation | bound                                                                                           |
 |-----------|-------------------------------------------------------------------------------------------------|

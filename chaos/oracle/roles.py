@@ -1,4 +1,4 @@
-"""Which broker of a name may be its master, and when; and how long a name may have none, or two.
+"""Which broker of a name may be master, and when; and how long a name may have no master, or two.
 
     as started      the one with brokerId 0 is the master, and stays it; a slave becomes it by hand (`switch`) only
     acting master   5.x, enableSlaveActingMaster: while no id 0 is there, clients are told of the smallest id as 0, and

@@ -1,4 +1,5 @@
-"""What slaves change: when a NameServer keeps a name's rows though its master is gone, and what slaves have.
+"""The effect of slaves: when a NameServer keeps the rows of a broker name whose master is gone, and which messages
+slaves have.
 
     broker-a    held ────────────┤ dropped          ├─ held     A topic's row is the master's: it comes with its
     broker-a/1       ├─ held ──────────────────────────────     registration, and stays while any id of the name does.

@@ -1,4 +1,4 @@
-"""How long each wait of a node lasts that ends by itself, by that node's own settings. Plain.
+"""How long each wait of a node may take before it times out, by the node's settings. Plain.
 
 | wait                              | for                                                                            |
 |-----------------------------------|--------------------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""What the harness did to whom: when each node lived, and when each fault of a process or a link lasted.
+"""What the harness did in a run: the lifetime of each node, and the time of each fault of a process or link.
 
 Derived from the rows `run_begin`, `run_end`, `phase`, `node`, `started`, `stopped` and `fault`, which are as many as
 the scenario is long and not as the history is: Spark only picks them out (`observe`), and the rest is plain Python that

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = DOCUMENT.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    made = f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+    made = f"{before}{BEGIN}\n\n{table()}\n{END}{after}"
     if asked.check:
         return int(made != text)
     DOCUMENT.write_text(made, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Do clients follow the routes, and whom do they ask: the checks of client routes and of the choice of NameServers."""
+"""Checks of clients' routes and of their choice of NameServers."""

@@ -1,4 +1,4 @@
-"""A client's routes, a machine over the answers that it was given: each becomes its route of that topic at once.
+"""Each client's routes follow from the answers that it got: an answer becomes its route of the topic at once.
 
 | it has             | what comes next                                       | its route then                |
 |--------------------|-------------------------------------------------------|-------------------------------|

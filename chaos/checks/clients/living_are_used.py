@@ -1,4 +1,5 @@
-"""The living are used: each queue of a held route in its turn, another broker after a failure, and all queues read.
+"""Living brokers are used: sends go to the queues of the route in turn, a failed send to another broker, and all queues
+are read.
 
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each

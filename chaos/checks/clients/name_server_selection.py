@@ -1,5 +1,5 @@
-"""Clients choose NameServers as those of their language do; whose, the run's `client_profile` says, or the client's own
-profile where it is one under test (docs/clients-under-test.md).
+"""Clients choose NameServers by the rules of their profile: the run's `client_profile`, or for a client under test its
+own profile (docs/clients-under-test.md).
 
 Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 

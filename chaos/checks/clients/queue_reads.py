@@ -1,4 +1,4 @@
-"""Of living_are_used: each queue of a living broker is read by each group.
+"""Part of living_are_used: each group reads each queue of a living broker.
 
     a queue that somebody holds, and nothing keeps that one from its broker     its holder pulls, of a slave where its
                                                                                 route has no master

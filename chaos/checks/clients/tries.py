@@ -1,4 +1,4 @@
-"""Of living_are_used: after a try that failed a send goes to another broker, and only while it has a try and time left.
+"""Part of living_are_used: after a failed try a send goes to another broker, but only while it has tries and time left.
 
     without sendLatencyFaultEnable      another broker than the one that failed, where the route has one
     with it                             one that is not isolated, while the one that failed is; which of the isolated is

@@ -1,1 +1,1 @@
-"""Are messages lost, late, twice or out of order, and who consumes what: the checks of messages and consuming."""
+"""Checks of messages (lost, late, duplicate, out of order) and of consuming."""

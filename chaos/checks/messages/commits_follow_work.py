@@ -1,5 +1,5 @@
-"""Committed offsets follow the work: never beyond what was received, never back, soon behind it, and kept by who was
-told them.
+"""Committed offsets follow consumption: never beyond received messages, never back, in time, and kept by the broker
+that got them.
 
     received ── 0 1 2 3 4 · · ·
     commit 5 ─────────────┘ right: all before it was received by then

@@ -1,4 +1,4 @@
-"""Messages are in the order that RocketMQ promises, which is less than one may think.
+"""Messages are in the order that RocketMQ promises: that of one producer in one queue.
 
 | promised                                                                                     | to whom             |
 |----------------------------------------------------------------------------------------------|---------------------|

@@ -1,4 +1,4 @@
-"""A consumer commits to its route's master, and pulls from it: a slave is told and asked only while the route has none.
+"""A consumer commits to the master in its route and pulls from it; it uses a slave only while the route has no master.
 
     its route   ├─ without id 0, with id 1 ──┤ with id 0 again ─────────────
     commits              at broker-a/1       │ at broker-a: right

@@ -1,4 +1,4 @@
-"""Who claims to be the master of a name at a NameServer, and from when until when.
+"""Which brokers register as master of a name at a NameServer, and from when until when.
 
     broker-a      id 0 ├─────────── id 0 ┤ stands still
     broker-a/1                 id 0 ├─────── id 0 ┤            both, until one of them claims it no more

@@ -1,4 +1,4 @@
-"""Commits of offsets that have to be explained, one by one, beside counts of all others."""
+"""The commits that need an explanation, one by one, and the number of all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What promises.py demands of a NameServer's table, topic by topic, and how late the machine allows it to be."""
+"""The demands of promises.py on a NameServer's table, for each topic, and the lateness that the machine explains."""
 
 from __future__ import annotations
 

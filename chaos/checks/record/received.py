@@ -1,4 +1,5 @@
-"""What the transports of NameServers read, broker by broker; and from it the machine of each (oracle/name_server.py).
+"""What the transports of NameServers read from each broker, and the expected table that follows from it
+(oracle/name_server.py).
 
 request_read    of a broker: its name and an address that it has; what it registers, or the same as the last time
 channel_ended   who ended it, and why

@@ -1,4 +1,5 @@
-"""How each broker registered each topic at each NameServer, as it says, and when a route may show it so.
+"""Each broker's registrations of each topic at each NameServer, as the broker recorded them, and when a route may have
+them.
 
     broker's `topic` rows        setting 1 ────────────┬─ setting 2 ──────────────
     its `register` rows                ├──ok──┤        │  ├──ok──┤  (begun, ended, with the dataVersion that they sent)

@@ -1,4 +1,4 @@
-"""What each NameServer's table held, and when: the `route` rows as stretches of time."""
+"""The contents of each NameServer's table over time: the `route` rows as stretches of time."""
 
 from __future__ import annotations
 

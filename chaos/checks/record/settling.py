@@ -1,4 +1,5 @@
-"""What came of a stretch in which topics' routes had to be right: how long they took, and the worst of them.
+"""The result for a stretch in which topics' routes had to be right: how long they took to be right, and the worst
+topic.
 
 change ── at_ms ────── window ─────── from_ms ──── due ──── to_ms
 wrong     ├─────── settles ──────┤                                     measured against the window

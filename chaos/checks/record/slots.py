@@ -1,5 +1,5 @@
-"""Counts of what clients' operations came to, by client, operation, and slot of time; availability and recovery_time
-are judged by these, however many operations there were.
+"""Counts the outcomes of clients' operations by client, operation, and slot of time; availability and recovery_time are
+judged by these, however many operations there were.
 
 Buckets are equal parts of the run, at most 200. Segments lie between the edges that a check asks about (a fault, a
 heal, the bounds of a quiet time): an operation belongs to the segment in which it began. Each client adds at most

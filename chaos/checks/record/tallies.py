@@ -1,4 +1,4 @@
-"""How many operations of clients ended well and how many badly, where a floor may hold; from slots.py's counts."""
+"""How many operations of clients succeeded and failed while availability_floor applies, from the counts of slots.py."""
 
 from __future__ import annotations
 

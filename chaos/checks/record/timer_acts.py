@@ -1,4 +1,5 @@
-"""What the timed acts of a process have in common: one act, measured and allowed, and what is found of all of a timer.
+"""Common parts of the checks of timers: one act of a timer with its measured and allowed time, and the findings of all
+acts.
 
 from ──── earliest ════ latest ────►        measured is early before the one, late after the other
 """

@@ -1,4 +1,4 @@
-"""Where sends fail, each try goes to the queue that follows the one of the try before in the route.
+"""After a failed try, the next try goes to the next queue of the route.
 
     broker-a 0 1 2 3   broker-b 0 1 2 3        a send's first try: the next queue, whatever failed before
                └─┘└─────────┘                  a try again: the next one of another broker, where the route has one

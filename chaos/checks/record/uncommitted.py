@@ -1,4 +1,4 @@
-"""What a consumer has worked off is committed by its next persistAllConsumerOffset, and a broker keeps what it is told.
+"""A consumer commits finished messages at its next persistAllConsumerOffset, and the broker keeps committed offsets.
 
     worked off ─┤ run of persistAllConsumerOffset ├─ at once ─► its queue's broker has an offset beyond it
     queue_dropped at 7 ─┬─ the broker has 7 by then, or at once: right, whoever takes it begins there

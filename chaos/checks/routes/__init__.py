@@ -1,1 +1,1 @@
-"""Is what NameServers have and say true: the checks of routes."""
+"""Checks of the routes that NameServers have and answer."""

@@ -1,4 +1,4 @@
-"""Every look-up of a route is answered with the route that its NameServer holds then.
+"""Every answer to a look-up is the route that the NameServer has at that moment.
 
 A client records each answer of a NameServer that differs from the last one (`route_answer`), so that of every call
 (`name_server_call`) it is known what came. The NameServer answered at some moment between the call's beginning and its

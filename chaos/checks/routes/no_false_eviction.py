@@ -1,4 +1,4 @@
-"""No NameServer drops a broker that it must have, and none gives up a silent one too soon.
+"""No NameServer drops a broker that it must have, or drops a silent broker too soon.
 
     read             registration ── registration ─┬─ …
     must be there    ├───────────────────── until min(E, I) of silence ──┤        oracle/name_server.py

@@ -1,4 +1,4 @@
-"""What a scenario promises beyond RocketMQ's windows (`promises`), of control rows: nothing where it promises nothing.
+"""Judges a scenario's `promises` beyond RocketMQ's rules, by control rows.
 
     tables_agree_within_s   two NameServers on lists differ in a topic for no longer: whoever can reach whom, whatever
                             somebody did at which of them. This is what a comparison of tables from outside sees

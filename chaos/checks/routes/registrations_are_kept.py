@@ -1,4 +1,4 @@
-"""A NameServer's table is what its broker's registrations and channel ends make of it.
+"""A NameServer's table follows from the brokers' registrations and the ends of their channels.
 
     read     registration ─┬──────────────────── registration ───── …
     table    must hold     ├──── until a channel may end, or min(E, I, i) of silence ────┤

@@ -1,4 +1,4 @@
-"""A NameServer's routes are what brokers registered, and brokers register what they are and have.
+"""A NameServer's routes have what brokers registered, and brokers register their true names, ids, addresses and topics.
 
     broker   has 4 queues, 8 queues       what it registers, at NameServers of its list, is its own name, id, address,
       │                                    all its topics and their queues: else the broker's finding

@@ -1,1 +1,1 @@
-"""Does the cluster answer, when again, at which periods, and to acts by hand: the checks of service and timers."""
+"""Checks of service (availability, recovery, prompt answers), timers and acts by hand."""

@@ -1,4 +1,4 @@
-"""No peer answers a client what it did not ask: not oneway requests, and no request twice.
+"""No unasked answer comes to a client: none to a oneway request, and at most one to any other request.
 
 A client records `unasked_answer` when a response comes on a channel where no request with its opaque waits, or was
 given up: one that came late is nothing to wonder at. RocketMQ's peers never answer a request whose oneway flag is set,

@@ -1,4 +1,4 @@
-"""What part of the clients' operations succeeded, over time, and where it had to be all of them.
+"""The share of the clients' operations that succeeded, over time; in quiet times all must succeed.
 
     success ratio  1 ────────────┐            ┌──────────── quiet: 1, less what the machine's lateness explains
                                  └── fault ───┘             fault: what the scenario asks (`availability_floor`)

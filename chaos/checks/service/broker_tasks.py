@@ -1,4 +1,4 @@
-"""Of timers_kept: the periodic tasks of a broker, and its registrations (oracle/broker.py).
+"""Part of timers_kept: the periodic tasks of a broker, and its registrations (oracle/broker.py).
 
     ns-0   ├─ ok ┤                  a round: begun at every NameServer of the broker's list at one moment, however long
     ns-1   ├─ ok ┤                  each takes to answer, and over when the last has answered or was given up

@@ -1,4 +1,4 @@
-"""Of timers_kept: the periodic tasks of a client, its look-ups, and the rounds of its rebalance.
+"""Part of timers_kept: the periodic tasks of a client, its look-ups, and the rounds of its rebalance.
 
     run ─────┤ended ─ waitInterval ─ run                                       RebalanceService: counted from the end
 

@@ -1,4 +1,4 @@
-"""What somebody did by hand shows in the routes of whom was asked, at once, and for as long as RocketMQ's rules say.
+"""An act by hand has its effect at the servers that were asked, at once, and for as long as RocketMQ's rules say.
 
     of a NameServer   register, unregister, wipe_write_perm, add_write_perm, delete_topic: its routes are what these
                       and the brokers' own registrations make of each other (differences.py)

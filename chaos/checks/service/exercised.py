@@ -1,4 +1,4 @@
-"""What the scenario was about really happened: every fault has its rows and shows an effect, and every client worked.
+"""The scenario really happened: every fault was recorded and had an effect, and every client worked.
 
 A run whose faults never bit proves nothing, however many checks call it VALID. This one is VALID or UNKNOWN, never
 INVALID: a fault without effect is no fault of the cluster's.

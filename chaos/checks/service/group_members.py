@@ -1,4 +1,4 @@
-"""Of timers_kept: how brokers know a group's members, and how the members know of each other.
+"""Part of timers_kept: how brokers learn a group's members, and how the members learn of each other.
 
     client ── heartbeat, each H ──► every broker of its routes                               MQClientInstance
     broker ── at once, when it forgets a member or hears of one on a new channel ──► group   ConsumerManager

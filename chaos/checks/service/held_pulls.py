@@ -1,4 +1,4 @@
-"""Of timers_kept: the pulls that a broker holds, and the clients that it forgets.
+"""Part of timers_kept: waiting pulls at a broker, and clients that it forgets.
 
 | timer         | measured                                                               | rows                |
 |---------------|------------------------------------------------------------------------|---------------------|

@@ -1,4 +1,4 @@
-"""Of timers_kept: a producer's fault strategy (sendLatencyFaultEnable), by its `broker_isolated` rows.
+"""Part of timers_kept: a producer's fault strategy (sendLatencyFaultEnable), by its `broker_isolated` rows.
 
     a try without an answer, or a slow one ─┬─ isolated for notAvailableDuration ─┬─ sent to again, in its turn
                                   at once ──┘   by latencyMax                     └─ not before, while another is there

@@ -1,4 +1,4 @@
-"""Of timers_kept: the periodic tasks of one process, run by run.
+"""Part of timers_kept: the periodic tasks of one process, run by run.
 
     started ─ first ─ run ──── period ──── run ──── period ──── run …          scheduleAtFixedRate: counted from the
                                                 └ held up ┘run   run           first, so that small errors add up

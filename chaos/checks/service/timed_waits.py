@@ -1,5 +1,4 @@
-"""Of timers_kept: the waits of a process that nobody schedules; each ends when its own setting says, neither early nor
-late.
+"""Part of timers_kept: waits that no timer starts; each ends after the time of its setting, neither early nor late.
 
 | timer         | measured                                                                 | rows              |
 |---------------|--------------------------------------------------------------------------|-------------------|

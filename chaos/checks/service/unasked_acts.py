@@ -1,4 +1,4 @@
-"""What a client does though none of RocketMQ's rules has it do that. Part of timers_kept.
+"""Part of timers_kept: acts of a client for which no rule of RocketMQ gives a reason.
 
 | act       | a client does it                                                                | rows             |
 |-----------|---------------------------------------------------------------------------------|------------------|

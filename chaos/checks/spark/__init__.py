@@ -1,1 +1,1 @@
-"""The Spark session, where histories lie, and a history judged by named checks."""
+"""The Spark session, the places of histories, and judging a history by named checks."""

@@ -1,4 +1,4 @@
-"""Which machine a client is: the likelihoods of all of them beside each other decide, and nothing else does.
+"""Finds by which way a client chooses NameServers, only by comparing the likelihoods of all ways.
 
     kept                     what is called sticky
     next at every request    takes turns, in the order of its list

@@ -1,4 +1,4 @@
-"""Is the first NameServer chosen evenly: the test, its power, and how many starts it takes.
+"""Whether the first NameServer is chosen evenly: the test, its power, and the number of starts that it needs.
 
 A bias of b means here: one of n NameServers is chosen with probability 1/n + b, and the others share the rest evenly.
 b is a share of all starts, so 0.1 is ten percentage points: of three NameServers one gets 43.3 % in place of 33.3 %.
