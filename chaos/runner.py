@@ -119,7 +119,7 @@ def require_parts(
 ) -> None:
     """HarnessError if this machine lacks something for the runs of `what`; nothing is started.
 
-    `joins`: nodes run on the hosts of a Ray cluster, which report their own lacks. `spark`: Spark judges.
+    `joins`: nodes run on the hosts of a Ray cluster, which report themselves what they lack. `spark`: Spark judges.
     """
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
     needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)

@@ -5,8 +5,8 @@
             ──► front address-server ──► AddressServer    if the list is served by HTTP
     feeder ───────────────────────► Broker                messages for consumers, past the fronts
 
-Everything runs in the caller's event loop. What is done to it (`behave`, `kill` …) is observed, too, so `see` gets
-everything. `close` leaves no port, task or file.
+Everything runs in the caller's event loop. `see` gets all observations, also those of the stand's own acts (`behave`,
+`kill` …). `close` leaves no port, task or file.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Registration:
             self._spawn(self.register_all())
 
     async def register_all(self) -> None:
-        """One full round: every topic to every target."""
+        """Register every topic with every target, once."""
         if self._services.config.force_register or await self._need_register():
             await self._round(None, None)
 

@@ -312,7 +312,7 @@ class RouteTable(Tables):
         return None if live is None else live.data_version
 
     def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
-        """Whether `version` differs from the version held; True for an unknown broker. Neither version is older or
+        """Whether `version` differs from the stored version; True for an unknown broker. Neither version is older or
         newer."""
         held = self.data_version(cluster_name, broker_addr)
         if held is None:

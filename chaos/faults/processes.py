@@ -66,8 +66,8 @@ class ProcessFaults:
         moves: Callable[[str], object] = lambda _node: None,
         clock: Clock | None = None,
     ) -> None:
-        """`restarted` is called with each node whose next process works, `moves` with each whose next process will
-        listen elsewhere. `clock`: the history's, to record when a clean stop was asked for."""
+        """Calls `restarted` with each node whose new process works, and `moves` with each node whose new process will
+        listen at another address. `clock`: the history's, to record when a clean stop was asked for."""
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}

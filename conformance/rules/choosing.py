@@ -105,7 +105,7 @@ def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
 
 
 def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
-    """Distance in the list from the first to the second of each pair."""
+    """For each pair of successive choices: how many places of the list the second is after the first."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     return [(place[b] - place[a]) % len(place) for a, b in pairs]
 

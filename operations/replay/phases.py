@@ -70,8 +70,8 @@ def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, f
 
 
 def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
-    """The place in the period with most ticks, as their mean. Of two the later: a broker also registers when it starts
-    and when a topic comes."""
+    """The phase at which most ticks fall, as their mean. Of two the later: a broker also registers when it starts and
+    when a topic comes."""
     places = [at_ms % period_ms for at_ms in ticks_ms]
 
     def near(place: float) -> list[float]:
