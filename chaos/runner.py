@@ -3,7 +3,6 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,7 +24,7 @@ from .experiment.hosts_stage import real_stage
 from .experiment.progress import Progress, expected_s, expected_to_judge_s
 from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import Stage
-from .experiment.virtual.stage import VirtualStage, seldom_collected
+from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
 from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
@@ -205,7 +204,7 @@ def record(
     """Record scenario and history into the folder, without judging."""
     assert as_run.seed is not None
     folder.keep(as_run, defect)
-    experiment = Experiment(
+    Experiment(
         scenario=as_run,
         seed=as_run.seed,
         folder=folder,
@@ -213,9 +212,7 @@ def record(
         defect=defect,
         defect_acts=defect_acts,
         say=say,
-    )
-    with seldom_collected() if as_run.clock == "virtual" else nullcontext():
-        experiment.run()
+    ).run()
 
 
 def record_virtual(

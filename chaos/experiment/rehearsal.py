@@ -15,7 +15,7 @@ from ..scenarios.defect import Defect
 from ..scenarios.model import Scenario
 from .experiment import HARNESS, Experiment
 from .run_folder import RunFolder
-from .virtual.stage import VirtualStage, seldom_collected
+from .virtual.stage import VirtualStage
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
@@ -41,8 +41,7 @@ def same(one: RunFolder, other: RunFolder) -> bool:
 
 def _recorded(scenario: Scenario, seed: int, place: Path, defect: Defect | None) -> RunFolder:
     folder = RunFolder.create(scenario.name, place, latest=False)
-    with seldom_collected():
-        Experiment(scenario=scenario, seed=seed, folder=folder, stage=VirtualStage(), defect=defect).run()
+    Experiment(scenario=scenario, seed=seed, folder=folder, stage=VirtualStage(), defect=defect).run()
     return folder
 
 

@@ -5,10 +5,11 @@ Requests without a class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 20
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 
 from ..codes import RequestCode
-from .fields import HeaderFields, as_text, plan, reader, values_of, wire
+from .fields import HeaderFields, Plan, as_text, plan, read_fields, values_of, wire
 
 # --- broker: messages -----------------------------------------------------------------------------------------------
 
@@ -43,7 +44,7 @@ class SendMessageRequestHeader(HeaderFields):
     @classmethod
     def from_v2(cls, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
         """The header of a 310 or 320. HeaderError names the letter that is missing or unreadable."""
-        return (_from_v2 or _v2_reader())[0](fields)
+        return cls(**read_fields(fields, _v2_plan()))
 
     @classmethod
     def for_code(cls, code: int, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
@@ -68,15 +69,12 @@ _V2_LETTERS = {
     "n": "broker_name",
 }
 _V2_VALUES = values_of(_V2_LETTERS.values())
-_from_v2: list[Callable[[Mapping[str, str] | None], SendMessageRequestHeader]] = []
 
 
-def _v2_reader() -> list[Callable[[Mapping[str, str] | None], SendMessageRequestHeader]]:
-    if not _from_v2:
-        fields = {field.name: field for field in plan(SendMessageRequestHeader)}
-        letters = [fields[name]._replace(wire=letter) for letter, name in _V2_LETTERS.items()]
-        _from_v2.append(reader(SendMessageRequestHeader, letters))
-    return _from_v2
+@cache
+def _v2_plan() -> tuple[Plan, ...]:
+    fields = {field.name: field for field in plan(SendMessageRequestHeader)}
+    return tuple(fields[name]._replace(wire=letter) for letter, name in _V2_LETTERS.items())
 
 
 class SendMessageResponseHeader(HeaderFields):

@@ -1,11 +1,10 @@
 """The virtual stage of an experiment: one process, one scheduler, no waiting."""
 
 import asyncio
-import gc
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,26 +155,3 @@ def _period(scenario: Scenario, name: str, kind: NodeKind) -> float:
     own = timers.with_(**differing.get(name, {}))
     period_ms = {NodeKind.NAME_SERVER: own.S_ms, **dict.fromkeys(_BROKERS, own.R_ms)}.get(kind, own.P_ms)
     return period_ms / 1000
-
-
-THRESHOLDS = (50_000, 20, 100)
-"""Instead of Python's 700, 10, 10: new objects before a collection, and collections before a longer one."""
-
-
-@contextmanager
-def seldom_collected() -> Iterator[None]:
-    """Within the block Python's garbage collector uses THRESHOLDS; afterwards the old values.
-
-    All rows of a run stay in memory until its end, so each full collection would look at them again and find nothing.
-    Objects from before the run are excluded (`gc.freeze`). Cycles are still collected, only later.
-    """
-    before, frozen = gc.get_threshold(), gc.get_freeze_count()
-    if not frozen:  # unfreezing would give back what somebody else has frozen
-        gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        if not frozen:
-            gc.unfreeze()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import typing
 
 import pytest
@@ -20,7 +19,7 @@ from nemesrv.remoting.headers.broker import (
     SendMessageRequestHeader,
     UnregisterClientRequestHeader,
 )
-from nemesrv.remoting.headers.fields import HeaderError, HeaderFields, plan, read_fields
+from nemesrv.remoting.headers.fields import HeaderError, HeaderFields, plan
 from nemesrv.remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
     GetRouteInfoRequestHeader,
@@ -209,45 +208,3 @@ def test_the_odd_names_are_spelt_as_upstream_spells_them() -> None:
     assert query.to_ext_fields()["_UNIQUE_KEY_QUERY"] == "true"
     create = CreateTopicRequestHeader(topic="T", default_topic="TBW102", read_queue_nums=4, write_queue_nums=4, perm=6)
     assert create.to_ext_fields()["order"] == "false"
-
-
-ODD_TEXTS = (
-    None,
-    "",
-    "0",
-    "-1",
-    "+1",
-    "7",
-    "4095",
-    "4096",
-    "1e3",
-    "x",
-    " 1",
-    "٣",
-    "true",
-    "TRUE",
-    "9" * 18,
-    "9" * 19,
-    "9" * 20,
-)
-
-
-@every_class
-def test_the_function_that_is_written_for_a_class_reads_what_the_general_one_reads(cls: type[HeaderFields]) -> None:
-    rng, fields = random.Random(cls.__name__), plan(cls)
-
-    def outcome(read: typing.Callable[[dict[str, str]], object], sent: dict[str, str]) -> object:
-        try:
-            return read(sent)
-        except HeaderError as exc:
-            return exc.field, exc.text
-
-    for _ in range(300):
-        plain = rng.random() < 0.5  # or else nearly every header would have something that cannot be read
-        given = {
-            field.wire: rng.choice(ODD_TEXTS[2:4] if plain else ODD_TEXTS)
-            for field in fields
-            if field.required or rng.random() < 0.8
-        }
-        sent = {name: text for name, text in given.items() if text is not None}
-        assert outcome(cls.from_ext_fields, sent) == outcome(lambda texts: cls(**read_fields(texts, fields)), sent)
