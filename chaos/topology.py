@@ -132,7 +132,7 @@ GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """How many nodes of each kind. At most 26 brokers, because they are called broker-a to broker-z."""
+    """The number of nodes of each kind. At most 26 brokers, because they are called broker-a to broker-z."""
 
     name_servers: int = 3
     brokers: int = 2

@@ -92,7 +92,7 @@ class Sender:
     async def send_once(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
     ) -> SendResult:
-        """One try at `queue`. Raises ClientError when its broker has no address, and whatever the call raises."""
+        """One try at `queue`. Raises ClientError if the queue's broker has no address, and every error of the call."""
         begin_ms = self._now_ms()
         address = await self._address_of(queue, request, record)
         left_ms = timeout_ms - (self._now_ms() - begin_ms)

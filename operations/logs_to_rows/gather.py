@@ -46,7 +46,8 @@ _UNTIL_MS = RELATIVE_MS + 30 * DAY_MS
 
 
 def _dated(lines: list[Line]) -> list[Line]:
-    """Without lines that have no date, of logs whose others have one: nobody knows when they were written."""
+    """Leaves out lines without a date, if other lines of their log have one, because it is unknown when they were
+    written."""
     dated = {(line.file, line.prefix) for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS}
     return [
         line for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS or (line.file, line.prefix) not in dated
