@@ -10,7 +10,7 @@ Upstream: `MessageDecoder.createMessageId`, `MessageClientIDSetter`, `UtilAll`.
 import random
 import struct
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from .errors import LocalProtocolError, RemoteProtocolError
@@ -63,25 +63,17 @@ def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int)
     return (pack_ip(host) + numbers).hex().upper()
 
 
-def _uniq_id_head(host: str, pid: int, loader_hash: int) -> str:
-    """The beginning that all ids of one client share."""
-    return uniq_id(host=host, pid=pid, loader_hash=loader_hash, now_ms=0, counter=0)[:-12]
-
-
 class UniqIdGenerator:
     """Uniq ids of one client. Process id and class-loader hash are drawn from `rng`: a seed repeats them, and clients
     that share a host differ. 65,536 ids a millisecond are distinct."""
 
     def __init__(self, host: str, rng: random.Random, *, counter: int = 0) -> None:
-        self._client = host, rng.getrandbits(16), rng.getrandbits(32)
-        self._head = ""
+        self._uniq_id = partial(uniq_id, host=host, pid=rng.getrandbits(16), loader_hash=rng.getrandbits(32))
         self._counter = counter
 
     def next_id(self, now_ms: int) -> str:
-        self._head = self._head or _uniq_id_head(*self._client)
-        since_month_ms, counter = (now_ms - _month_start_ms(now_ms // 86_400_000)) & 0xFFFFFFFF, self._counter & 0xFFFF
         self._counter += 1
-        return f"{self._head}{since_month_ms:08X}{counter:04X}"
+        return self._uniq_id(now_ms=now_ms, counter=self._counter - 1)
 
 
 @lru_cache(maxsize=4)

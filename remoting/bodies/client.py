@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
 
-from .. import fastjson
 from ..headers.fields import wire
 from ..message import MessageQueue
 from ..message_properties import java_hash
@@ -19,8 +17,6 @@ from .fields import Body, Long
 from .route import DataVersion
 
 SUB_ALL = "*"
-HEARTBEAT_KEPT_MAX = 4096
-"""The longest heartbeat whose reading is kept for the next one."""
 
 
 class SubscriptionData(Body):
@@ -71,17 +67,6 @@ class HeartbeatData(Body):
     consumer_data_set: tuple[ConsumerData, ...] = ()
     heartbeat_fingerprint: int | None = None
     without_sub: bool | None = None
-
-    @classmethod
-    def decode(cls, data: bytes) -> HeartbeatData:
-        """As Body.decode. A client sends the same bytes every 30 s, so equal bytes are parsed once and give the same
-        object."""
-        return _read_heartbeat(data) if len(data) <= HEARTBEAT_KEPT_MAX else cls.from_json(fastjson.loads(data))
-
-
-@lru_cache(maxsize=1024)
-def _read_heartbeat(data: bytes) -> HeartbeatData:
-    return HeartbeatData.from_json(fastjson.loads(data))
 
 
 class CheckClientRequestBody(Body):

@@ -14,7 +14,6 @@ from nemesrv.remoting.bodies import client as client_bodies
 from nemesrv.remoting.bodies import register as register_body
 from nemesrv.remoting.bodies import route as route_bodies
 from nemesrv.remoting.bodies.client import (
-    HEARTBEAT_KEPT_MAX,
     ClientConnection,
     ConsumerConnection,
     ConsumerData,
@@ -347,12 +346,3 @@ def test_no_json_makes_a_reader_fail_otherwise(body, data):
 def test_what_is_read_can_always_be_written():
     text = fastjson.dumps({"groupName": "g", "groupRetryPolicy": {"type": "CUSTOMIZED", "next": [1, 2]}})
     assert SubscriptionGroupConfig.decode(text).encode().startswith(b'{"brokerId":0')
-
-
-def test_a_heartbeat_that_says_the_same_as_before_is_read_once_unless_it_is_long() -> None:
-    short = HeartbeatData(client_id="10.0.0.1@1", producer_data_set=(ProducerData(group_name="g"),)).encode()
-    long = HeartbeatData(client_id="c" * HEARTBEAT_KEPT_MAX).encode()
-    assert HeartbeatData.decode(short) is HeartbeatData.decode(bytes(bytearray(short)))
-    assert HeartbeatData.decode(short) == HeartbeatData.from_json(fastjson.loads(short))
-    assert HeartbeatData.decode(long) is not HeartbeatData.decode(long)
-    assert HeartbeatData.decode(long) == HeartbeatData.decode(long)
