@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ...chaos.checks.service.recovery_time import percentile
+from ...chaos.checks.record.recoveries import percentile
 from ...chaos.history.rows import read_rows
 from ...chaos.machine import in_processes, processors
 from ...chaos.runner import record_virtual

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...chaos.checks.service.recovery_time import percentile
+from ...chaos.checks.record.recoveries import percentile
 from ...chaos.history.matching import TransitionPair, matched
 from ...chaos.history.transitions import Transition
 

@@ -2,9 +2,8 @@
 are read.
 
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
-      broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
+      broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each (turns.py)
     its tries while some fail                                       each at the queue behind that of the try before
-                                                                    (turns.py)
     a try that follows a failed one                                 tries.py
     a queue of a living broker                                      queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it
@@ -18,22 +17,20 @@ name_server_selection's question, and whether each queue has one owner is queue_
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...oracle.time_outs import avoidance
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
-from ..findings import Rule, finding, verdict_of
+from ..findings import verdict_of
 from ..plain.part import Gathering
 from ..plain.uses import READS, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
-from ..record.turns import TURN, Routes, judged, out_of_turn
-from ..record.uses import BrokerShares, Queue, Segment, edges
+from ..record.turns import Routes, judged, out_of_turn, turns
+from ..record.uses import BrokerShares, edges
 from .queue_reads import reads
 from .tries import tries
 
@@ -70,13 +67,13 @@ def judge(used: Used, world: World) -> Verdict:
     less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
     shares, control = used.shares, used.control
     routes = Routes(control)
-    turns = list(_turns(shares, world, routes, edges(control, world)))
+    in_turn = list(turns(shares, world, routes, edges(control, world)))
     of_tries = (*tries(shares, routes, control, world), *out_of_turn(shares, world))
-    found = [*turns, *of_tries, *reads(shares, control, world), *read_there(shares, world, control)]
-    open_ = _undecided(turns, world)
+    found = [*in_turn, *of_tries, *reads(shares, control, world), *read_there(shares, world, control)]
+    open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
-        "sends": sum(finding.more.get("sends", 0) for finding in turns),
-        "turns": sum(finding.examined for finding in turns),
+        "sends": sum(finding.more.get("sends", 0) for finding in in_turn),
+        "turns": sum(finding.examined for finding in in_turn),
         "retries": shares.retries,
         "reads": sum(finding.examined for finding in found if finding.kind.startswith(("read", "refused"))),
     }
@@ -106,56 +103,6 @@ def _told(measured: Mapping[str, Any]) -> str:
     """ "1,962 sends in turn, 3 retries, 12 queues read" """
     sends, retries, reads = (measured.get(name, 0) for name in ("sends", "retries", "reads"))
     return f"{sends:,} sends in turn, {retries:,} retries on another broker, {reads:,} queues read"
-
-
-def _turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
-    """One for each process and segment that is judged: the queue that is furthest from its turn."""
-    if world.workload.get("ordered"):
-        return  # sharding keys choose the queue
-    avoided = avoidance(world)
-    after_ms = avoided.longest_ms if avoided else 0.0
-    for segment, counts in sorted(shares.sends.items()):
-        failed = any(
-            number and node == segment.node and _end(all_edges, start_ms) + after_ms > segment.start_ms >= start_ms
-            for (node, start_ms), number in shares.failed.items()
-        )
-        ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
-        if ring and not failed:
-            yield _turn(segment, counts, ring, _end(all_edges, segment.start_ms, world.end_ms))
-
-
-def _end(edges_: Sequence[float], start_ms: float, last_ms: float = float("inf")) -> float:
-    at = bisect_right(edges_, start_ms)
-    return edges_[at] if at < len(edges_) else last_ms
-
-
-def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...], until_ms: float) -> Finding:
-    sends, queues = sum(counts.values()), len(ring)
-    fewest, most = sends // queues, -(-sends // queues)
-    strange = sorted(queue for queue in counts if queue not in ring)
-    off = {queue: max(fewest - counts.get(queue, 0), counts.get(queue, 0) - most) for queue in ring}
-    worst = strange[0] if strange else max(ring, key=lambda queue: (off[queue], -counts.get(queue, 0)))
-    wrong = bool(strange) or off[worst] > 0
-    decided = sends >= queues
-    kind = "out of its route" if strange else "not used in turn" if wrong else "used in turn"
-    if wrong and decided and worst[0] not in {broker for broker, _ in counts}:
-        kind = f"never used in {sends} sends"
-    return finding(
-        (segment.node, worst[0], segment.topic),
-        kind,
-        (segment.start_ms, until_ms),
-        Rule(TURN, f"{fewest} to {most} of {sends} sends over {queues} queues"),
-        out=(segment.start_ms, until_ms) if wrong else None,
-        examined=int(decided or wrong),
-        wrong=int(wrong),
-        more={
-            "queue_id": worst[1],
-            "sends": sends,
-            "of": queues,
-            "its_sends": counts.get(worst, 0),
-            "off_by": max(off.values()),
-        },
-    )
 
 
 def _undecided(turns: list[Finding], world: World) -> dict[str, str]:

@@ -1,13 +1,12 @@
-"""After a failed try, the next try goes to the next queue of the route.
+"""A producer's queues have their turns: counted where nothing fails, try by try where something does.
 
     broker-a 0 1 2 3   broker-b 0 1 2 3        a send's first try: the next queue, whatever failed before
                └─┘└─────────┘                  a try again: the next one of another broker, where the route has one
                next   tried again
 
-Where nothing fails counts say it (living_are_used.py). Only pairs of tries of which that is certain: of one send, or of
-two of which the earlier was stored (who gives a send up for its time has drawn a queue already), both begun after the
-same change of a route. The queues that a producer goes round are by the routes that it took. Upstream:
-`TopicPublishInfo.selectOneMessageQueue`.
+Of tries only pairs of which that is certain: of one send, or of two of which the earlier was stored (who gives a send
+up for its time has drawn a queue already), both begun after the same change of a route. The queues that a producer
+goes round are by the routes that it took. Upstream: `TopicPublishInfo.selectOneMessageQueue`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from typing import Any, NamedTuple
 
 from ....remoting.topics import TBW102
 from ...oracle.recorded import OURS
-from ...oracle.time_outs import avoids
+from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
 from .control import Control
-from .uses import BrokerShares, Queue, Stray
+from .uses import BrokerShares, Queue, Segment, Stray
 
 TURN = "selectOneMessageQueue: the next queue of the route"
 
@@ -77,6 +76,56 @@ def _next(ring: Sequence[Queue], before: Queue, *, avoided: str) -> Queue:
     at = ring.index(before) + 1
     following = [*ring[at:], *ring[:at]]
     return next((queue for queue in following if queue[0] != avoided), following[0])
+
+
+def turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
+    """One for each process and segment that is judged: the queue that is furthest from its turn."""
+    if world.workload.get("ordered"):
+        return  # sharding keys choose the queue
+    avoided = avoidance(world)
+    after_ms = avoided.longest_ms if avoided else 0.0
+    for segment, counts in sorted(shares.sends.items()):
+        failed = any(
+            number and node == segment.node and _end(all_edges, start_ms) + after_ms > segment.start_ms >= start_ms
+            for (node, start_ms), number in shares.failed.items()
+        )
+        ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
+        if ring and not failed:
+            yield _turn(segment, counts, ring, _end(all_edges, segment.start_ms, world.end_ms))
+
+
+def _end(edges_: Sequence[float], start_ms: float, last_ms: float = float("inf")) -> float:
+    at = bisect_right(edges_, start_ms)
+    return edges_[at] if at < len(edges_) else last_ms
+
+
+def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...], until_ms: float) -> Finding:
+    sends, queues = sum(counts.values()), len(ring)
+    fewest, most = sends // queues, -(-sends // queues)
+    strange = sorted(queue for queue in counts if queue not in ring)
+    off = {queue: max(fewest - counts.get(queue, 0), counts.get(queue, 0) - most) for queue in ring}
+    worst = strange[0] if strange else max(ring, key=lambda queue: (off[queue], -counts.get(queue, 0)))
+    wrong = bool(strange) or off[worst] > 0
+    decided = sends >= queues
+    kind = "out of its route" if strange else "not used in turn" if wrong else "used in turn"
+    if wrong and decided and worst[0] not in {broker for broker, _ in counts}:
+        kind = f"never used in {sends} sends"
+    return finding(
+        (segment.node, worst[0], segment.topic),
+        kind,
+        (segment.start_ms, until_ms),
+        Rule(TURN, f"{fewest} to {most} of {sends} sends over {queues} queues"),
+        out=(segment.start_ms, until_ms) if wrong else None,
+        examined=int(decided or wrong),
+        wrong=int(wrong),
+        more={
+            "queue_id": worst[1],
+            "sends": sends,
+            "of": queues,
+            "its_sends": counts.get(worst, 0),
+            "off_by": max(off.values()),
+        },
+    )
 
 
 def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 from ...checks.plain.slots import slots_between
 from ...checks.plain.verdicts import in_memory
+from ...checks.record.recoveries import recoveries
 from ...checks.record.slots import OPERATIONS, Slot
-from ...checks.service.recovery_time import recoveries
 from ...history.rows import to_table
 from ...history.schema import object_of
 from ...history.transitions import seen

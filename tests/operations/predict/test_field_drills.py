@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from nemesrv.chaos.checks.service.recovery_time import percentile
+from nemesrv.chaos.checks.record.recoveries import percentile
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.operations.predict.faults import PredictOptions, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict

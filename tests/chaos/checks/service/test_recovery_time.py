@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.service.recovery_time import judge, percentile
+from nemesrv.chaos.checks.record.recoveries import percentile
+from nemesrv.chaos.checks.service.recovery_time import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 from tests.chaos.checks.slots import slots_of
