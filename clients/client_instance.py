@@ -41,7 +41,7 @@ from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from ..remoting.time_outs import record_timed_out
+from ..remoting.node.recording import record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient

@@ -34,7 +34,7 @@ from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from ..remoting.time_outs import record_timed_out
+from ..remoting.node.recording import record_timed_out
 from ..remoting.transport import RemotingClient
 from .name_servers import JAVA, NameServerSelector, SelectionRules
 

@@ -5,6 +5,7 @@
 Upstream: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `MessageConst`, `String.hashCode`.
 """
 
+import zlib
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
@@ -100,3 +101,16 @@ def java_hash(text: str) -> int:
 def tags_code(tags: str | None) -> int:
     """A consume queue's 8-byte tag hash: Java's hash of the tag, 0 for none."""
     return java_hash(tags) if tags else 0
+
+
+_OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
+
+
+def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
+    """CRC-32, as `java.util.zip.CRC32` has it, of the body and then of the user's properties by name.
+
+    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out, so that producer and
+    consumers compute the same number, and a message that was changed on its way has another.
+    """
+    own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
+    return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))

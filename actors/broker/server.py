@@ -23,8 +23,8 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import record_timed_out
 from ...remoting.properties import format_properties, parse_properties
-from ...remoting.time_outs import record_timed_out
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from ...remoting.transport import Connection, RemotingClient, RemotingServer

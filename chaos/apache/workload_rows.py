@@ -20,7 +20,7 @@ from typing import Any
 
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import ResponseError
-from ...remoting.message_digest import message_digest
+from ...remoting.message_properties import message_digest
 from ..fronts.answers import readdressed
 from ..fronts.look_ups import route_value
 from ..fronts.rows import TimedRow

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ...remoting import message_properties
 from ...remoting.errors import RemoteProtocolError
 from ...remoting.message import MessageQueue, StoredMessage
-from ...remoting.message_digest import message_digest
+from ...remoting.message_properties import message_digest
 from ...remoting.node.node import NodeContext
 from .config import ConsumerConfig, retry_topic
 from .offset_store import OffsetStore

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
 from ...remoting.message import Message, MessageQueue
-from ...remoting.message_digest import message_digest
+from ...remoting.message_properties import message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from .send_request import SendRequest

@@ -7,6 +7,9 @@ sequence and appends the row. The events and their fields are listed in docs/his
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from ..codes import RequestCode
+from .network import Address
+
 
 class Recorder(Protocol):
     def __call__(self, event: str, /, **fields: object) -> None:
@@ -30,3 +33,17 @@ def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str,
         record.at(at_ms, event, **fields)
     else:
         record(event, **fields)
+
+
+def record_timed_out(
+    record: Recorder, address: Address | str, code: int | None, waited_s: float, **more: object
+) -> None:
+    """A request with this code (None: a connect) got no answer within `waited_s`."""
+    if code is None:
+        name = "connect"
+    else:
+        try:
+            name = RequestCode(code).name
+        except ValueError:
+            name = str(code)
+    record("timed_out", f=name, address=str(address), duration_ms=waited_s * 1000, **more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.remoting.message_digest import message_digest
+from nemesrv.remoting.message_properties import message_digest
 
 SENT = {"KEYS": "k-1", "TAGS": "a", "number": "1", "WAIT": "true"}
 

@@ -11,7 +11,7 @@ import pytest
 from nemesrv.chaos.apache.workload_rows import JavaClock, WorkloadRows
 from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.history.recorder import check_fields
-from nemesrv.remoting.message_digest import message_digest
+from nemesrv.remoting.message_properties import message_digest
 
 OWN, EVERYBODYS = "127.0.0.1:40001", "127.0.0.1:10911"
 SEND = {

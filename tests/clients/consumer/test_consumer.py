@@ -12,7 +12,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, TransportError
 from nemesrv.remoting.headers.broker import PullMessageRequestHeader, UpdateConsumerOffsetRequestHeader
-from nemesrv.remoting.message_digest import message_digest
+from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import MemoryNetwork, run

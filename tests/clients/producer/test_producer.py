@@ -12,7 +12,7 @@ from nemesrv.clients.producer.send_result import RouteQueryFailed, SendStatus
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.errors import ClientError, RequestTimeout, ResponseError, RocketMQError, TransportError
 from nemesrv.remoting.message import Message, MessageQueue
-from nemesrv.remoting.message_digest import message_digest
+from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
 from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
