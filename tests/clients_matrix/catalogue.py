@@ -69,6 +69,10 @@ def _profile_at(number: Version) -> str:
     return "java-" + next(name for since, name in _JAVA_PROFILES.items() if number >= since)
 
 
+_SCANS = (
+    "its scan coincides with a poll or does not; in the first run the machine was 4.5 s late, and the second NameServer "
+    "refused for 0.6 s in place of 1 s"
+)
 _SEVERAL = "chance decides which of its clients uses the failing NameServer; rules about the others are left out"
 
 
@@ -82,6 +86,7 @@ def _java(version: str, profile: str) -> Client:
         driver="Driver.java",
         needs=("java", "javac", "mvn"),
         command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Driver"),
+        of_two_runs=_SCANS if version == "5.0.0" else "",
         profile=profile,
         servers="5.x" if version.startswith("5.") else "4.9",
     )
