@@ -70,8 +70,8 @@ def _profile_at(number: Version) -> str:
 
 
 _SCANS = (
-    "its scan coincides with a poll or does not; in the first run the machine was 4.5 s late, and the second NameServer "
-    "refused for 0.6 s in place of 1 s"
+    "its scan coincides with a poll or does not; in the first run the machine was 4.5 s late, and a NameServer that "
+    "should refuse for 1 s refused for 0.6 s"
 )
 _SEVERAL = "chance decides which of its clients uses the failing NameServer; rules about the others are left out"
 
