@@ -61,6 +61,9 @@ def _jitter(watched: Sequence[Watched]) -> Measured:
 
 def _kind(watched: Sequence[Watched]) -> Measured:
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
+    missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
+    if missing:
+        return LeftOut(why=f"not run: {', '.join(missing)}")
     if not all(of.values()):
         return Measured.undecided("too few rounds to compare")
     quiet_s, slow_s = (median(gaps) for gaps in of.values())

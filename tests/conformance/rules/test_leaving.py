@@ -78,3 +78,8 @@ def test_who_takes_turns_leaves_nobody() -> None:
     turns = Story("quiet").ask("ns-1", 0.05).ask("ns-2", 30.0).ask("ns-0", 60.0).ask("ns-1", 70.0).watched()
     measured = RULES["leaves_on_refused"].measure([turns, leaves("refused", REFUSES)])
     assert isinstance(measured, LeftOut)
+
+
+def test_a_client_that_was_not_in_the_situation_is_left_out() -> None:
+    quiet = Story("quiet").ask("ns-1", 0.05).ask("ns-1", 30.0).ask("ns-1", 60.0).watched()
+    assert RULES["leaves_on_refused"].measure([quiet]) == LeftOut(why="not run: refused")

@@ -43,6 +43,7 @@ def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -
     assert verdict("poll_kind", "fixed delay", plain, delay) is Validity.VALID
     once = quiet(0.0, situation="slow")
     assert verdict("poll_kind", "fixed rate", plain, once) is Validity.UNKNOWN
+    assert isinstance(RULES["poll_kind"].measure([plain]), LeftOut)
 
 
 def list_changes(*, front: str | None, at_s: float = 130.0, at_work_s: float | None = 0.1) -> Watched:
