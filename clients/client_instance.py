@@ -351,7 +351,9 @@ class MQClientInstance:
         try:
             response = await self._call_broker(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
             if response.code == ResponseCode.SUCCESS and response.body:
-                return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+                ids = list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+                self._context.record("members_listed", topic=topic, address=str(address), value=ids)
+                return ids
             raise ResponseError.for_code(response.code, response.remark)
         except RocketMQError as exc:
             self._context.log.warning("consumer ids of group %s from %s: %s", group, address, exc)

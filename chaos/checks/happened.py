@@ -74,7 +74,7 @@ _ACTS: Mapping[str, str] = {
     # messages, queues and offsets
     "read by nobody": "{unread} of {about}",
     "refused to its readers": "{holder} refused {who} its queue of {about}",
-    "takes its own share": "{who} did not take its own share of the queues of {about}",
+    "takes its own share": "{who} did not take its own share of the queues of {about}{because}",
     "first taken": "{who} began a queue of {about} at a wrong offset",
     "not received": "{who} did not receive a message of {about} that was acknowledged and due{because}",
     "late": "{who} received a message of {about} late{because}",

@@ -6,14 +6,19 @@
 All members do the same sum over what each sees, so a round is held to what its own consumer held as route, and to whom
 every broker that it may have asked knew. Judged are rounds in which none of that changed, no fault was in force of
 these brokers, the consumer or a link between them, and no call ran out.
+
+A broker is guilty, and not the consumer, where it answered a list of members that it did not have (`members_listed`)
+and the consumer's share is right by that list.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import Queue, States, listed, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
 from ...oracle.time_outs import REBALANCE
@@ -45,7 +50,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
     said: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in control.rows("assigned", "route_changed", "scheduled_task"):
+    for row in control.rows("assigned", "route_changed", "scheduled_task", "members_listed"):
         said[row.process].append(row)
     for node in world.of_kind("consumer"):
         topics = _topics(world, node.name, assigned)
@@ -53,7 +58,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
             rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:
-                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged)
+                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged, rounds.misled_by)
 
 
 class _Rounds:
@@ -62,6 +67,8 @@ class _Rounds:
     def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, States]) -> None:
         self._world, self._said, self._known = world, said, known
         self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
+        self.misled_by = ""
+        """Who answered it, before its first wrong round, a list that its brokers did not have, and that it went by."""
         # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged;
         # but for what the clocks of its hosts are apart.
         timers = world.timers_of(node.name)
@@ -76,8 +83,20 @@ class _Rounds:
         for ended_ms, took_ms in self._ended:
             due = self._share(routes, ended_ms - took_ms - self._near_ms, ended_ms + self._near_ms)
             if due is not None:
-                held = taken.at(ended_ms) or ()
-                yield ended_ms, {(str(name), int(number)) for name, number in held} == due
+                held = {(str(name), int(number)) for name, number in taken.at(ended_ms) or ()}
+                if held != due and not self.misled_by:
+                    began_ms = ended_ms - took_ms - MOMENT_MS
+                    self.misled_by = self._misled_by(topic, held, routes.at(ended_ms), began_ms, ended_ms)
+                yield ended_ms, held == due
+
+    def _misled_by(self, topic: str, held: Collection[Queue], route: Any, from_ms: float, to_ms: float) -> str:
+        """The broker whose list of that round makes this the share of the consumer; "" without any."""
+        listed_ = (row for row in self._said if row.event == "members_listed" and row.topic == topic)
+        for row in (row for row in listed_ if from_ms <= row.time_ms <= to_ms):
+            own = [one for one in row.decoded or () if node_of_client_id(one) == self._consumer]
+            if own and share(own[0], readable(route), row.decoded) == held:
+                return self._world.owners.get(row.address or "", "")
+        return ""
 
     def _share(self, routes: States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:
         """What it had to take; None where that is not known of all the time."""
@@ -101,7 +120,9 @@ class _Rounds:
         return any(fault.overlaps(from_ms, to_ms) for fault in faults)
 
 
-def _finding(consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]]) -> Finding:
+def _finding(
+    consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]], misled_by: str
+) -> Finding:
     """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
     wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
     topic, out = "", None
@@ -117,6 +138,7 @@ def _finding(consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[
         out=out,
         examined=len(judged),
         wrong=len(wrong),
+        more={"holder": misled_by, "because": f"{misled_by} listed others"} if misled_by else {},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from nemesrv.chaos.checks.messages.shares import share, shares_taken
 from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.consumer.rebalance import allocate_averagely
 from nemesrv.remoting.message import MessageQueue
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 BROKERS = ("broker-a", "broker-b")
 QUEUES = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
@@ -57,6 +58,16 @@ def test_a_member_takes_its_own_slice_and_not_another_members() -> None:
     assert found(took(story(IDS[0]), 10, QUEUES)) == (1, 0)
     assert found(took(story(IDS[0]), 10, QUEUES[1:])) == (1, 1)
     assert found(took(took(story(*IDS[:2]), 10, QUEUES[4:]), 30, QUEUES[:4])) == (2, 1)
+
+
+@pytest.mark.parametrize(("answered", "guilty"), [(IDS[1::-1], "broker-b"), (IDS[:1], None)])
+def test_a_broker_that_answers_another_list_than_it_has_is_guilty_where_the_consumer_goes_by_it(
+    answered: Sequence[str], guilty: str | None
+) -> None:
+    told = story(IDS[0]).at(9.9985)
+    told.event("consumer-0", "members_listed", topic="orders", address=address_of("broker-b"), value=list(answered))
+    (one,) = shares_taken(*took(told, 10, QUEUES[:4]).end(100).facts())
+    assert (one.wrong, one.more.get("holder")) == (1, guilty)
 
 
 def test_a_fault_of_others_excuses_no_wrong_share_and_one_of_a_broker_that_may_be_asked_does() -> None:
