@@ -29,7 +29,7 @@ _STATES: Mapping[str, str] = {
     "promised to stay": "the master of {what} at {who} changed its address from {at} on, for {took} ({masters})",
     "promised to last": "{what} could be written to at {who} {until}",
     "promised to poll": "{who} asked for no route {until}",
-    "must own": _OWNED,
+    "must own": "nobody owned queue {queue_id} of {about}, {holder}'s share, {until}",
     "must alone own": _OWNED,
     "must not come back": "{who} took {about} back at {at}, for {took}, while it was down",
     "must not use": "{who} used {about} at {at}, {took} after it was lost",
@@ -221,7 +221,7 @@ def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, objec
     """What the sentences of states are made of."""
     owners = [str(name) for name in e.more.get("clients") or ()]
     return {
-        **{name: e.more.get(name) for name in ("masters", "queue_id")},
+        **{name: e.more.get(name) for name in ("holder", "masters", "queue_id")},
         "who": e.who,
         "what": e.what,
         "about": _about(e),
@@ -231,7 +231,7 @@ def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, objec
         "until": _until(e, from_ms, measured_ms),
         "took": length(measured_ms),
         "still": "still " if e.is_of_due_time else "",
-        "owners": " and ".join(owners) or "nobody",
+        "owners": " and ".join(owners),
         "operation": str(e.more.get("kind")).removeprefix(_RECOVERED),
         "since": f" after {e.after}" if e.after else "",
     }

@@ -78,6 +78,8 @@ class Judged(NamedTuple):
     start_ms: float
     end_ms: float
     queues: tuple[Queue, ...]
+    members: tuple[str, ...] = ()
+    """Who shares them."""
 
 
 class Piece(NamedTuple):
@@ -223,7 +225,7 @@ class Seen:
             all_ = [*seen, *self._lost(members, (saw[0] or {}).get("brokers") or {})]
             for start_ms, end_ms in without(*free, (Stretch(c.at_ms, c.due_ms) for c in all_)):
                 last = max((one for one in all_ if one.due_ms <= start_ms), key=lambda one: one.due_ms)
-                found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared))))
+                found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared)), tuple(alive)))
         return found
 
     def _changes(self, members: Collection[str], routes: Mapping[str, States]) -> Iterator[Change]:

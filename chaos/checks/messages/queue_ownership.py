@@ -37,7 +37,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of
 from ..record.control import Control, Row
 from ..tolerance import Tolerance, tolerance
-from .shares import shares_taken
+from .shares import share, shares_taken
 
 NAME = "queue_ownership"
 _ROW = "each queue has one owner when its group has shared its queues anew"
@@ -155,6 +155,12 @@ def _finding(
                 reaches_ms, worst = piece_over_ms, piece
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
+    more: dict[str, Any] = {"group": group}
+    if worst is not None:
+        more |= {"queue_id": worst.queue[1], "clients": list(worst.owners)}
+        if not worst.owners:  # a client's id begins with its node's name
+            due = (one for one in stretch.members if worst.queue in share(one, stretch.queues, stretch.members))
+            more |= {"holder": next(due)}
     return finding(
         (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", topic),
         "must own" if worst and not worst.owners else "must alone own",
@@ -166,7 +172,7 @@ def _finding(
         wrong=wrong,
         late=late,
         after=stretch.change.what,
-        more={"group": group, **({"queue_id": worst.queue[1], "clients": list(worst.owners)} if worst else {})},
+        more=more,
         **_against(stretch, worst if wrong or late else None, settled_ms),
     )
 

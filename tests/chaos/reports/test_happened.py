@@ -52,8 +52,9 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             "must own",
             (20.0, 30.0),
             {"topic": "orders", "measured_ms": 10_000.0, "latest_ms": 0.0, "over_ms": 10_000.0}
-            | {"more": {"queue_id": 3, "clients": []}},
-            "nobody owned queue 3 of broker-a (orders) from 20.0 to 30.0 s, for 10.0 s; never allowed",
+            | {"more": {"queue_id": 3, "clients": [], "holder": "consumer-0"}},
+            "nobody owned queue 3 of broker-a (orders), consumer-0's share, from 20.0 to 30.0 s, for 10.0 s; "
+            "never allowed",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
 def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:
     verdict = check(assign(group(), 130, "consumer-1", B[1:]).end(200))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0].more["clients"] == []
+    assert (verdict.examples[0].more["clients"], verdict.examples[0].more["holder"]) == ([], "consumer-1")
 
 
 @pytest.mark.parametrize(("settled_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
