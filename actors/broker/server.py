@@ -124,9 +124,10 @@ class Broker:
         context.record("boot", value={"recovered": recovery.recovered, "truncated_bytes": recovery.truncated_bytes})
         if recovery.truncated_bytes:
             context.log.warning("recovery cut off a torn tail of %d B", recovery.truncated_bytes)
-        self.services.address = self._advertised or Address(self._config.broker_ip1 or bound.host, bound.port)
+        own = self._advertised or bound
+        self.services.address = Address(self._config.broker_ip1 or own.host, own.port)
         self.store.store_host = _store_host(self.services.address)
-        return self.services.address
+        return self._advertised or self.services.address
 
     async def _listen_vip(self, address: Address) -> None:
         """Listen at the VIP port, too. If that fails a warning says why, and the broker runs without it; Apache's would

@@ -104,6 +104,17 @@ class DelayLevels:
         return "numbers followed by s, m, h or d, with spaces, such as 1s 5s 1m"
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    def taken(self, value: object) -> Value:
+        if not isinstance(value, str) or not re.fullmatch(r"[\w.-]+", value):
+            raise ValueError
+        return value
+
+    def __str__(self) -> str:
+        return "a host's name or IPv4 address"
+
+
 NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.SLAVE)
 PRODUCERS, CONSUMERS = (NodeKind.PRODUCER,), (NodeKind.CONSUMER,)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
@@ -190,6 +201,8 @@ def _allowed(said: Any) -> Allowed:
         return Truth()
     if said == "delay levels":
         return DelayLevels()
+    if said == "host":
+        return Host()
     if "one_of" in said:
         return OneOf(tuple(said["one_of"]))
     if "list" in said:

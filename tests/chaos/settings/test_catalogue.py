@@ -11,7 +11,7 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.chaos.oracle.timers import Timers, timers_of_nodes
 from nemesrv.chaos.settings.catalogue import CATALOGUE, SAID_ELSEWHERE, why_not
 from nemesrv.chaos.settings.resolve import config_fields, settings_of
-from nemesrv.chaos.settings.setting import Ascending, OneOf, Setting, Truth, Value, Whole
+from nemesrv.chaos.settings.setting import Ascending, Host, OneOf, Setting, Truth, Value, Whole
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig
@@ -46,7 +46,7 @@ def another(setting: Setting, profile: Profile) -> Value:
         return next(word for word in allowed.words if word != default)
     if isinstance(allowed, Ascending):
         return tuple(range(1, 8))
-    return "2s 4s"
+    return "10.9.9.9" if isinstance(allowed, Host) else "2s 4s"
 
 
 @pytest.mark.parametrize(("setting", "kind", "profile"), CASES)

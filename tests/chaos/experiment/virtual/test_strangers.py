@@ -111,6 +111,15 @@ def test_a_name_server_on_no_list_of_a_broker_must_not_have_it_whatever_else_hap
     assert "routes_are_true" in wrong(found)
 
 
+def test_brokers_that_register_the_loopback_by_their_settings_are_named(tmp_path: Path) -> None:
+    of = scenario([], 40, steady_s=10, config={"broker-a": {"brokerIP1": "127.0.0.1"}})
+    found = judged(of, tmp_path)["routes_as_registered"]
+    assert found.verdict is Validity.INVALID
+    assert {(one.who, one.more["kind"]) for one in found.examples} == {
+        ("broker-a", "registers an address that it has not")
+    }
+
+
 def is_not_ready(name_server: NameServer) -> None:
     """As 5.5.1's, which answers code 1 from SIGTERM to its end (apache/rocketmq#11073)."""
     stop, route, cached = name_server.stop, name_server.processor.route_info_by_topic, name_server.cache.answer
