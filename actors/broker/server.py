@@ -102,7 +102,7 @@ class Broker:
         self._tasks: dict[asyncio.Task[object], None] = {}  # in order of their beginning: `stop` ends them so
         self._role_tasks: tuple[asyncio.Task[object], ...] = ()
         self._started_ms = context.clock.now_ms()
-        self._store_is_open = False
+        self._store_is_open = self._serves = False
 
     # Lifecycle
 
@@ -149,6 +149,7 @@ class Broker:
 
     async def start(self) -> None:
         """Register with every NameServer, then begin the periodic work."""
+        self._serves = True
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)
         self._begin_role()
@@ -281,12 +282,18 @@ class Broker:
             clock=context.clock,
             network=context.network,
             handler=handler,
+            on_open=self._opened,
             on_close=self._channel_lost,
             idle_s=config.server_channel_max_idle_time_seconds,
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,
         )
+
+    def _opened(self, connection: Connection) -> None:
+        """Until it starts nobody reaches it, though its port is bound."""
+        if not self._serves:
+            connection.close()
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
         return self._processor(connection, request)

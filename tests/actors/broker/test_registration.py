@@ -12,6 +12,7 @@ from nemesrv.actors.broker.topics import TopicTable
 from nemesrv.remoting.bodies.route import DataVersion, KVTable
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
@@ -302,5 +303,20 @@ def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it_is_ki
             broker.have_topics({"audit": 2})
             (file,) = topic_files()  # as it is if nothing more is written
             assert TopicTable(BrokerConfig(), now_ms=0, path=file).get("audit") == broker.services.topics.get("audit")
+
+    run(body)
+
+
+def test_a_broker_that_only_listens_is_reached_by_nobody(tmp_path: Path) -> None:
+    """In a scenario its port is bound before it joins."""
+
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            broker, asked = await world.broker(start=False), RemotingCommand.request(RequestCode.GET_ALL_TOPIC_CONFIG)
+            with pytest.raises(RocketMQError):
+                await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
+            await broker.start()
+            answer = await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
+            assert answer.code == ResponseCode.SUCCESS
 
     run(body)
