@@ -70,8 +70,8 @@ def _profile_at(number: Version) -> str:
 
 
 _SCANS = (
-    "its scan coincides with a poll or does not; in the first run the machine was 4.5 s late, and a NameServer that "
-    "should refuse for 1 s refused for 0.6 s"
+    "it scans its NameServers each 3 s, and chance decides what the scan meets: its connection serves the next look-up "
+    "where it is made between two look-ups, and is closed where it is made during one"
 )
 _SEVERAL = "chance decides which of its clients uses the failing NameServer; rules about the others are left out"
 
