@@ -99,7 +99,7 @@ class _Writer:
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes the lines appended under `<run>/history/_raw` into parts. Call `step` regularly."""
+    """Writes the lines appended under `<run>/history/_raw` into parts. Call `read` and `emit` regularly."""
 
     run_dir: Path
     unwaited: frozenset[str] = frozenset({HARNESS, CLOCKS})
@@ -114,10 +114,6 @@ class SegmentWriter:
     def changed_ms(self) -> float:
         """Time of the last change among all rows read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
-
-    def step(self, clock_ms: float, now_s: float) -> Path | None:
-        """`read`, then `emit`. The new part; None if there is nothing new up to the watermark."""
-        return self.emit(self.read(clock_ms, now_s))
 
     def read(self, clock_ms: float, now_s: float) -> float:
         """Read what was appended. The moment up to which all rows are known.

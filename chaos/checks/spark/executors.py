@@ -3,8 +3,6 @@
 A standalone master without a worker lets every query wait for ever, and says nothing.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The one Spark session of this process: its JVM started quietly, found again, ended without a trace."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

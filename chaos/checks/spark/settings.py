@@ -5,8 +5,6 @@ planning, a JVM that starts quickly. A large one costs rows, so it gets all of t
 changed while a session lasts; those of the JVM cannot, so who starts a session for a large history says so.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -7,8 +7,6 @@ Names and sizes are read, and rows when somebody asks the DataFrame. A scheme th
 HarnessError that says what to add.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast

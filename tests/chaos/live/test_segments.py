@@ -42,6 +42,10 @@ def raw(tmp_path: Path) -> Raw:
     return Raw(tmp_path)
 
 
+def step(segments: SegmentWriter, clock_ms: float, now_s: float) -> Path | None:
+    return segments.emit(segments.read(clock_ms, now_s))
+
+
 def times(part: Path | None) -> list[float]:
     return [] if part is None else pq.read_table(part).column("time_ms").to_pylist()
 
@@ -50,17 +54,17 @@ def test_a_segment_ends_where_the_slowest_writer_is(raw: Raw) -> None:
     raw.rows("ns-0.0", 10.0, 20.0, 30.0)
     raw.rows("broker-a.0", 5.0, 18.0)
     segments = SegmentWriter(raw.run_dir)
-    assert times(segments.step(100.0, 0.0)) == [5.0, 10.0, 18.0]
+    assert times(step(segments, 100.0, 0.0)) == [5.0, 10.0, 18.0]
     raw.rows("broker-a.0", 40.0)
-    assert times(segments.step(100.0, 0.1)) == [20.0, 30.0]
+    assert times(step(segments, 100.0, 0.1)) == [20.0, 30.0]
     assert segments.watermark_ms == 30.0
 
 
 def test_no_segment_is_written_when_there_is_nothing_new(raw: Raw) -> None:
     raw.rows("ns-0.0", 10.0)
     segments = SegmentWriter(raw.run_dir)
-    assert times(segments.step(100.0, 0.0)) == [10.0]
-    assert segments.step(100.0, 0.1) is None
+    assert times(step(segments, 100.0, 0.0)) == [10.0]
+    assert step(segments, 100.0, 0.1) is None
     assert [path.name for path in part_files(raw.run_dir)] == ["part-000000.parquet"]
 
 
@@ -68,46 +72,46 @@ def test_a_writer_that_has_been_silent_holds_nothing_up_and_its_late_rows_come_l
     raw.rows("ns-0.0", 10.0)
     raw.rows("broker-a.0", 10.0)
     segments = SegmentWriter(raw.run_dir)
-    segments.step(100.0, 0.0)
+    step(segments, 100.0, 0.0)
     raw.rows("ns-0.0", 500.0)
-    assert times(segments.step(600.0, IDLE_S - 0.1)) == []
+    assert times(step(segments, 600.0, IDLE_S - 0.1)) == []
     raw.rows("ns-0.0", 550.0)
-    assert times(segments.step(600.0, IDLE_S + 0.1)) == [500.0, 550.0]
+    assert times(step(segments, 600.0, IDLE_S + 0.1)) == [500.0, 550.0]
     raw.rows("broker-a.0", 11.0, 620.0)
     raw.rows("ns-0.0", 640.0)
-    assert times(segments.step(700.0, IDLE_S + 0.2)) == [11.0, 620.0]
+    assert times(step(segments, 700.0, IDLE_S + 0.2)) == [11.0, 620.0]
 
 
 def test_a_process_that_was_started_again_waits_for_no_row_of_the_one_before(raw: Raw) -> None:
     raw.rows("broker-a.0", 10.0)
     raw.rows("ns-0.0", 10.0, 300.0)
     raw.rows("broker-a.1", 250.0)
-    assert times(SegmentWriter(raw.run_dir).step(400.0, 0.0)) == [10.0, 10.0, 250.0]
+    assert times(step(SegmentWriter(raw.run_dir), 400.0, 0.0)) == [10.0, 10.0, 250.0]
 
 
 def test_the_harness_is_not_waited_for_and_nothing_is_later_than_the_clock(raw: Raw) -> None:
     raw.rows("harness.0", 1.0, event="phase")
     raw.rows("ns-0.0", 10.0, 20.0)
-    assert times(SegmentWriter(raw.run_dir).step(15.0, 0.0)) == [1.0, 10.0]
+    assert times(step(SegmentWriter(raw.run_dir), 15.0, 0.0)) == [1.0, 10.0]
 
 
 def test_half_a_line_is_waited_for_and_a_torn_one_is_skipped(raw: Raw) -> None:
     raw.rows("ns-0.0", 10.0)
     raw.bytes("ns-0.0", b'{"time_ms":11.0,"seq":1,"node":"ns-0","role":"name_server",')
     segments = SegmentWriter(raw.run_dir)
-    assert times(segments.step(100.0, 0.0)) == [10.0]
+    assert times(step(segments, 100.0, 0.0)) == [10.0]
     raw.bytes("ns-0.0", b'"incarnation":0,"event":"started"}\n{"time_ms":12.0,"se\n')
-    assert times(segments.step(100.0, 0.1)) == [11.0]
+    assert times(step(segments, 100.0, 0.1)) == [11.0]
 
 
 def test_a_raw_file_is_deleted_when_its_process_writes_in_the_next_and_all_of_it_is_in_parts(raw: Raw) -> None:
     raw.rows("ns-0.0", 10.0, 20.0)
     segments = SegmentWriter(raw.run_dir)
-    segments.step(15.0, 0.0)
+    step(segments, 15.0, 0.0)
     (raw_dir(raw.run_dir) / "ns-0.0-000001.jsonl").touch()
-    segments.step(15.0, 0.1)
+    step(segments, 15.0, 0.1)
     assert len(list(raw_dir(raw.run_dir).iterdir())) == 2, "its second row is in no part yet"
-    segments.step(30.0, 0.2)
+    step(segments, 30.0, 0.2)
     assert [path.name for path in raw_dir(raw.run_dir).iterdir()] == ["ns-0.0-000001.jsonl"]
 
 
