@@ -35,7 +35,8 @@ def check(
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
-    Spark judges if it is installed; plain Python (--engine plain) judges a small run faster.
+    Spark judges if it is installed, runs of the virtual clock too; plain Python (--engine plain) judges a small run
+    faster.
     Verdicts and reports are written into run folders on this machine; a history of more than about 400,000 events gets
     no report.
     """

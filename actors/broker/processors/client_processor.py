@@ -15,6 +15,7 @@ from ....remoting.bodies.client import (
     HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
+    versions_of,
 )
 from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
@@ -49,7 +50,7 @@ class ClientProcessor:
         heartbeat = HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
-        self._record("client_heartbeat", client, _versions(heartbeat))
+        self._record("client_heartbeat", client, versions_of(heartbeat))
         for data in heartbeat.consumer_data_set:
             group = services.groups.find(data.group_name, now_ms=now_ms)
             if group is None:
@@ -226,10 +227,3 @@ class ClientProcessor:
     def _is_ours(self, name: str, queue_id: int) -> bool:
         topic = self._services.topics.get(name)
         return topic is not None and 0 <= queue_id < max(topic.read_queue_nums, topic.write_queue_nums)
-
-
-def _versions(heartbeat: HeartbeatData) -> dict[str, object]:
-    """The subVersion of each topic that its consumers subscribe to, as a row's value has it."""
-    subscribed = (each for data in heartbeat.consumer_data_set for each in data.subscription_data_set)
-    versions = {each.topic: each.sub_version for each in subscribed}
-    return {"versions": versions} if versions else {}
