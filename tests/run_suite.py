@@ -19,6 +19,9 @@ part prints comes at once; what else is shown, when it and the first have ended.
 too; `--fast` the first part only. `--prepare` (`make test`) makes beside them, too, what Apache's part and, with
 `--all`, Spark's find slow to make, which wait for it. Every other argument but -m goes to all parts; one that leaves
 some of them nothing to run (a file, `-k`) is no failure.
+
+Up to three tests that failed run once more when everything else has ended: many tests measure times, and a machine of
+two cores is late while the whole suite runs. Those that then pass are named in a line of their own before the last.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +45,16 @@ REAL_TIME = ("ray", "toxiproxy", "e2e")
 STARTS_SOMETHING = (*REAL_TIME, "java", "spark", "browser")
 SILENCE_S = 10.0
 """After so long without a word it is said who is at work."""
-INTERRUPTED, NO_TESTS = 2, 5
-"""Pytest's exit statuses after Ctrl-C, and when it ran none."""
+FAILED_TESTS, INTERRUPTED, NO_TESTS = 1, 2, 5
+"""Pytest's exit statuses when tests failed, after Ctrl-C, and when it ran none."""
 JARS = ("tests.interop.jars",)
 CLASS_ARCHIVE = ("tests.spark_classes", "--if-missing")
 """Modules and their arguments; what one cannot make, the tests do without, or say why not. The archive of Spark's
 classes costs as much as several JVMs save by it: it pays where many start, as nightly."""
 PREPARED_LIMIT_S = 400
 """How long a part may wait for each."""
+AGAIN_MAX = 3
+"""So many failed tests run once more, alone; more are no accident."""
 GIVES_WAY, GIVES_SOME_WAY = 19, 10
 ONLY = "NEMESRV_TESTS_WITH"
 """A variable that conftest.py reads: a part's `only`."""
@@ -130,7 +135,7 @@ class Running:
         if isinstance(part, Step):
             command, env = [*part.command], {**os.environ}
         else:
-            own = ("-m", part.marks, *part.options, f"--junitxml={self._counted}")
+            own = ("-m", part.marks, *part.options, f"--junitxml={self._counted}", "-o", "junit_family=xunit1")
             command, env = [sys.executable, "-m", "pytest", *arguments, *own], {**os.environ, ONLY: " ".join(part.only)}
         if at_once:
             print(self._title, flush=True)
@@ -153,6 +158,10 @@ class Running:
     def show(self) -> None:
         if self._said.exists():
             print(self._title, self._said.read_text(encoding="utf-8", errors="replace"), sep="\n", end="", flush=True)
+
+    def failed(self) -> list[str]:
+        """Pytest's names of the tests that failed; none unless it ended by itself, with failed tests alone."""
+        return failed(ET.parse(self._counted).getroot()) if self.process.wait() == FAILED_TESTS else []
 
     def result(self) -> tuple[int, Sums]:
         """Pytest's exit status and what it counted, once it has ended. An end before it could count is one failure."""
@@ -179,7 +188,7 @@ class Suite:
     def run(self) -> list[tuple[int, Sums]]:
         """Of each part that ran, and each step that failed it, the exit status and what it counted."""
         told: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
-        results, kept = [], list[Running]()
+        results, kept = dict[Running, tuple[int, Sums]](), list[Running]()
         with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder, self._signals_passed_on():
             for lane in self._lanes:
                 threading.Thread(target=self._lane, args=(lane, Path(folder), told)).start()
@@ -199,10 +208,30 @@ class Suite:
                     for each in kept:
                         if isinstance(each.part, Part) or each.fails_all:
                             each.show()
-                            results.append(each.result())
+                            results[each] = each.result()
                     kept.clear()
+            if not self._stopped:
+                results |= self._once_more(results)
         missing = len(self._parts) - len(results)
-        return results if self._stopped or missing <= 0 else [*results, (1, Sums(failed=missing))]
+        return [*results.values()] + ([] if self._stopped or missing <= 0 else [(1, Sums(failed=missing))])
+
+    def _once_more(self, results: Mapping[Running, tuple[int, Sums]]) -> dict[Running, tuple[int, Sums]]:
+        """New results of the parts whose few failed tests all passed, run once more and alone."""
+        failed = {each: each.failed() for each in results if isinstance(each.part, Part)}
+        if sum(map(len, failed.values())) > AGAIN_MAX:
+            return {}
+        passed: dict[Running, tuple[int, Sums]] = {}
+        others = [each for each in self._arguments if not Path(each.partition("::")[0]).exists()]
+        for running, tests in failed.items():
+            if tests:
+                print(f"\nOnce more, alone: {', '.join(tests)}", flush=True)
+                if subprocess.run([sys.executable, "-m", "pytest", *others, *tests], check=False).returncode == 0:
+                    _, sums = results[running]
+                    passed[running] = 0, Sums(sums.passed + sums.failed, 0, sums.skipped)
+        again = [test for running in passed for test in failed[running]]
+        if again:
+            print(f"\npassed at the second try, alone: {', '.join(again)}", flush=True)
+        return passed
 
     def _say_who_works(self) -> None:
         """Where nothing else tells of it: the part whose tests come at once tells of itself."""
@@ -261,6 +290,17 @@ def count(document: ET.Element) -> Sums:
         )
         sums += Sums(tests - failures - errors - skipped, failures + errors, skipped)
     return sums
+
+
+def failed(document: ET.Element) -> list[str]:
+    """Pytest's names of the tests that failed or had an error, from a JUnit document of the family xunit1."""
+    found = []
+    for case in document.iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            file, name = case.attrib["file"], case.attrib["name"]
+            classes = case.attrib["classname"].removeprefix(file.removesuffix(".py").replace("/", ".")).split(".")[1:]
+            found.append("::".join([file, *classes, name]))
+    return found
 
 
 class Making:

@@ -145,6 +145,32 @@ def test_failures_errors_and_in_ci_unexpected_skips_of_all_parts_count(folder: P
     assert ran(folder).keys() == {"plain", "java", "nightly"}
 
 
+LATE = """
+from pathlib import Path
+
+class TestOfTime:
+    def test_is_late_once(self):
+        was_late = Path("late").exists()
+        Path("late").touch()
+        assert was_late
+"""
+
+
+def test_a_test_that_fails_once_and_passes_alone_is_named_and_fails_nothing(folder: Path) -> None:
+    (folder / "test_late.py").write_text(LATE)
+    done = suite(folder, "--fast")
+    assert (done.returncode, last_line(done)) == (0, "7 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
+    named = "passed at the second try, alone: test_late.py::TestOfTime::test_is_late_once"
+    assert done.stdout.splitlines()[-3] == named
+
+
+def test_a_test_that_fails_alone_too_fails_the_suite(folder: Path) -> None:
+    (folder / "test_late.py").write_text(LATE.replace("assert was_late", "assert False"))
+    done = suite(folder, "--fast", "test_late.py")
+    assert (done.returncode, last_line(done)) == (1, "0 passed, 1 failed, 0 skipped"), done.stdout + done.stderr
+    assert "second try" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("statuses", "whole"), [([0, 5, 0], 0), ([5, 5], 5), ([0, 1, 4], 1), ([5, 4], 4), ([0, -15], 143)]
 )
