@@ -230,7 +230,6 @@ def _span(ms: float) -> str:
 
 
 _SEEN_OTHERWISE = frozenset({
-    "nothing",
     "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "peer-not-reached",
     "peer-gives-no-answer", "process-ended", "no-route", "stopped-in-order", "list-changed", "store-path-missing",
 })  # fmt: skip
@@ -239,10 +238,9 @@ _SEEN_OTHERWISE = frozenset({
 
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
     """Causes that lines state, each an episode from its first line on; and which of the faults it follows from."""
-    told = shared([*conditions(texts.said, texts.times), *no_broker(found, texts)])
-    return [
-        _episode(found, texts, one, faults) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY
-    ]
+    said = [one for one in conditions(texts.said, texts.times) if one.cause not in _SEEN_OTHERWISE]
+    told = shared([*said, *no_broker(found, texts)])
+    return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]
 
 
 _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.conditions import said_of
-from tests.chaos.logs.corpus import cases
 from tests.operations.importing.calibration import (
     Claim,
     fitted,
@@ -35,13 +33,6 @@ def test_of_posted_logs_what_is_claimed_is_true() -> None:
     claims = [one for one in posted(set_aside=False) if one.by == "doctor, posted"]
     assert len(claims) >= 20
     assert wrong(claims) == []
-
-
-def test_of_logs_collected_to_be_answered_unseen_the_true_cause_is_first() -> None:
-    """Today, that is: what was said of them unseen is in the index."""
-    for case in cases(set_aside=False):
-        if case.collection and case.shown and case.true not in ("unknown", "nothing"):
-            assert case.is_right(diagnosed([case.folder]).answer.name), case.name
 
 
 def test_a_fit_finds_how_often_claims_are_right() -> None:
