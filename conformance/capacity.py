@@ -1,7 +1,5 @@
 """How many processes run at once, in which order, and how late this process's event loop was."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import os

@@ -6,8 +6,6 @@ A client's name is the topics whose routes it asks for, in every situation the s
 one name. A part with too few observations to name it is ignored.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

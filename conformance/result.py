@@ -9,8 +9,6 @@ logs/            each process's output, the warnings of its servers, and its obs
                  a kind in a step, all others share one line, with `times` and `until_ms`
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -9,8 +9,6 @@ A situation says what happens, not what is right: rules (rules/) measure, profil
 at 5 s, and a situation lasts a little more than two polls, because every known client polls its routes each 30 s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

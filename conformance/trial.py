@@ -8,8 +8,6 @@ free memory. The event loop of all stands measures its own lateness; rules that 
 tolerance. Situations in which the machine was too late (`again`) are repeated once, and the less late run counts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import signal

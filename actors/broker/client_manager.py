@@ -9,8 +9,6 @@ which client of a group may consume a queue in order: leases of 60 s, renewed by
 `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol

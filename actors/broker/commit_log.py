@@ -8,8 +8,6 @@ Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size;
 is the end of what was handed to the kernel.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -6,8 +6,6 @@ then commits by itself. 5.x notes it here: the offset is committed at once, and 
 Upstream: `AdminBrokerProcessor`, `Broker2Client`, `ConsumerOffsetManager.assignResetOffset`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Mapping
 from typing import cast
 

@@ -6,8 +6,6 @@ A process killed between the two steps leaves at worst a `.tmp` beside an intact
 which writes in place and keeps a `.bak`.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 Upstream: `SubscriptionGroupManager`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

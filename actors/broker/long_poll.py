@@ -5,8 +5,6 @@ one, its time is up, or its connection closed. The code that takes a request out
 requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ slave with the least id also delivers delayed messages and checks transactions b
 `syncBrokerMemberGroup`, `updateMinBroker`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 

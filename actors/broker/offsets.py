@@ -4,8 +4,6 @@ Keys are `topic@group`, as in the file. The request processor decides which grou
 Upstream: `ConsumerOffsetManager`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

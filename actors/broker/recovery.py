@@ -5,8 +5,6 @@ whole record ends. Damage before the newest file makes the start fail, because c
 messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Callable

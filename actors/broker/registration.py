@@ -13,8 +13,6 @@ then treat every full registration as unchanged. Upstream: `BrokerController.reg
 `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import zlib

@@ -5,8 +5,6 @@ is in order of due time. How far each level has been delivered is kept in delayO
 was last written are delivered again after a crash, as in RocketMQ. Upstream: `ScheduleMessageService`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -9,8 +9,6 @@
 Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """The parts that the request processors share: the broker's tables, its store, and storing a message."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

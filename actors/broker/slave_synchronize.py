@@ -6,8 +6,6 @@ committed newer offsets to the slave while the master was away, offsets go back,
 `SlaveSynchronize`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ...remoting.bodies.client import SubscriptionGroupWrapper

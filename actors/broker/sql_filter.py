@@ -13,8 +13,6 @@ compared, the message does not match. Text after a complete filter is ignored: `
 `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache

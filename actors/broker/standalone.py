@@ -5,8 +5,6 @@ and the `-c` file. Without brokerIP1 it registers this machine's address on the 
 Upstream: `BrokerStartup`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -7,8 +7,6 @@ zeros after a power loss) is cut off, damage before the newest file is refused.
 Upstream: `DefaultMessageStore`, `CommitLog`, `ConsumeQueue`.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import struct

@@ -1,8 +1,6 @@
 """The messages that go into the store, the results of reading, and the reasons why nothing was stored. Upstream:
 `MessageExtBrokerInner`, `PutMessageResult`, `GetMessageResult`, `GetMessageStatus`."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

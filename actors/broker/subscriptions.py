@@ -1,7 +1,5 @@
 """Which messages of a topic a subscription wants: all, those with certain tags, or those that match an SQL92 filter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

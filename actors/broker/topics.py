@@ -8,8 +8,6 @@ whether a client may use a topic it has (processors), telling NameServers (regis
 `TopicConfigManager`, `TopicValidator`, `MixAll`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace

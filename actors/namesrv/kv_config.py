@@ -7,8 +7,6 @@ place); here the new file replaces the old in one step. No fsync, as upstream.
 Upstream: `KVConfigManager`, `KVConfigSerializeWrapper`.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from logging import INFO, WARNING

@@ -10,8 +10,6 @@ upstream would go on with null. Codes that are not in the dict get no answer in 
 Upstream: `DefaultRequestProcessor`, `ClientRequestProcessor` (5.x), tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 """
 
-from __future__ import annotations
-
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Mapping

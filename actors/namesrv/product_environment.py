@@ -11,8 +11,6 @@ Upstream: `ClusterTestRequestProcessor`, `NamesrvController.registerProcessor`, 
 tags rocketmq-all-4.9.7 and rocketmq-all-5.3.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -11,8 +11,6 @@ an answer learnt for one is right for all. A hit needs no parsing. Frames that a
 ordinary way. Bounded in entries and in bytes; entries of a topic go when its route changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 

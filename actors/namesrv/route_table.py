@@ -7,8 +7,6 @@ the tables themselves in tables.py.
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat

@@ -8,8 +8,6 @@
 Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistrationService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable

@@ -7,8 +7,6 @@ namesrv.log, so whatever reads that file reads this stream.
 Upstream: `NamesrvStartup`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

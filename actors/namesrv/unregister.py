@@ -14,8 +14,6 @@ Upstream: `RouteInfoManager.unregisterBroker/unRegisterBroker/onChannelDestroy/s
 `BatchUnregistrationService`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

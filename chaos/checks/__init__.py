@@ -7,8 +7,6 @@
 CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules

@@ -9,8 +9,6 @@ A self-report has a second witness. Where a NameServer's table has the brokers t
 holds it is guilty; of a message that is lost, who acknowledged it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

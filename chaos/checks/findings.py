@@ -1,7 +1,5 @@
 """Makes a verdict of findings: the worst finding decides, with its bound and its measured value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

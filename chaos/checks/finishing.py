@@ -12,8 +12,6 @@
 |                                                    | that time; any other is UNKNOWN                                 |
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -7,8 +7,6 @@ A sentence for each kind of finding, in two tables: of a state that has to be fo
 by itself. Moments are in the example's own axis.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -12,8 +12,6 @@ its timers have fired late.
 Who measured what, and when, is lateness.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..oracle.windows import Timers

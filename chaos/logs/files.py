@@ -5,8 +5,6 @@
 A range has the lines that begin in it. A sentence reports what cannot be read; the rest is read.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import glob

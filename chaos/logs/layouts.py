@@ -14,8 +14,6 @@
 `stamp_ms` has the stamp's digits read as UTC. `zone` is the layout's or the stamp's own; None if unknown.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from calendar import month_abbr, timegm

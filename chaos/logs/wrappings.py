@@ -7,8 +7,6 @@ ESC[36mns-1 |ESC[0m 2024-05-20 14:20:00 INFO main - …                  colours
 2024-05-20 … - the channel&#91;10.0.0.1:40122]                         HTML's character references
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -24,8 +24,6 @@ One thread registers and fetches the list. What it read of its topics, and its r
 has to tell is its list's.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter

@@ -21,8 +21,6 @@ Offsets that an operator set for a group (mqadmin resetOffsetByTime), and what t
 once, and sends the group's next pull of the queue there; what a consumer commits before that pull may overtake it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -28,8 +28,6 @@ who it heard (somebody else's, older histories) a heartbeat may take H, and a fa
 members may differ. With broadcasting every consumer is a group of its own.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import defaultdict

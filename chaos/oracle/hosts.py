@@ -7,8 +7,6 @@
 The times in a history are corrected already (history/host_clocks.py); this is what remains.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

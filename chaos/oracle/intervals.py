@@ -1,7 +1,5 @@
 """Stretches of time: joining overlapping ones, the gaps between them, and the stretches between successive rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 

@@ -7,8 +7,6 @@
 Plain functions over `World`. N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

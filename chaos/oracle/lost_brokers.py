@@ -13,8 +13,6 @@ Upstream: `RouteInfoManager`, `MQClientInstance.updateTopicRouteInfoFromNameServ
 over `World`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -32,8 +32,6 @@ nobody recorded that (Apache's servers, logs, histories of before), it follows f
 and from the way between (link.py): each arrival is a stretch then, and may be unsure.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,8 +15,6 @@ fault. Where the table promises nothing (NEVER), and while the NameServer is pau
 What a NameServer may hold because somebody registered it by hand, and need not because somebody took it out.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence

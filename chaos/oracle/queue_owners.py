@@ -16,8 +16,6 @@ too. Brokers of Apache's do not say whom they list: there, and for messages in a
 quiet when it is one after every fault has had `aftermath_ms`.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import defaultdict

@@ -7,8 +7,6 @@
 `quiet` is the rest: no fault in force and every table, route, member list and allocation has had its time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 

@@ -1,7 +1,5 @@
 """Which brokers and NameServers a client cannot reach at a moment of the run, and why. Plain."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import NamedTuple

@@ -21,8 +21,6 @@ A node's wall clock where a timeline has changed it, and which brokers a NameSer
 Timers, and channels that are idle, go by a clock that nobody steps.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import defaultdict

@@ -25,8 +25,6 @@ one, and NameServers leave its registrations out.
     table      ── 0,1,2 ─┴── 1, 2 (crash), 0,1,2 (hang) ┴── 0, 2 ────  whose id it was, no more
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise

@@ -18,8 +18,6 @@ is as good as any; a master that goes on with it though its slave has had its ti
 `World`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -34,8 +34,6 @@ A send has 1 + retryTimesWhenSendFailed tries, and sendMsgTimeout for all of the
 as long as that has no time for another try. Upstream: `DefaultMQProducerImpl.sendDefaultImpl`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@
 A new rule is a record in RULES of its file; command, profiles and docs find it here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from . import brokers, choosing, consumers, leaving, polling, trying

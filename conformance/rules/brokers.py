@@ -4,8 +4,6 @@ A use is a send, a pull or a connect. Sends are those that the program reports (
 the wire. On the wire, a send counts as lost if it gets no answer and is not repeated.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

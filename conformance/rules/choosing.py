@@ -8,8 +8,6 @@ places after the one before. A shuffled list looks like this with probability `p
 other entry has its turn before an entry comes again.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

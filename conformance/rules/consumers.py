@@ -5,8 +5,6 @@ The client that pulls a queue owns it. Messages received twice are those that th
 offsets that both pulled.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

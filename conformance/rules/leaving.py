@@ -1,7 +1,5 @@
 """Rules about what makes a client leave its NameServer: one situation per kind of failure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from ..situations import Watched

@@ -11,8 +11,6 @@ A later request on the same connection is a try without a connect. Tries belong 
 same topic, follows the failure within JOIN_MS; polls are many seconds apart.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from bisect import bisect_left, bisect_right

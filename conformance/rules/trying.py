@@ -5,8 +5,6 @@ The end of a call cannot be seen, only that nothing follows (lookups.py). If cal
 whether connect and answer share one limit.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Why a client finds no usable route of a topic, judged by the servers' answers."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any

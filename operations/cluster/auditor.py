@@ -7,8 +7,6 @@ drop a dead host up to S apart. So each kind of problem has a window, and is rep
 long. A NameServer that fills after a restart is not judged.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -7,8 +7,6 @@ A cause is certain if the observations allow no other explanation, else likely. 
 observation. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any

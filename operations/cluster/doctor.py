@@ -6,8 +6,6 @@ Exit status: 0 nothing is wrong (every NameServer routes the topic to the same b
 a certain cause, 3 only likely causes, or a failed look-up without a cause, 4 no NameServer answered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

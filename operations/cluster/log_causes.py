@@ -3,8 +3,6 @@
 A cause is certain if the logs allow no other explanation. Each has its log lines.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

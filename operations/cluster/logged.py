@@ -6,8 +6,6 @@ Starts, registrations and drops come from the rows of logs_to_rows/, the rest fr
 milliseconds on the logs' common clock.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What `watch` reads in one look: each NameServer's whole table, and the answers of some brokers. Plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

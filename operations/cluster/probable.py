@@ -9,8 +9,6 @@ A root cause (a full disk, a failed start, a stop) weighs more than its effects 
 lines say it. If no cause has half of the total likelihood, the answer is `unknown`, with the logs that are missing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ At most REQUESTS_PER_S requests a second go to one NameServer, whatever the clus
 changes anything at a server: 322 and 904, which would keep a dead broker registered, are never sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ a log that is missing,              ─► rows_missing: findings about these no
 a broker with two addresses
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

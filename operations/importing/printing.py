@@ -1,7 +1,5 @@
 """The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Such an act needs no search. Its effects (a NameServer that left the list loses 
 so that no fault is inferred from them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

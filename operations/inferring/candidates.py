@@ -4,8 +4,6 @@ A price, in nats (units of log-likelihood), grows with the fault's length in a s
 faults. So one fault that explains everything beats several that each explain a part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

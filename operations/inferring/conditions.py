@@ -5,8 +5,6 @@ no_broker(found, texts) ─► NameServers with which no broker ever registered
 episodes_said(found, texts, faults) ─► the same as episodes of an import
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

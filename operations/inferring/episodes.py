@@ -7,8 +7,6 @@ than it costs. Then faults of one moment are joined if one fault is shorter. A s
 in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Joins faults of one moment: links into one expression, nodes into one entry, or a shape. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ NameServer slept, too, it expires living brokers when it wakes, later than a run
 removed from the signs, so that no fault is inferred from them.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """From the rows of a history to signs: lost and kept connections and registrations. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ Names do not join, because every cluster may have a broker-a. A log without a kn
 cluster of its folder; an otherwise unconnected NameServer's log to a cluster that lists NameServers.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -13,8 +13,6 @@ client    topicRouteTable, route info changed    route_changed
           start OK, shutdown OK                  started, stopped
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

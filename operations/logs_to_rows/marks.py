@@ -11,8 +11,6 @@ new topic           topic created                             topic NAME
                     channelActive         connected           conn HOST>ADDRESS
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

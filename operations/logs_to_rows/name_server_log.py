@@ -11,8 +11,6 @@ A NameServer logs a topic once, for its first broker. A broker's rows come from 
 registration on. What was in the tables before the log counts from its first line on, as far as a later line shows it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence

@@ -4,8 +4,6 @@ A broker's log has its name, a client's its ClientID. A 4.x NameServer's log doe
 an address of the lists by port, by path, and by the times at which it logged others' registrations and connections.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from bisect import bisect_left

@@ -3,8 +3,6 @@
 plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

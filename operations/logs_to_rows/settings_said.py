@@ -1,7 +1,5 @@
 """The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ channel ended, or a registration was missing. Most signs have a stretch: a reque
 by t shows a fault for all that time.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ broker-a.remoting.log, broker-a.broker.log   (all in one folder)     ─► one 
 app.log (slf4j host), rocketmq_client.log                            ─► a client
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The rows of an import that matter to a person, in order. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The version of RocketMQ that wrote a log, by its own words or by the wording of its lines. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Writes rows of a history from log lines: with times, and the lines that they come from. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any

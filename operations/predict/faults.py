@@ -1,7 +1,5 @@
 """The scenario of `--fault KIND`, and the faults of a scenario: their times, and the peers that they separate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

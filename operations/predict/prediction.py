@@ -2,8 +2,6 @@
 tables with the effect of other settings.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import time

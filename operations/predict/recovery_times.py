@@ -4,8 +4,6 @@ Times are milliseconds from the start of the fault, or from its end for what com
 the end of the fault.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """incident.json as `replay` reads it. A person may have edited it, so it is validated, with sentences."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ run folder ─┬─ incident.json ─► imported.py ─┐
             └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Where in a period a fault falls decides by up to R, P or S when it shows. Pure.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

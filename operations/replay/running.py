@@ -1,7 +1,5 @@
 """Runs the replay, compares its transitions with the original's, and writes replay.json."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import shlex

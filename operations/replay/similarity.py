@@ -6,8 +6,6 @@ time   1 − (distance − error) / R, the mean of all matched transitions: a ti
 similarity = came · order · time
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

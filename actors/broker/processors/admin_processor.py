@@ -9,8 +9,6 @@ ours keeps what its master has on disk apart from what it has.
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@
 `DefaultConsumerIdsChangeListener`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Which method answers which request code. Upstream: the processor tables of `BrokerController.registerProcessor`."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from ....remoting.codes import RequestCode, ResponseCode

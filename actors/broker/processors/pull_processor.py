@@ -6,8 +6,6 @@ SQL92 where enablePropertyFilter is set.
 Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 from functools import partial

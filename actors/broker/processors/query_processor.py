@@ -4,8 +4,6 @@ There is no index file: a query by key reads the topic's messages of its time ra
 requests are served meanwhile. Upstream: `AdminBrokerProcessor`, `QueryMessageProcessor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 
 from ....remoting.codes import ResponseCode

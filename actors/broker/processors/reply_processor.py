@@ -6,8 +6,6 @@
 The requester is found by the client id of its heartbeats as a producer. Upstream: `ReplyMessageProcessor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import cast
 

@@ -6,8 +6,6 @@ and trusts the route otherwise).
 Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from dataclasses import replace
 

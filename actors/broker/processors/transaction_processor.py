@@ -4,8 +4,6 @@ Upstream: `EndTransactionProcessor`, `TransactionalMessageCheckService`, `Abstra
 `ProducerManager.getAvailableChannel`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import cast
 

@@ -12,8 +12,6 @@ timers_kept's, that NameServers answer what they hold answers_are_true's, and wh
 dead_brokers_avoided's and living_are_used's.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,6 @@ because a client keeps its old route when there is none. A use is a send attempt
 belongs to a send that began up to T earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

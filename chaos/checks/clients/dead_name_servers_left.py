@@ -10,8 +10,6 @@ to leave. That it asks no more after a call without an answer, nobody but whom i
 it may, is name_server_selection's, which looks at no fault.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import defaultdict

@@ -15,8 +15,6 @@ and so among the q (with sendLatencyFaultEnable, when its isolation is over). Wh
 name_server_selection's question, and whether each queue has one owner is queue_ownership's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -32,8 +32,6 @@ A client that is left by its NameServer goes on to the next of its own order. Wh
 NameServer that dies go to one and the same next. Upstream: `NettyRemotingClient.updateNameServerAddressList`.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

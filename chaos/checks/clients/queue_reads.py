@@ -8,8 +8,6 @@ A consumer asks for each of its queues every 20 s: a held pull is answered withi
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 

@@ -14,8 +14,6 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -18,8 +18,6 @@ So in a run without faults and rebalances every duplicate is a violation. With b
 its own. Whether a message came at all is no_acknowledged_loss's question.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -12,8 +12,6 @@ Whether a queue has its consumer is queue_ownership's question, and whether a me
 broadcasting every consumer is a group of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

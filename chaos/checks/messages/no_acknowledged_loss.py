@@ -6,8 +6,6 @@ SYNC_MASTER promises that a slave has the message, too, and so is wrong while no
 started again has recovered (`boot`) every queue up to what it had acknowledged, whoever has received that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -12,8 +12,6 @@ offset, `ConsumeMessageConcurrentlyService`). An `ordered` workload sends a key'
 with one thread, so that each holding hands over in order; what comes again after a change of hands is `duplicates`'.
 """
 
-from __future__ import annotations
-
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section

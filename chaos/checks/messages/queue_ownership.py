@@ -21,8 +21,6 @@ messages was deleted or is on disk alone. No run is long enough for that.
 Upstream: `ConsumerManageProcessor.queryConsumerOffset`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

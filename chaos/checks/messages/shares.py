@@ -11,8 +11,6 @@ A broker is guilty, and not the consumer, where it answered a list of members th
 and the consumer's share is right by that list.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any

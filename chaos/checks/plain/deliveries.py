@@ -5,8 +5,6 @@ receive ───┴─► by message ───┴─ the others: looked at one 
 pull ────────► of their queues: the last ones at or below such a message, and the first one beyond it
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

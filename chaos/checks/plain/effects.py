@@ -1,7 +1,5 @@
 """How many tries and pulls show that a fault had an effect: they failed, or took as long as a link was slow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ send, read ── by key ── at more than one place ── oftener than it wa
 receive ── of a holding ── after its queue_dropped
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

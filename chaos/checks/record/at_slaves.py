@@ -8,8 +8,6 @@
 none. A slave that has become master, or acts for it, stands in the route as id 0.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import defaultdict

@@ -14,8 +14,6 @@ Of two parts of a history they add up to those of the whole: an absence is told 
 began, which stay the same whenever a growing history is judged.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ A broker claims a name by registering as id 0 (`registration`), and goes on doin
 else, is dropped, stands still, ends, or leaves a registration out.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The commits that need an explanation, one by one, and the number of all others."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

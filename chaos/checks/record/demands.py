@@ -1,7 +1,5 @@
 """The demands of promises.py on a NameServer's table, for each topic, and the lateness that the machine explains."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ due      perm 6                 perm 4                 8 queues, perm 6
 `route`  perm 6                 ├──── still perm 6 ────┤ 8 queues, perm 6      one difference
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise

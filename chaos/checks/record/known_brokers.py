@@ -1,7 +1,5 @@
 """The brokers that the run has: which addresses, under which names and ids, a route may name at all."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ channel_ended   who ended it, and why
 The routes of a process also go by who it says that it dropped for silence: whether it may, no_false_eviction judges.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The bounds are oracle/recovery.py's. A look-up is good when a NameServer answers
 not say that the client has a route.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import defaultdict

@@ -12,8 +12,6 @@ One that nobody answered may lie in a link and arrive last, so the registration 
 What a NameServer read where its transport recorded that, is received.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

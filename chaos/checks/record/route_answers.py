@@ -1,7 +1,5 @@
 """What NameServers answered to look-ups of routes, and when, as the clients recorded it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

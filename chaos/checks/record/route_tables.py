@@ -1,7 +1,5 @@
 """The contents of each NameServer's table over time: the `route` rows as stretches of time."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

@@ -7,8 +7,6 @@ wrong     ├─────── settles ──────┤                
                                                ├────┤                  out of bounds for as long as it is
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Timers or proxies as late as a third of T explain a failure. That other operatio
 for it may be the same node's doing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How long operations took, counted by whom they waited for and by how far past a bound they were."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

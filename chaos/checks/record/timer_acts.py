@@ -4,8 +4,6 @@ acts.
 from ──── earliest ════ latest ────►        measured is early before the one, late after the other
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import defaultdict

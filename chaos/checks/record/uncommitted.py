@@ -11,8 +11,6 @@ commit must have arrived, commits it. A message counts where all before it, from
 commit on, were worked off, too: an offset says just that.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence

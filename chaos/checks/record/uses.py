@@ -4,8 +4,6 @@ They add up over parts of a history: the edges between segments are rows that st
 fault that begins or ends), and buckets are equal parts of all time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

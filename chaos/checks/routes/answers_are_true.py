@@ -12,8 +12,6 @@ routes_are_true's to say:
                  such a one keeps its table to its end
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ leader lost        ── election ──┤ each NameServer's table has a livin
                                  ├── P + A + J ──┤ so have the routes of each client
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -7,8 +7,6 @@
 routes_are_true asks whether the routes were right; this check names the drop, its reason, and how old the broker was.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ stale entry, or a replayed one. When nothing was read of it, oracle/name_server.
 dead broker has not the newest answer: client_routes_are_true.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -11,8 +11,6 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 (promised.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

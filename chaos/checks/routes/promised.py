@@ -9,8 +9,6 @@
 Each check that holds one of them adds these findings to its own.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise

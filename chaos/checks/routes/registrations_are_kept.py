@@ -8,8 +8,6 @@ Oracle/name_server.py says both, from what the NameServer's transport read. A br
 read is no_resurrection's. Presence is read from the NameServer's `route` rows.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple

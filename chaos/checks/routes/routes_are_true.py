@@ -5,8 +5,6 @@ it must not (DROP). Held means: in the route of every topic that the broker has 
 the time of each drop and of each return.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

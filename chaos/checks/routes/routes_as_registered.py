@@ -11,8 +11,6 @@ Where nobody recorded what a NameServer read (Apache's, logs), its routes are he
 are and registered, as they say (registered_rows.py). What clients make of routes is client_routes_are_true's.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

@@ -10,8 +10,6 @@ write permission wiped or added, by hand at a NameServer, it is not compared: do
 Where a scenario promises `tables_agree_within_s`, any two NameServers are held to that besides (promised.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

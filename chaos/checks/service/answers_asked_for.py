@@ -5,8 +5,6 @@ given up: one that came late is nothing to wonder at. RocketMQ's peers never ans
 and each other request once (`NettyRemotingAbstract.processRequestCommand`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ recovery_time's.
 Operations that never ended are not counted. Failures that lateness explains make it UNKNOWN (shortfalls.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...oracle.quiet import settle_ms

@@ -8,8 +8,6 @@ By the broker's own record: `register` (begun duration_ms before its row), `topi
 its list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...oracle.broker import REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks

@@ -6,8 +6,6 @@ How long a run takes: where every peer answers, no longer than its calls there a
 their time-outs. Each look-up is a `name_server_call`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import pairwise

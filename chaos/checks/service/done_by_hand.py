@@ -8,8 +8,6 @@ Only what was answered with success is judged, and of NameServers where their tr
 What brokers have to tell NameServers of it, and what clients do then, is for the other checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

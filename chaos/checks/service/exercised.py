@@ -16,8 +16,6 @@ What a node did not do for the harness (a stop, a final read), though it was wai
 Where clients had chosen a NameServer that was then lost to them, at least one must have chosen another.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

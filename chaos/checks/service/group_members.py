@@ -8,8 +8,6 @@ That a broker told a member, the member's transport says (`members_changed`): wh
 told and did not rebalance. A producer's heartbeats go to masters alone.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

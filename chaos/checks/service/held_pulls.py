@@ -10,8 +10,6 @@
 Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK

@@ -6,8 +6,6 @@
 Upstream: `LatencyFaultToleranceImpl`, `MQFaultStrategy`.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence

@@ -15,8 +15,6 @@ lateness is measured, one is enough. The lateness is the longest that was measur
 of all but one second in a hundred.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -8,8 +8,6 @@ its bound is not judged, nor is a client that is itself stopped or paused. The p
 judged or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

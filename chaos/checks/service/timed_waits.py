@@ -9,8 +9,6 @@
 For how long is oracle/time_outs.py.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import defaultdict

@@ -5,8 +5,6 @@ tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. Wait
 timed_waits.py, held_pulls.py, group_members.py, isolations.py. What nothing has a client do: unasked_acts.py.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace

@@ -5,8 +5,6 @@ go.txt         the same for Go clients, which log a message and `key=value`
 openings.txt   beginnings of all other texts of RocketMQ's: understood, without an event
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

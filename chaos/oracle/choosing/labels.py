@@ -18,8 +18,6 @@ One that does otherwise once a day is told by that one step, and before it by no
 inequality a label is false once in ODDS clients, or more rarely (docs/clients-under-test.md: how many steps it takes).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
