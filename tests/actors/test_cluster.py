@@ -254,7 +254,7 @@ def test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not(host: R
         with pytest.raises(ProcessDied, match=r"a \(pid \d+\) was killed by SIGKILL from outside the scenario at "):
             waits.result(30)
         with pytest.raises(ProcessDied, match="a "):
-            cluster.call("b", "starts")
+            cluster.call("c", "never")
     assert dead == [("a", -signal.SIGKILL)]
 
 

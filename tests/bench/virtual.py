@@ -28,7 +28,7 @@ from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.virtual.loop import Scheduler
 from nemesrv.chaos.experiment.virtual.network import MemoryNetwork
-from nemesrv.chaos.experiment.virtual.stage import VirtualStage, seldom_collected
+from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.reports.terminal import print_fitting, standard_output
 from nemesrv.chaos.scenarios.loading import find, parse
@@ -131,8 +131,7 @@ def _measured(scenario: Scenario, rounds: int) -> Recorded:
 def _record(scenario: Scenario, folder: RunFolder) -> int:
     """How many turns the loop made."""
     stage = VirtualStage()
-    with seldom_collected():
-        Experiment(scenario=scenario, seed=SEED, folder=folder, stage=stage).run()
+    Experiment(scenario=scenario, seed=SEED, folder=folder, stage=stage).run()
     return stage.scheduler.turns
 
 

@@ -122,7 +122,7 @@ def test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_sc
     so_wide: Callable[[int], Any],
 ) -> None:
     page = so_wide(1280)
-    assert page.locator(".answers").inner_text().startswith("Guilty\nns-0\n")
+    assert page.locator(".answers").inner_text().startswith("Guilty\nns-0 (routes_are_true)\n")
     box = page.locator("#story canvas").first.bounding_box()
     assert box["y"] + box["height"] < 844
     lanes = page.evaluate("() => JSON.parse(document.getElementById('data').textContent).rows.story")
