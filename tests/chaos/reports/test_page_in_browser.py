@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nemesrv.chaos.reports.cost import cost_of
 from nemesrv.chaos.reports.html import html_report
 from tests.chaos.reports.chromium import find_chromium
 from tests.chaos.reports.recorded import END_S, KILL_S, RUN, STALE_UNTIL_S, VERDICTS, recorded
@@ -47,7 +49,7 @@ def browser() -> Iterator[Any]:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = recorded(tmp_path_factory.mktemp("run"))
     path = folder / "report.html"
-    path.write_text(html_report(RUN, VERDICTS, folder), encoding="utf-8")
+    path.write_text(html_report(replace(RUN, cost=cost_of(folder)), VERDICTS, folder), encoding="utf-8")
     return path
 
 
