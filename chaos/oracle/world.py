@@ -498,6 +498,7 @@ class World:
         return bool(self.of_kind("slave"))
 
     def lives_of(self, node: str) -> tuple[Life, ...]:
+        """The node's processes, in their order: when each began and ended."""
         return self._index.lives.get(node, ())
 
     def process_faults(self, node: str) -> tuple[Fault, ...]:
