@@ -47,17 +47,17 @@ _FIRST_YEAR_MS = 1_325_376_000_000
 class FileRead:
     """The line counts of a file: `lines` is the sum of the next three."""
 
-    file: str
-    writer: str | None
+    file: str = ""
+    writer: str | None = None
     """The layout of most of its records."""
-    lines: int
-    understood: int
-    not_understood: int
-    continued: int
-    shapes: list[tuple[int, str]]
+    lines: int = 0
+    understood: int = 0
+    not_understood: int = 0
+    continued: int = 0
+    shapes: list[tuple[int, str]] = field(default_factory=list)
     """The most frequent unknown texts, with digits blanked."""
-    first_ms: int | None
-    last_ms: int | None
+    first_ms: int | None = None
+    last_ms: int | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -19,20 +19,18 @@ from ...chaos.errors import ScenarioError
 from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.history.rows import write_parquet
-from ...chaos.history.schema import Row
 from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import are_large
+from ...chaos.logs.reading import FileRead, are_large
 from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
-from ...remoting.node.profile import Profile
 from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Texts, texts_in
 from ..logs_to_rows.gather import gather
-from ..logs_to_rows.line import FileAbout, Line, zone_ms_of
+from ..logs_to_rows.line import Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
 from ..logs_to_rows.timeline import wall_text
 from ..logs_to_rows.writing import numbered
@@ -185,7 +183,7 @@ def _run_of(place: Path | str) -> Path | None:
 def written(
     out: Path,
     lines: Sequence[Line],
-    files: Sequence[FileAbout] = (),
+    files: Sequence[FileRead] = (),
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
@@ -225,11 +223,9 @@ def written(
         "reading": list(reading),
     }
     folder = RunFolder.create(name, out)
-    learnt = f"Imported from logs, whose time 0 is {wall_text(found.origin_ms)}"
-    scenario = counted_scenario(
-        name[:60], learnt, found.nodes.roles.values(), found.timers_used.profile, checks=CHECKS, prober=True
-    )
-    write_folder(folder, rows, scenario, document)
+    write_parquet(rows, folder.path)
+    folder.scenario_file.write_text(_scenario(name[:60], found).to_yaml(), encoding="utf-8")
+    (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     _remove_empty(folder)
     return Imported(folder, found, document)
 
@@ -257,32 +253,23 @@ def _remove_empty(folder: RunFolder) -> None:
             place.rmdir()
 
 
-def write_folder(folder: RunFolder, rows: Sequence[Row], scenario: Scenario, document: Mapping[str, Any]) -> None:
-    """Write what `nemesrv check`, `report` and `replay` read. `document` is incident.json's."""
-    write_parquet(rows, folder.path)
-    folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
-    (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def counted_scenario(
-    name: str, learnt: str, roles: Collection[str], profile: Profile, *, checks: Collection[str], prober: bool
-) -> Scenario:
-    """A scenario with the number of nodes of each role, within a scenario's limits. `learnt` begins its description."""
-    kinds = [*roles]
+def _scenario(name: str, found: Reconstructed) -> Scenario:
+    """A scenario with the number of nodes of each role, within a scenario's limits."""
+    kinds = [*found.nodes.roles.values()]
     masters = max(kinds.count("broker"), 1)
     return Scenario(
         name=name,
-        description=f"{learnt}. No run: see {INCIDENT}.",
+        description=f"Imported from logs, whose time 0 is {wall_text(found.origin_ms)}. No run: see {INCIDENT}.",
         cluster=ClusterModel(
             name_servers=min(max(kinds.count("name_server"), 1), 9),
             brokers=min(masters, 26),
             slaves=min(-(-kinds.count("slave") // masters), 3),
-            profile=profile.value,
+            profile=found.timers_used.profile.value,
         ),
         timers=TimersModel(time_scale=1),
         workload=WorkloadModel(
-            producers=kinds.count("producer"), consumers=kinds.count("consumer"), client_starts=0, prober=prober
+            producers=kinds.count("producer"), consumers=kinds.count("consumer"), client_starts=0, prober=True
         ),
-        checks=tuple(name for name in CHECKS if name in checks),
+        checks=tuple(CHECKS),
         seed=0,
     )

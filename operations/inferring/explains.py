@@ -453,9 +453,7 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
 
 
 def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:
-    """Whether the broker had registered at the NameServer within the last period, or was in its table."""
-    if any(from_ms <= at_ms - tolerance and at_ms <= to_ms + tolerance for from_ms, to_ms in seen.held.get(edge, ())):
-        return True
+    """Whether the broker had registered at the NameServer within the last period."""
     period = seen.timers.R_ms + seen.timers.B_ms + 2 * tolerance
     return any(
         sign.kind in (Kind.ARRIVED, Kind.OK) and at_ms - period <= sign.at_ms <= at_ms + tolerance

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from ...chaos.history.schema import Group, named
 from ...chaos.history.transitions import SILENT
-from ...chaos.history.transitions import seen as seen_in
 from ...chaos.oracle.intervals import Stretch, merged
 from ...chaos.oracle.timers import Timers
 from ...chaos.topology import broker_node, node_of_client_id
 from ..logs_to_rows.signs import (
     HARNESS,
-    INFINITE,
     WORKS,
     Edge,
     Kind,
@@ -104,10 +102,6 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
         if row["event"] == "started" and row.get("address"):
             seen.addresses.setdefault(str(row["address"]), node)
         if row["event"] not in NOT_OWN and value_of(row).get("learnt") != "inferred":
-            if value_of(row).get("learnt") == "poll" and row["event"] == "started":
-                continue  # it is no line of its own
-            if row["event"] == "probe" and row.get("target"):
-                own[str(row["target"])].append(row["time_ms"])  # its table was looked at
             own[node].append(row["time_ms"])
             if node not in seen.kinds and row.get("role"):
                 seen.kinds[node] = str(row["role"])
@@ -130,7 +124,7 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
     for row in told:
         node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
         if event == "started" and value_of(row).get("learnt") != "inferred":
-            if value_of(row).get("learnt") == "poll" or _wrote_before(seen, node, at_ms):
+            if _wrote_before(seen, node, at_ms):
                 found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
         elif event == "stopped":
             found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
@@ -153,22 +147,11 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
         elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
             if row.get("code") is not None:
                 found.add(Kind.OK, Edge(node, server), row, at_ms=at_ms, observer=node)
-        elif event == "probe" and value_of(row).get("met") == "answered":
-            found.add(Kind.OK, Edge(node, str(row["target"])), row, at_ms=at_ms, observer=node)
         elif event == "route_changed" and chosen.get(node):
             found.add(Kind.OK, Edge(node, chosen[node][-1][1]), row, at_ms=at_ms, observer=node)
         elif event in ("client_heartbeat", "client_gone"):
             _client(seen, row, found)
     seen.chosen = dict(chosen)
-    seen.held = _held(told)
-
-
-def _held(told: Iterable[Row]) -> dict[Edge, list[tuple[float, float]]]:
-    """The stretches in which a NameServer had the broker, from polls of its tables."""
-    events = ("registration", "broker_dropped", "started")
-    looks = [row for row in told if row["event"] in events and value_of(row).get("learnt") == "poll"]
-    held = seen_in(looks, -INFINITE, INFINITE, zero_ms=0, blink_ms=0).held
-    return {Edge(broker, server): [stretch[:2] for stretch in parts] for (server, broker), parts in held.items()}
 
 
 def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...chaos.logs.reading import FileRead, read_plain, skimmed
 from ...chaos.logs.stream import DAY_MS, RELATIVE_MS, LogRow
 from .book import CLIENT_ID, HOST_PORT
-from .line import USED, FileAbout, Line, zone_ms_of
+from .line import USED, Line, zone_ms_of
 from .marks import host_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _CHANNELS = ("channel_active", "channel_inactive")
 
 class Gathered(NamedTuple):
     lines: list[Line]
-    files: list[FileAbout]
+    files: list[FileRead]
     notes: list[str]
     shapes: list[tuple[int, str]]
     """Patterns of lines that were not understood, commonest first."""
@@ -39,7 +39,7 @@ def gather(spark: SparkSession | None, places: Sequence[Path | str], more: froze
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
     kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
     notes = [*read.notes, *_unused(read.files, kept)]
-    return Gathered(kept, [about_of(one) for one in read.files], notes, _shapes(read.files))
+    return Gathered(kept, read.files, notes, _shapes(read.files))
 
 
 _UNTIL_MS = RELATIVE_MS + 30 * DAY_MS
@@ -101,11 +101,11 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
     return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]
 
 
-def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout], list[str]]:
+def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileRead], list[str]]:
     """The lines, each file's result, and a sentence for each file that could not be read completely."""
     read = read_plain(places)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
-    return lines, [about_of(one) for one in read.files], [*read.notes, *_unused(read.files, lines)]
+    return lines, read.files, [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
@@ -127,8 +127,3 @@ def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
                 row.event,
                 row.fields,
             )
-
-
-def about_of(one: FileRead) -> FileAbout:
-    """The result for the file's lines."""
-    return FileAbout(one.file, one.writer or "unknown", one.lines, one.understood, one.not_understood, one.continued)

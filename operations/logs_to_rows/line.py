@@ -1,7 +1,6 @@
 """One understood log line."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 HOUR_MS = 3_600_000
@@ -104,18 +103,6 @@ _NEEDS = {event: frozenset(fields) for event, *fields in map(str.split, _TABLE.s
 """The fields that each event needs, for events from which sources, clocks and rows are made."""
 
 USED = frozenset(_NEEDS)
-
-
-@dataclass(frozen=True, slots=True)
-class FileAbout:
-    """A file, and what became of its lines."""
-
-    file: str
-    writer: str = "unknown"
-    lines: int = 0
-    understood: int = 0
-    not_understood: int = 0
-    continued: int = 0
 
 
 def zone_ms_of(text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...chaos.history.schema import Row
+from ...chaos.logs.reading import FileRead
 from ...chaos.oracle.timers import Timers
 from ...chaos.settings.setting import CONTROLLER, DLEDGER
 from ...chaos.topology import broker_node
@@ -19,7 +20,7 @@ from .align import aligned
 from .book import Book, book_of
 from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
-from .line import FileAbout, Line, zone_text
+from .line import Line, zone_text
 from .name_server_log import NameServerLog
 from .naming import Nodes, first_names, kind_of_client, nodes_of
 from .settings_said import timers_of
@@ -74,7 +75,7 @@ class Reconstructed:
 
 def reconstruct(
     lines: Iterable[Line],
-    files: Sequence[FileAbout] = (),
+    files: Sequence[FileRead] = (),
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,

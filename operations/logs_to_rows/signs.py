@@ -19,7 +19,6 @@ from ...chaos.oracle.timers import Timers
 Row = Mapping[str, Any]
 LEAVING_MS = 300_000.0
 """The longest that a broker takes to end after its unregistration."""
-INFINITE = math.inf
 HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
 """Nodes with rows and no log."""
 
@@ -103,8 +102,6 @@ class Seen:
     """Client to its chosen NameServer from that time on."""
     idle: dict[Edge, list[float]] = field(default_factory=dict)
     """Times at which the client closed an unused channel."""
-    held: dict[Edge, list[tuple[float, float]]] = field(default_factory=dict)
-    """When a NameServer that was watched all the time had the broker."""
     arrivals: dict[Edge, list[float]] = field(default_factory=dict)
     """Registrations at NameServers whose log has every one."""
     unsure: frozenset[str] = frozenset()
@@ -128,7 +125,7 @@ class Seen:
 
     def own_from(self, node: str) -> float:
         """Time of its first own line; inf: none."""
-        return next(iter(self.own.get(node, ())), INFINITE)
+        return next(iter(self.own.get(node, ())), math.inf)
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
         """Whether its own log has lines before and after."""

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .line import FileAbout, Line
+from ...chaos.logs.reading import FileRead
+from .line import Line
 
 NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
 
@@ -82,7 +83,7 @@ class Source:
     files: list[str] = field(default_factory=list)
     writer: str = "unknown"
     lines: list[Line] = field(default_factory=list)
-    about: FileAbout = field(default_factory=lambda: FileAbout(""))
+    about: FileRead = field(default_factory=FileRead)
     zone_ms: int = 0
     zone_by: str = "layout"
     offset_ms: float = 0.0
@@ -123,7 +124,7 @@ def _is_v5(line: Line) -> bool:
     return line.writer == "java-client-5"
 
 
-def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[Source]:
+def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[Source]:
     """The sources in order of their paths, each with its lines in the order of writing."""
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
@@ -305,14 +306,8 @@ def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(streams, key=age)
 
 
-def _added(key: str, writer: str, files: Sequence[FileAbout], lines: Sequence[Line]) -> FileAbout:
+def _added(key: str, writer: str, files: Sequence[FileRead], lines: Sequence[Line]) -> FileRead:
     if not files:
-        return FileAbout(key, writer, len(lines), len(lines))
-    return FileAbout(
-        key,
-        writer,
-        sum(one.lines for one in files),
-        sum(one.understood for one in files),
-        sum(one.not_understood for one in files),
-        sum(one.continued for one in files),
-    )
+        return FileRead(key, writer, len(lines), len(lines))
+    counts = ("lines", "understood", "not_understood", "continued")
+    return FileRead(key, writer, *(sum(getattr(one, count) for one in files) for count in counts))
