@@ -160,11 +160,12 @@ class Unasked(Process):
             address = self.world.address_at(broker, at_ms) or ""
             if address not in self.named or not self.life.start_ms <= at_ms < self.end_ms:
                 continue
-            until_ms = self._named_until(address, at_ms)
+            by_ms = at_ms + (self.timers.clocks_ms or 0.0)  # of the client's clock
+            until_ms = self._named_until(address, by_ms)
             if self.held(until_ms, at_ms) or self._may_be_late(broker, until_ms, at_ms):
                 continue
             examined += 1
-            forgotten_ms = self._forgotten_ms(address, at_ms)
+            forgotten_ms = self._forgotten_ms(address, by_ms)
             if forgotten_ms is not None and forgotten_ms + under_way_ms < at_ms:
                 wrong.append(at_ms)
         return examined, sorted(wrong)
