@@ -118,7 +118,7 @@ def test_a_send_that_was_refused_goes_to_another_broker_the_same_or_none() -> No
     assert verdict("send_retries", "another broker", busy("broker-a")) is Validity.INVALID
     assert found("send_retries", busy("broker-a")).value == "none"
     assert found("send_retries", busy("broker-a", "broker-a", "broker-b")).value == "the same broker"
-    assert found("send_retries", busy("broker-a", "broker-b")).why == "2 tries at most; another broker 3"
+    assert found("send_retries", busy("broker-a", "broker-b")).why == "3 sends, each at most 2 attempts"
     assert verdict("send_retries", "none", send(Story("broker_busy"), 1.0).watched()) is Validity.UNKNOWN
 
 
