@@ -204,7 +204,9 @@ def _retries(watched: Sequence[Watched]) -> Measured:
     counts = Counter(found.values)
     said = ", ".join(f"{how} {counts[how]}" for how in (ELSEWHERE, SAME, NONE) if counts[how])
     shown = f" ({said})" if len(counts) > 1 else ""
-    return found.commonest(f"{counts.total()} sends{shown}, each at most {most} {'attempt' if most == 1 else 'attempts'}")
+    return found.commonest(
+        f"{counts.total()} sends{shown}, each at most {most} {'attempt' if most == 1 else 'attempts'}"
+    )
 
 
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
