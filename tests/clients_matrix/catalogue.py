@@ -61,7 +61,10 @@ _JAVA_FLAGS = (
 )
 
 
-_JAVA_PROFILES = {(5, 3): "5.3", (5,): "5.0", (4, 9, 1): "4.9", (4, 7, 1): "4.7", (4, 3): "4.3", (3,): "3.2"}
+_JAVA_PROFILES = {
+    **{(5, 3): "5.3", (5, 1, 4): "5.1", (5,): "5.0"},
+    **{(4, 9, 1): "4.9", (4, 7, 1): "4.7", (4, 3): "4.3", (3,): "3.2"},
+}
 """From which version on, the newest first."""
 
 
@@ -70,8 +73,8 @@ def _profile_at(number: Version) -> str:
 
 
 _SCANS = (
-    "it scans its NameServers each 3 s, and chance decides what the scan meets: its connection serves the next look-up "
-    "where it is made between two look-ups, and is closed where it is made during one"
+    "chance decides where in its scan, each 3 s, a poll falls, and so between both words of `failover` and of "
+    "`leaves_on_closed_at_accept`"
 )
 _SEVERAL = "chance decides which of its clients uses the failing NameServer; rules about the others are left out"
 

@@ -28,11 +28,12 @@ def of_pair(one: dict[str, Any], more: dict[str, Any], late_ms: float = 0.0) -> 
 
 def test_words_are_the_same_and_times_within_their_tolerance() -> None:
     assert of_pair(WORD, {}) == 0
-    assert of_pair(WORD, {"measured": "moves"}) == 1
+    assert of_pair(WORD, {"measured": "moves", "verdict": "INVALID"}) == 1
+    assert of_pair(WORD, {"measured": "moves"}) == 0, "its profile allows both"
     assert of_pair(TIME, {"measured": 3.14}) == 0
     assert of_pair(TIME, {"measured": 3.2}) == 1
     assert of_pair(TIME, {"measured": 3.2}, late_ms=100.0) == 0, "this machine was late"
-    assert of_pair(BOUND, {"measured": "still used"}) == 1
+    assert of_pair(BOUND, {"measured": "still used", "verdict": "INVALID"}) == 1
 
 
 def test_what_is_within_the_profile_s_bound_agrees() -> None:
@@ -53,7 +54,7 @@ def test_when_in_a_rebalance_a_consumer_ended_is_chance() -> None:
     taken = {"rule": "queues_of_stopped_s", "measured": 0.6, "verdict": "measured", "why": ""}
     assert of_pair(taken, {"measured": 8.6}) == 0
     assert of_pair(taken, {"measured": 31.0}) == 1
-    assert of_pair(taken, {"measured": "never"}) == 1
+    assert of_pair(taken, {"measured": "never", "verdict": "INVALID"}) == 1
 
 
 def test_what_one_of_them_left_open_is_told() -> None:
@@ -72,7 +73,9 @@ def test_what_one_of_them_left_open_is_told() -> None:
 
 
 def test_a_run_is_held_against_the_one_that_was_kept() -> None:
-    found = document({**WORD, "measured": "moves"}, TIME, {**COUNT, "measured": None, "why": "too few"})
+    found = document(
+        {**WORD, "measured": "moves", "verdict": "INVALID"}, TIME, {**COUNT, "measured": None, "why": "too few"}
+    )
     before = {**document(WORD, TIME, COUNT), "date": "2026-11-22"}
     assert agreement(before, found) == {
         "date": "2026-11-22",

@@ -1,6 +1,6 @@
 """Two runs of the same client agree: in every word, in every time, and where chance is, inside its interval.
 
-    words                       the same
+    words                       the same, or both as the profile allows
     times                       within the rule's tolerance of each other, and how late the machine was
     bounds of the profile       both within: what lies below depends on when in a poll or a rebalance a fault fell
     counts and shares           within what chance makes of them: three standard deviations, or the rule's tolerance
@@ -57,7 +57,7 @@ def compared(one: Document, other: Document) -> Iterator[Pair]:
         if name not in found or name not in again:
             measured = found.get(name, again.get(name, {})).get("measured")
             left_out = (other if name in found else one)["left_out"].get(name, "")
-            never_met = left_out.startswith(("not run", "too little was seen", "no call went on"))
+            never_met = left_out.startswith(("not run", "too little was seen", "no call went on", "it turns to"))
             yield Pair(rule=name, one=measured, other=None, why=f"one left it out: {left_out}", is_undecided=never_met)
             continue
         yield _compared(name, found[name], again[name], late_s, stall_s)
@@ -76,10 +76,14 @@ def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_
     if a is None or b is None:
         why = one["why"] if a is None else other["why"]
         return Pair(rule=name, one=a, other=b, why=why, is_undecided=True)
-    if isinstance(a, str) or isinstance(b, str):
-        return Pair(rule=name, one=a, other=b, why="" if a == b else "they are not the same")
-    if RULES[name].is_bound and one["verdict"] == other["verdict"] == Validity.VALID:
+    are_words, both_valid = (
+        isinstance(a, str) or isinstance(b, str),
+        one["verdict"] == other["verdict"] == Validity.VALID,
+    )
+    if both_valid and (are_words or RULES[name].is_bound):
         return Pair(rule=name, one=a, other=b, why="")
+    if are_words:
+        return Pair(rule=name, one=a, other=b, why="" if a == b else "they are not the same")
     apart = _apart(name, max(a, b), late_s, stall_s)
     why = "" if abs(a - b) <= apart else f"they may be {apart:.3g} {RULES[name].unit} apart"
     return Pair(rule=name, one=a, other=b, why=why)
