@@ -74,6 +74,12 @@ def test_a_silent_connection_is_closed_or_kept() -> None:
     assert verdict("closes_on_silence", "yes", Story("silent").watched()) is Validity.UNKNOWN
 
 
+def test_a_connection_that_ends_as_it_is_asked_was_not_closed_for_the_silence() -> None:
+    assert found("closes_on_silence", silent(waits_s=0.0002)).value is None
+    idle = silent(closes=False), silent(waits_s=0.0002)
+    assert RULES["closes_on_silence"].measure(idle).value == "no"
+
+
 def dropped(*, waits_s: float = 3.0, asks: bool = True, seen: bool = False, goes_on: bool = True) -> Watched:
     """The other one closes after 5 s; the poll dials the one that drops SYNs, and goes on or not."""
     story = Story("one_unreachable", name_servers=2, for_s=62.0).behave("ns-0", DROPS_SYNS, 0.0)
