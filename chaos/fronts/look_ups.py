@@ -180,14 +180,15 @@ class LookUps:
     def _left_ms(self, address: str, closed: Closed, waiting: Sequence[_Try]) -> float:
         """When a channel was closed, inferred.
 
-        A client that gives up a call closes before it connects to another NameServer. So a connect that was under way
-        at the close is the later of the two, even if the close is seen late. If another NameServer was chosen before
-        any request here, connecting took too long.
+        A client that gives up a call closes before it connects to another NameServer. So a connect that began after
+        the request, and on which nothing was asked yet, is the later of the two, even if the close is seen late. If
+        another NameServer was chosen before any request here, connecting took too long.
         """
         if closed.by is not By.CLIENT or not waiting:
             return closed.at_ms
         asked_ms, left_ms = max(each.at_ms for each in waiting), self._left_last_ms.get(address, -math.inf)
-        dials = [at_ms for at_ms, other in self._dials if other != address and at_ms > asked_ms]
+        turned = [*self._dials, *((fresh[0], self._open[number]) for number, fresh in self._fresh.items())]
+        dials = [at_ms for at_ms, other in turned if other != address and at_ms > asked_ms]
         is_late = all(each.call.began_ms < left_ms <= each.at_ms for each in waiting)
         return min([closed.at_ms, *dials, *([left_ms] if is_late else [])])
 

@@ -234,6 +234,7 @@ def closed_late(seen_ms: float) -> Verdict:
 def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -> None:
     assert closed_late(5_999).violations == 0
     assert closed_late(6_400).violations == 0
+    assert closed_late(6_500.5).violations == 0, "after the other let it in"
     assert closed_late(7_000).measured["broken_rules"] == {"sticky": 1}  # it had both
 
 
