@@ -542,7 +542,13 @@ WRONG: tuple[Wrong, ...] = (
         shows_in=("starts", "quiet"),
         may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
     ),
-    Wrong("first-too-often", frozenset({"start"}), name_server(prefers_the_first), shows_in=("starts",), starts=1_000),
+    Wrong(
+        "first-too-often",
+        frozenset({"start"}),
+        name_server(prefers_the_first),
+        shows_in=("starts", "quiet"),
+        starts=1_000,
+    ),
     Wrong(
         "back-to-the-failed",
         frozenset({"next"}),

@@ -19,7 +19,7 @@ from tests.conformance.sabotage import WRONG, Wrong, is_right_for_an_hour
 from tests.conformance.test_sabotage import rules_of
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
-NAMES = {"argvalues": QUICK, "ids": [wrong.name for wrong in QUICK]}
+ALL = [pytest.param(each, id=each.name, marks=() if each in QUICK else pytest.mark.nightly) for each in WRONG]
 
 
 def judged(
@@ -49,13 +49,13 @@ def is_told(wrong: Wrong, verdicts: dict[str, RuleVerdict]) -> bool:
     return wrong.rules <= invalid(verdicts) <= wrong.rules | wrong.may
 
 
-@pytest.mark.parametrize("wrong", **NAMES)
+@pytest.mark.parametrize("wrong", ALL)
 def test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong: Wrong, tmp_path: Path) -> None:
     verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, starts=wrong.starts, **wrong.settings)
     assert is_told(wrong, verdicts), invalid(verdicts)
 
 
-@pytest.mark.parametrize("wrong", **NAMES)
+@pytest.mark.parametrize("wrong", ALL)
 def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_path: Path) -> None:
     how = {"starts": wrong.starts, "repeats": wrong.repeats, **wrong.settings}
     verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, beside=2, **how)
@@ -85,9 +85,11 @@ def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_p
     assert invalid(judged(tmp_path, tuple(SITUATIONS), None, beside=2)) == set()
 
 
+@pytest.mark.parametrize("beside", [0, 2])
 @pytest.mark.parametrize(("for_s", "verdict"), [(1_800.0, Validity.VALID), (5_400.0, Validity.INVALID)])
 def test_one_that_is_right_for_an_hour_is_told_by_the_second_hour_only(
-    for_s: float, verdict: Validity, tmp_path: Path
+    for_s: float, verdict: Validity, beside: int, tmp_path: Path
 ) -> None:
-    verdicts = judged(tmp_path, ("quiet",), is_right_for_an_hour, for_s=for_s)
+    verdicts = judged(tmp_path, ("quiet",), is_right_for_an_hour, beside=beside, for_s=for_s)
     assert verdicts["sticky"].verdict is verdict
+    assert all(one.verdict is Validity.VALID for name, one in verdicts["sticky"].clients.items() if name != TOPIC)
