@@ -21,11 +21,13 @@ LIMIT_S = 60.0
 """What #7056 may take to be found, the start of everything included."""
 
 
-def found(name: str, folder: Path, rule: str, *options: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def found(
+    name: str, folder: Path, rule: str, *options: str, env: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """Its conform.json and of that the rule, held against the client's profile."""
     client = CLIENTS[name]
     try:
-        words = command(client)
+        words = ("env", *env, *command(client))
     except ClientMissing as exc:
         pytest.skip(str(exc))
     against = ("--profile", client.profile, "--profile-rocketmq", client.servers)
@@ -51,6 +53,15 @@ def test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute(
     _document, rule = found(name, tmp_path, "failover")
     assert (rule["measured"], rule["verdict"]) == (measured, verdict), rule
     assert time.monotonic() - began_s <= LIMIT_S
+
+
+@pytest.mark.java
+@pytest.mark.timeout(600)
+def test_a_spring_boot_application_with_four_instances_has_four_columns(tmp_path: Path) -> None:
+    _document, rule = found("spring-2.3.1", tmp_path, "sticky", "--starts", "12", env=("NEMESRV_INSTANCES=1",))
+    assert len(rule["clients"]) == 4, rule["clients"]
+    assert {"nemesrv-conform", "RMQ_SYS_TRACE_TOPIC"} < set(rule["clients"])
+    assert {one["measured"] for one in rule["clients"].values()} <= {"kept", None}, rule["clients"]
 
 
 def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path) -> None:

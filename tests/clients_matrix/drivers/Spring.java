@@ -1,10 +1,12 @@
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.spring.annotation.RocketMQMessageListener;
 import org.apache.rocketmq.spring.core.RocketMQListener;
+import org.apache.rocketmq.spring.core.RocketMQPushConsumerLifecycleListener;
 import org.apache.rocketmq.spring.core.RocketMQTemplate;
 import org.springframework.boot.Banner;
 import org.springframework.boot.SpringApplication;
@@ -15,14 +17,26 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 
 /** A Spring Boot application with a producer, consumers of two groups and traces of all: sends each 200 ms until SIGTERM or
- * the end of stdin. Each is a client of its own in this one program. */
+ * the end of stdin. Producer and consumers share one client; with NEMESRV_INSTANCES each has its own, in every role. */
 @Configuration
 @EnableAutoConfiguration
 @Import({Spring.First.class, Spring.Second.class})
 public class Spring {
-    @ConditionalOnExpression("'${NEMESRV_ROLE:producer}' != 'producer'")
+    static final String RECEIVES = "'${NEMESRV_INSTANCES:}' != '' or '${NEMESRV_ROLE:producer}' != 'producer'";
+
+    public abstract static class Listener
+            implements RocketMQListener<MessageExt>, RocketMQPushConsumerLifecycleListener {
+        @Override
+        public void prepareStart(DefaultMQPushConsumer consumer) {
+            if (System.getenv("NEMESRV_INSTANCES") != null) {
+                consumer.setInstanceName(getClass().getSimpleName());
+            }
+        }
+    }
+
+    @ConditionalOnExpression(RECEIVES)
     @RocketMQMessageListener(topic = "${NEMESRV_TOPIC}", consumerGroup = "${NEMESRV_GROUP}", enableMsgTrace = true)
-    public static class First implements RocketMQListener<MessageExt> {
+    public static class First extends Listener {
         @Override
         public void onMessage(MessageExt message) {
             String id = new String(message.getBody(), StandardCharsets.UTF_8);
@@ -30,9 +44,9 @@ public class Spring {
         }
     }
 
-    @ConditionalOnExpression("'${NEMESRV_ROLE:producer}' != 'producer'")
+    @ConditionalOnExpression(RECEIVES)
     @RocketMQMessageListener(topic = "${NEMESRV_TOPIC}", consumerGroup = "${NEMESRV_GROUP}-2", enableMsgTrace = true)
-    public static class Second implements RocketMQListener<MessageExt> {
+    public static class Second extends Listener {
         @Override
         public void onMessage(MessageExt message) {
         }
