@@ -13,6 +13,7 @@ import pytest
 from nemesrv.chaos.checks.clients.name_server_selection import judge
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
+from nemesrv.chaos.fronts.instances import Instance, Instances
 from nemesrv.chaos.fronts.look_ups import Rules
 from nemesrv.chaos.fronts.observed import (
     Answered,
@@ -488,3 +489,37 @@ def test_who_starts_while_the_first_is_dead_must_go_on_to_the_next(first: int, v
     found = judge(Control.of_rows(builder.rows), World.of_rows(builder.rows))
     assert found.verdict is verdict
     assert found.measured["broken_rules"] == ({} if verdict is Validity.VALID else {"start": 1})
+
+
+@pytest.mark.parametrize(("first", "wrong"), [(1, set()), (2, {"producer-2"})])
+def test_among_three_of_a_program_that_start_so_it_is_the_wrong_one_that_is_told(first: int, wrong: set[str]) -> None:
+    rows: dict[int, list[TimedRow]] = {}
+    of: dict[int, ClientRows] = {}
+
+    def came(instance: Instance) -> None:
+        rows[instance.number] = []
+        put = rows[instance.number].append
+        of[instance.number] = ClientRows(put, rules_of(PROFILES["go"]), NS, BROKERS, seen=False)
+        of[instance.number].saw(Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES))
+
+    program = Instances(
+        came, lambda each, one: of[each.number].saw(one), lambda each, at_ms: None, NS, every_request=True, clients=3
+    )
+    program.see(Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES))
+    for number, entry in enumerate((1, 1, first)):
+        at_ms, where = 2_000 + 3_000 * number, {"front": f"ns-{entry}", "connection": number + 1}
+        program.see(Opened(at_ms=at_ms, **where, peer=PEER, process=7))  # type: ignore[arg-type]
+        asked = {"opaque": number, "code": 105, "fields": {"topic": f"topic-{number}"}}
+        program.see(Asked(at_ms=at_ms + 1, **where, **asked))  # type: ignore[arg-type]
+        program.see(Answered(at_ms=at_ms + 2, **where, opaque=number, code=0, body=ROUTE))  # type: ignore[arg-type]
+    program.end(60_000)
+    builder = cluster(
+        name_servers=3, clients=[f"producer-{number}" for number in of], workload={"client_profile": "go"}
+    )
+    for number, each in of.items():
+        each.end(60_000)
+        with_rows(builder, f"producer-{number}", rows[number])
+    found = judge(*builder.end(90).facts())
+    assert len(of) == 3
+    assert {one.subject for one in found.findings if one.wrong} == wrong
+    assert found.measured["broken_rules"] == ({"start": 1} if wrong else {})
