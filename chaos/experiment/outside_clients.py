@@ -28,9 +28,9 @@ from ..fronts.answers import readdressed
 from ..fronts.behaviour import PASSES, Unreachable
 from ..fronts.front import Front
 from ..fronts.instances import PATIENT_MS, Instance, Instances
-from ..fronts.look_ups import HANGS_MS
+from ..fronts.look_ups import HANGS_MS, Rules
 from ..fronts.observed import Answered, Behaved, Observation
-from ..fronts.rows import ClientRows, Rules, TimedRow
+from ..fronts.rows import ClientRows, TimedRow
 from ..fronts.sockets import process_of
 from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order

@@ -107,10 +107,10 @@ class LookUps:
                     refuses = one.behaviour.dials is Dials.REFUSED
                     (self._refusing.add if refuses else self._refusing.discard)(address)
             case Dialled(front=str(front)):
-                self._failed_dials(one.at_ms, but=None)
+                self._failed_dials(one.at_ms)
                 self._dials.append((one.at_ms, self.name_servers[front]))
                 if self.name_servers[front] in self._refusing:
-                    self._failed_dials(one.at_ms, but=None)
+                    self._failed_dials(one.at_ms)
             case GaveUp(front=str(front)):
                 self._gave_up(self.name_servers[front], one.at_ms)
             case Opened():
@@ -142,7 +142,7 @@ class LookUps:
             self._end_of_waiting()
 
     def end(self, now_ms: float) -> None:
-        self._failed_dials(now_ms, but=None)
+        self._failed_dials(now_ms)
         for key in [*self._asked]:
             self._no_answer(key, now_ms)
         self._end_of_waiting()
@@ -156,7 +156,7 @@ class LookUps:
                 self._dials.remove(dial)
                 at_ms = dial[0]
                 break
-        self._failed_dials(one.at_ms, but=None)
+        self._failed_dials(one.at_ms)
         self._open[one.connection] = address
         self._fresh[one.connection] = min(at_ms, one.at_ms), one.at_ms
 
@@ -212,14 +212,11 @@ class LookUps:
         self._put(ended_ms, "channel", f="close", address=address, value={"reason": f"{closed.how} by {closed.by}"})
         self._ended(call, ended_ms, "fail", None)
 
-    def _failed_dials(self, now_ms: float, but: str | None) -> None:
+    def _failed_dials(self, now_ms: float) -> None:
         """Record connects without an answer as failed, once the client has gone on."""
         failed, self._dials = self._dials, []
         for at_ms, address in failed:
-            if address == but:
-                self._dials.append((at_ms, address))
-            else:
-                self._connect_failed(address, at_ms, now_ms)
+            self._connect_failed(address, at_ms, now_ms)
 
     def _connect_failed(self, address: str, began_ms: float, ended_ms: float) -> None:
         if self._chosen != address or self._rules.every_request:
@@ -233,7 +230,7 @@ class LookUps:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def _ask(self, one: Asked, address: str) -> None:
-        self._failed_dials(one.at_ms, but=None)
+        self._failed_dials(one.at_ms)
         f = "route" if one.code == ROUTE else _name(one.code)
         topic = one.fields.get("topic")
         for key, other in [*self._asked.items()]:

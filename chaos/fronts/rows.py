@@ -24,7 +24,7 @@ from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message_properties import parse_properties
 from ..topology import broker_name
 from .behaviour import Dials
-from .look_ups import LookUps, Put, Rules
+from .look_ups import LookUps, Rules
 from .observed import Answered, Asked, Behaved, Closed, Dialled, GaveUp, Observation, Opened
 
 SENDS = frozenset({10, 310, 320})
@@ -292,6 +292,3 @@ def number_of(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         return None
-
-
-__all__ = ["ClientRows", "Put", "Rules", "TimedRow", "number_of"]

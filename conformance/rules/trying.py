@@ -87,23 +87,23 @@ def _tries_refused(watched: Sequence[Watched]) -> Measured:
     return found.commonest()
 
 
-def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try | None]]:
+def _in_vain(watched: Sequence[Watched], outcome: TryOutcome) -> Iterator[tuple[Watched, Try, Try | None]]:
     """Each failed try, and the next try of the same call, if there was one: look-ups without an answer (SILENT), except
     the last ones, or connects whose SYNs were dropped (DROPPED)."""
-    found = tries(watched)
-    of = [(number, one) for number, one in enumerate(found) if one.outcome is outcome]
-    at_work_ms = watched.at_work_ms if watched.at_work_ms is not None else float("inf")
-    later = [(number, one) for number, one in of if one.began_ms >= at_work_ms]
-    for number, one in later or of:  # those before it works include the program's own repetitions
-        if outcome is TryOutcome.DROPPED or watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
-            yield one, next_of_call(watched, found, number)
+    for one in watched:
+        found = tries(one)
+        of = [(number, tried) for number, tried in enumerate(found) if tried.outcome is outcome]
+        at_work_ms = one.at_work_ms if one.at_work_ms is not None else float("inf")
+        later = [(number, tried) for number, tried in of if tried.began_ms >= at_work_ms]
+        for number, tried in later or of:  # those before it works include the program's own repetitions
+            if outcome is TryOutcome.DROPPED or one.stopping_ms - tried.began_ms > WAIT_MAX_MS:
+                yield one, tried, next_of_call(one, found, number)
 
 
 def _tries_silent(watched: Sequence[Watched]) -> Measured:
     of = [
         (one, tried, then)
-        for one in watched
-        for tried, then in _in_vain(one, TryOutcome.SILENT)
+        for one, tried, then in _in_vain(watched, TryOutcome.SILENT)
         if then is None or tried.began_ms >= _one_at_a_time_ms(one)  # else what follows may be another thread's call
     ]
     if not of:
@@ -126,13 +126,12 @@ def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) ->
 def _connect_timeout(watched: Sequence[Watched]) -> Measured:
     lengths = []
     dropped = 0
-    for one in watched:
-        for tried, then in _in_vain(one, TryOutcome.DROPPED):
-            dropped += 1
-            # where nobody saw the socket go: until the call goes on
-            ended_ms = tried.ended_ms if tried.ended_ms is not None else then.began_ms if then is not None else None
-            if ended_ms is not None:
-                lengths.append((ended_ms - tried.began_ms, _example(one, tried)))
+    for one, tried, then in _in_vain(watched, TryOutcome.DROPPED):
+        dropped += 1
+        # where nobody saw the socket go: until the call goes on
+        ended_ms = tried.ended_ms if tried.ended_ms is not None else then.began_ms if then is not None else None
+        if ended_ms is not None:
+            lengths.append((ended_ms - tried.began_ms, _example(one, tried)))
     why = "no end of a dial without an answer was seen" if dropped else "no dial met dropped SYNs"
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     return _of_lengths(lengths, unseen if unseen and not dropped else why)
@@ -144,14 +143,13 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measured:
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
-    for one in watched:
-        for tried, then in _in_vain(one, TryOutcome.SILENT):
-            silent += 1
-            ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
-            if ends and tried.asked_ms is not None:
-                is_first = one.at_work_ms is None or tried.began_ms < one.at_work_ms
-                found = of_first_calls if is_first else lengths
-                found.append((min(ends) - tried.asked_ms, _example(one, tried)))
+    for one, tried, then in _in_vain(watched, TryOutcome.SILENT):
+        silent += 1
+        ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
+        if ends and tried.asked_ms is not None:
+            is_first = one.at_work_ms is None or tried.began_ms < one.at_work_ms
+            found = of_first_calls if is_first else lengths
+            found.append((min(ends) - tried.asked_ms, _example(one, tried)))
     if of_first_calls and not lengths:
         return replace(_of_lengths(of_first_calls, ""), doubt=1.0, why="only its first call was without an answer")
     if silent and not lengths:
@@ -170,16 +168,15 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured:
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
-    for one in watched:
-        for tried, then in _in_vain(one, TryOutcome.DROPPED):
-            dropped += 1
-            if then is None or (then.asked_ms is None and then.closed_ms is None):
-                continue  # it ends there, or what became of the next connection is not known
-            value = ONE_DEADLINE if then.asked_ms is None else ADDED
-            if value is ADDED and not _is_of_its_call(one, tried, then):
-                continue
-            asked = then.asked_ms is not None
-            found.add(value, one, tried.began_ms, front=tried.front, then=then.front, asked=asked)
+    for one, tried, then in _in_vain(watched, TryOutcome.DROPPED):
+        dropped += 1
+        if then is None or (then.asked_ms is None and then.closed_ms is None):
+            continue  # it ends there, or what became of the next connection is not known
+        asked = then.asked_ms is not None
+        if asked and not _is_of_its_call(one, tried, then):
+            continue
+        value = ADDED if asked else ONE_DEADLINE
+        found.add(value, one, tried.began_ms, front=tried.front, then=then.front, asked=asked)
     if dropped and not found.values:
         return LeftOut(why="no call went on after a connect that took its whole time")
     return found.commonest()
@@ -197,8 +194,8 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
     """A connection that closes at once was not closed for the silence: Go's ends 120 s after its last answer, whatever
     was asked meanwhile."""
-    silent = ((one, tried) for one in watched for tried, _ in _in_vain(one, TryOutcome.SILENT))
-    of = [(one, tried) for one, tried in silent if _waited_ms(tried) > JOIN_MS]
+    silent = _in_vain(watched, TryOutcome.SILENT)
+    of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
     if not of:
         return Measured.undecided("no look-up was without an answer")
     closed = sum(_waited_ms(tried) <= WAIT_MAX_MS for _, tried in of)
