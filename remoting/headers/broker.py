@@ -216,7 +216,14 @@ class QueryConsumerOffsetRequestHeader(HeaderFields):
 
 
 class QueryConsumerOffsetResponseHeader(HeaderFields):
+    """The answer to 14, 29, 30 (the next to be written) and 31."""
+
     offset: int
+
+
+SearchOffsetResponseHeader = QueryConsumerOffsetResponseHeader
+GetMaxOffsetResponseHeader = QueryConsumerOffsetResponseHeader
+GetMinOffsetResponseHeader = QueryConsumerOffsetResponseHeader
 
 
 class UpdateConsumerOffsetRequestHeader(HeaderFields):
@@ -239,10 +246,6 @@ class SearchOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-class SearchOffsetResponseHeader(HeaderFields):
-    offset: int
-
-
 class GetMaxOffsetRequestHeader(HeaderFields):
     """30"""
 
@@ -252,30 +255,15 @@ class GetMaxOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-class GetMaxOffsetResponseHeader(HeaderFields):
-    """The offset is the next to be written."""
-
-    offset: int
-
-
 class GetMinOffsetRequestHeader(HeaderFields):
-    """31"""
+    """31 and 32"""
 
     topic: str
     queue_id: int
     broker_name: str | None = wire("bname", default=None)
 
 
-class GetMinOffsetResponseHeader(HeaderFields):
-    offset: int
-
-
-class GetEarliestMsgStoretimeRequestHeader(HeaderFields):
-    """32"""
-
-    topic: str
-    queue_id: int
-    broker_name: str | None = wire("bname", default=None)
+GetEarliestMsgStoretimeRequestHeader = GetMinOffsetRequestHeader
 
 
 class GetEarliestMsgStoretimeResponseHeader(HeaderFields):
@@ -294,15 +282,13 @@ class UnregisterClientRequestHeader(HeaderFields):
 
 
 class GetConsumerListByGroupRequestHeader(HeaderFields):
-    """38"""
+    """38, 203, and 40 from broker to client"""
 
     consumer_group: str
 
 
-class NotifyConsumerIdsChangedRequestHeader(HeaderFields):
-    """40, from broker to client"""
-
-    consumer_group: str
+NotifyConsumerIdsChangedRequestHeader = GetConsumerListByGroupRequestHeader
+GetConsumerConnectionListRequestHeader = GetConsumerListByGroupRequestHeader
 
 
 class CreateTopicRequestHeader(HeaderFields):
@@ -321,33 +307,14 @@ class CreateTopicRequestHeader(HeaderFields):
 
 
 class DeleteTopicRequestHeader(HeaderFields):
-    """215"""
+    """215, 351, 300 and 202"""
 
     topic: str
 
 
-class GetTopicConfigRequestHeader(HeaderFields):
-    """351"""
-
-    topic: str
-
-
-class QueryTopicConsumeByWhoRequestHeader(HeaderFields):
-    """300"""
-
-    topic: str
-
-
-class GetTopicStatsInfoRequestHeader(HeaderFields):
-    """202"""
-
-    topic: str
-
-
-class GetConsumerConnectionListRequestHeader(HeaderFields):
-    """203"""
-
-    consumer_group: str
+GetTopicConfigRequestHeader = DeleteTopicRequestHeader
+QueryTopicConsumeByWhoRequestHeader = DeleteTopicRequestHeader
+GetTopicStatsInfoRequestHeader = DeleteTopicRequestHeader
 
 
 class GetProducerConnectionListRequestHeader(HeaderFields):

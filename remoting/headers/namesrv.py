@@ -15,21 +15,17 @@ class PutKVConfigRequestHeader(HeaderFields):
 
 
 class GetKVConfigRequestHeader(HeaderFields):
-    """101"""
+    """101 and 102"""
 
     namespace: str
     key: str
+
+
+DeleteKVConfigRequestHeader = GetKVConfigRequestHeader
 
 
 class GetKVConfigResponseHeader(HeaderFields):
     value: str | None = None
-
-
-class DeleteKVConfigRequestHeader(HeaderFields):
-    """102"""
-
-    namespace: str
-    key: str
 
 
 class RegisterBrokerRequestHeader(HeaderFields):
@@ -55,12 +51,15 @@ class RegisterBrokerResponseHeader(HeaderFields):
 
 
 class UnRegisterBrokerRequestHeader(HeaderFields):
-    """104"""
+    """104 and 322"""
 
     broker_name: str
     broker_addr: str
     cluster_name: str
     broker_id: int
+
+
+QueryDataVersionRequestHeader = UnRegisterBrokerRequestHeader
 
 
 class GetRouteInfoRequestHeader(HeaderFields):
@@ -73,19 +72,16 @@ class GetRouteInfoRequestHeader(HeaderFields):
 
 
 class WipeWritePermOfBrokerRequestHeader(HeaderFields):
-    """205"""
+    """205 and 327"""
 
     broker_name: str
+
+
+AddWritePermOfBrokerRequestHeader = WipeWritePermOfBrokerRequestHeader
 
 
 class WipeWritePermOfBrokerResponseHeader(HeaderFields):
     wipe_topic_count: int
-
-
-class AddWritePermOfBrokerRequestHeader(HeaderFields):
-    """327"""
-
-    broker_name: str
 
 
 class AddWritePermOfBrokerResponseHeader(HeaderFields):
@@ -115,15 +111,6 @@ class GetTopicsByClusterRequestHeader(HeaderFields):
     """224"""
 
     cluster: str
-
-
-class QueryDataVersionRequestHeader(HeaderFields):
-    """322"""
-
-    broker_name: str
-    broker_addr: str
-    cluster_name: str
-    broker_id: int
 
 
 class QueryDataVersionResponseHeader(HeaderFields):
