@@ -217,15 +217,6 @@ class Cluster(NodesByName[_Member]):
     def _patience_s(self, names: Iterable[str], limit_s: float) -> float:
         return max([limit_s, *(self._members[name].spec.patience_s for name in names if name in self._members)])
 
-    def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
-        """Each named node connects only through its own links from now on, after a restart, too."""
-        asked = {}
-        for name, dials in links.items():
-            member = self._member(name)
-            member.spec = dataclasses.replace(member.spec, links=dict(dials))
-            asked[name] = member.handle.set_links.remote(dict(dials))
-        self._answers(asked, "set_links", START_LIMIT_S)
-
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
         """The node connects only through these from now on, after a restart, too. A paused node takes them once it
         resumes."""

@@ -11,7 +11,6 @@ from .codes import FLAG_ONEWAY, LanguageCode
 from .command import RemotingCommand
 from .connection import Connection, Endpoint, Handler
 from .errors import ConnectError, RequestTimeout, TooManyRequests
-from .frame import FRAME_MAX
 from .node.clock import Clock
 from .node.network import Address, Network
 
@@ -43,7 +42,6 @@ class RemotingClient:
         version: int | None = None,
         on_event: Callable[[str, Address, str], None] | None = None,
         on_timed_out: Callable[[Address, int | None, float], None] | None = None,
-        frame_max: int = FRAME_MAX,
         log: logging.Logger,
     ) -> None:
         self._clock = clock
@@ -64,7 +62,6 @@ class RemotingClient:
             on_close=self._lost,
             on_unasked=self._unasked,
             idle_s=idle_s,
-            frame_max=frame_max,
             language=language,
             version=version,
         )

@@ -18,7 +18,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.clock import Clock
-from ...remoting.node.network import Address, Network, TcpNetwork
+from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.profile import Profile
 from ...remoting.transport import RemotingClient
 
@@ -75,17 +75,16 @@ class TablePoller:
         clock: Clock,
         topics: Callable[[], Collection[str]],
         *,
-        network: Network | None = None,
         profile: Profile = Profile.V4_9,
         log: logging.Logger = _LOG,
     ) -> None:
-        """`topics`: the topics to ask for, called before each poll. Without `network`: real sockets, no proxy."""
+        """`topics`: the topics to ask for, called before each poll."""
         self._address, self._clock, self._topics = address, clock, topics
         self._log = log
         self._timeout_s = TIMEOUT_S * float(getattr(clock, "scale", 1.0))
         self._client = RemotingClient(
             clock=clock,
-            network=network or TcpNetwork(),
+            network=TcpNetwork(),
             connect_timeout_s=self._timeout_s,
             language=LanguageCode.JAVA,
             version=profile.version,

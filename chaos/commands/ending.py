@@ -134,7 +134,7 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
 
 def _of_the_machine(exc: BaseException) -> str:
     """The line for a resource that the machine lacks or forbids; "" for anything else."""
-    if isinstance(exc, MemoryError):
+    if isinstance(exc, MemoryError) or (isinstance(exc, OSError) and exc.errno == errno.ENOMEM):
         return "memory ran out: end other programs, or give this one more"
     if not isinstance(exc, OSError):
         return ""
@@ -145,8 +145,6 @@ def _of_the_machine(exc: BaseException) -> str:
         return f"no more files may be opened{where}: allow more with `ulimit -n 4096`"
     if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"it may not be used{where}: {exc.strerror}; change its rights, or name another folder with --out"
-    if exc.errno == errno.ENOMEM:
-        return "memory ran out: end other programs, or give this one more"
     return ""
 
 

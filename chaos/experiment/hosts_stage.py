@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PRIO_PROCESS, getpriority
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...actors.actor import NodeSpec
 from ...actors.cluster import Cluster
@@ -113,17 +113,13 @@ class HostsStage(RealStage):
         return Starts()
 
     def _bring_programs(self, scenario: Scenario) -> None:
-        """Fetch Apache's programs to each host that runs one. HarnessError names the host."""
+        """Fetch Apache's programs to each host that runs one."""
         asked = {}
         for host in self._hosts.values():
             there = {node for node, name in self._placed.items() if name == host.name}
             if programs := programs_of(scenario, there):
                 asked[host] = host.asking("run", bring, programs, self.clock.scale)
-        for host, ref in asked.items():
-            try:
-                host.answer(ref, BRING_LIMIT_S)
-            except HarnessError as exc:
-                raise HarnessError(f"on the host {host}: {exc}") from exc
+        _answers(asked, BRING_LIMIT_S)
 
     def host_name(self, node: str) -> str | None:
         return self._placed.get(node) if len(self._hosts) > 1 else None
@@ -174,14 +170,8 @@ class HostsStage(RealStage):
         for host in hosts:
             log_name = "toxiproxy.log" if len(hosts) == 1 else f"toxiproxy-{host.name}.log"
             asked[host] = host.asking("open", TOXIPROXY, HostToxiproxy, self._folders[host.name] / "logs" / log_name)
-        pids = {}
-        for host, ref in asked.items():
-            try:
-                address, pids[host] = host.answer(ref, 30.0)
-            except HarnessError as exc:
-                raise HarnessError(f"on the host {host}: {exc}") from exc
-            if host is self.joined.driver_host:
-                self.toxiproxy = Toxiproxy(address)
+        opened = _answers(asked, 30.0)
+        self.toxiproxy = Toxiproxy(opened[self.joined.driver_host][0])
         lateness = self.recorder_spec(LATE_NODE, HARNESS_ROLE)
         step_s = step_s_of(self.clock.scale)
         for number, host in enumerate(hosts):
@@ -195,7 +185,7 @@ class HostsStage(RealStage):
             front_for=lambda node: RemoteFront(self.host_of(node)),
         )
         self.links.open(upstreams, self._ports)
-        watch = stack.enter_context(self._hosts_watch(record, pids))
+        watch = stack.enter_context(self._hosts_watch(record, {host: pid for host, (_, pid) in opened.items()}))
         stack.enter_context(self.joined.head_watch(self._alarm))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
         cluster = Cluster(
@@ -252,6 +242,17 @@ class HostsStage(RealStage):
     @property
     def outside_host(self) -> str:
         return self.joined.driver_host.address
+
+
+def _answers(asked: Mapping[RemoteHost, Any], limit_s: float) -> dict[RemoteHost, Any]:
+    """The answers of all hosts that were asked. HarnessError names the host that failed."""
+    found = {}
+    for host, ref in asked.items():
+        try:
+            found[host] = host.answer(ref, limit_s)
+        except HarnessError as exc:
+            raise HarnessError(f"on the host {host}: {exc}") from exc
+    return found
 
 
 def real_stage(

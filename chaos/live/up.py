@@ -89,11 +89,11 @@ def scenario_of(
     return as_run_with(parse(document, file="nemesrv up"), Options())
 
 
-def _by_id(cluster: RunningCluster) -> dict[str, dict[str, str]]:
+def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Broker name → brokerId → host:port."""
-    found: dict[str, dict[str, str]] = {name: {"0": address} for name, address in cluster.brokers.items()}
-    for slave, address in cluster.slaves.items():
-        found[broker_name(slave)][str(broker_id(slave))] = address
+    found: dict[str, dict[str, str]] = {}
+    for broker, address in addresses.items():
+        found.setdefault(broker_name(broker), {})[str(broker_id(broker))] = address
     return found
 
 
@@ -192,7 +192,7 @@ class Up:
         if self.as_json:
             shown = {
                 "name_servers": list(cluster.name_servers),
-                "brokers": _by_id(cluster),
+                "brokers": _by_id(cluster.brokers | cluster.slaves),
                 **({"clients": {client.name: _told(client) for client in clients}} if clients else {}),
                 "toxiproxy": toxiproxy,
                 "pids": pids,
@@ -238,7 +238,5 @@ class Up:
 
 def _told(client: ClientUnderTest) -> dict[str, object]:
     """What a client's programs need to know: the addresses of their servers, and the profile that judges them."""
-    brokers: dict[str, dict[str, str]] = {}
-    for name, address in client.brokers.items():
-        brokers.setdefault(broker_name(name), {})[str(broker_id(name))] = address
-    return {"name_servers": list(client.name_servers), "brokers": brokers, "profile": client.profile.name}
+    servers = {"name_servers": list(client.name_servers), "brokers": _by_id(client.brokers)}
+    return {**servers, "profile": client.profile.name}

@@ -68,8 +68,6 @@ def _clean(text: str) -> str:
 INCIDENT = "incident.json"
 """File beside the history of an import."""
 
-_NOTHING_LEFT_OUT: Mapping[str, str] = {}
-
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
 
@@ -89,9 +87,7 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 
-def summary(
-    told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NOTHING_LEFT_OUT
-) -> str:
+def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
     """For a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, the repeating command, groups.
 
     A group is one line; below it are its checks that are not VALID, with their first examples.

@@ -59,13 +59,12 @@ def print_rows(
     *,
     title: str | None = None,
     caption: str | None = None,
-    numbers: bool = False,
     show_lines: bool = False,
 ) -> None:
-    """A table of these rows, as by `print_fitting`. `numbers`: columns that are right-aligned."""
+    """A table of these rows, as by `print_fitting`."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", show_lines=show_lines)
     for at, column in enumerate(columns):
-        table.add_column(column, justify="right" if numbers else "left", no_wrap=show_lines and not at)
+        table.add_column(column, no_wrap=show_lines and not at)
     for row in rows:
         table.add_row(*row)
     print_fitting(console, table)

@@ -140,7 +140,7 @@ def test_each_node_has_its_own_process_on_uvloop(cluster: Cluster, nodes: Nodes)
 def test_nodes_reach_each_other_only_through_their_links(cluster: Cluster, nodes: Nodes):
     addresses = cluster.listen([nodes.spec("server"), nodes.spec("client", listens=False)])
     known_as = Address("10.0.0.1", 9876)
-    cluster.set_links({"client": {known_as: served(addresses["server"])}})
+    cluster.redial("client", {known_as: served(addresses["server"])})
     cluster.start()
     cluster.call("client", "dial", known_as)
     assert cluster.call("client", "ask", b"hello") == b"hello"
@@ -209,7 +209,7 @@ def test_restarting_a_node_that_runs_stops_it_first(cluster: Cluster, nodes: Nod
 def test_links_outlive_a_restart(cluster: Cluster, nodes: Nodes):
     addresses = cluster.listen([nodes.spec("server"), nodes.spec("client", listens=False)])
     known_as = Address("10.0.0.1", 9876)
-    cluster.set_links({"client": {known_as: served(addresses["server"])}})
+    cluster.redial("client", {known_as: served(addresses["server"])})
     cluster.start()
     cluster.kill("client")
     cluster.restart("client")
@@ -367,7 +367,7 @@ def test_peers_of_a_killed_node_see_the_close_through_the_proxy(
         addresses = cluster.listen([nodes.spec("server"), nodes.spec("client", listens=False)])
         server, link = served(addresses["server"]), Link("client", "server")
         links.open({link: server}, ports)
-        cluster.set_links({"client": links.dials_of("client")})
+        cluster.redial("client", links.dials_of("client"))
         cluster.start()
         cluster.call("client", "dial", server)
         assert cluster.call("client", "ask", b"hello") == b"hello"

@@ -98,6 +98,13 @@ class HostFront(FullAcceptQueue):
 HostOf = Callable[[str], RemoteHost]
 
 
+def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str]]:
+    found: dict[RemoteHost, list[str]] = defaultdict(list)
+    for name in names:
+        found[host_of(name)].append(name)
+    return found
+
+
 class HostsToxiproxy:
     """The Toxiproxy servers of all hosts as one, by proxy name. Otherwise as Toxiproxy (faults/toxiproxy.py)."""
 
@@ -111,11 +118,12 @@ class HostsToxiproxy:
         under_way = {host: host.asking("call", TOXIPROXY, "ask", *args) for host, args in asked.items()}
         return {host: host.answer(ref) for host, ref in under_way.items()}
 
+    def _each_its_own(self, method: str, of_proxies: Mapping[str, Any]) -> dict[RemoteHost, Any]:
+        by_host = _by_host(of_proxies, self._at)
+        return self._each({host: (method, {name: of_proxies[name] for name in here}) for host, here in by_host.items()})
+
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
-        by_host: dict[RemoteHost, dict[str, tuple[Address, Address]]] = defaultdict(dict)
-        for name, what in proxies.items():
-            by_host[self._at(name)][name] = what
-        self._each({host: ("create", here) for host, here in by_host.items()})
+        self._each_its_own("create", proxies)
 
     def proxies(self) -> dict[str, dict[str, Any]]:
         shown = self._each({host: ("proxies",) for host in self._hosts})
@@ -125,13 +133,7 @@ class HostsToxiproxy:
         self._ask(proxy, "set_enabled", proxy, enabled)
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
-        by_host: dict[RemoteHost, dict[str, bool]] = defaultdict(dict)
-        for name, on in wanted.items():
-            by_host[self._at(name)][name] = on
-        before: dict[str, bool] = {}
-        for here in self._each({host: ("switch", here) for host, here in by_host.items()}).values():
-            before |= here
-        return before
+        return {name: on for here in self._each_its_own("switch", wanted).values() for name, on in here.items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
         self._ask(proxy, "add_toxic", proxy, toxic)
@@ -156,9 +158,7 @@ class HostsPorts:
         self._servers: dict[Address, RemoteHost] = {}
 
     def take_servers(self, names: Iterable[str]) -> dict[str, Address]:
-        by_host: dict[RemoteHost, list[str]] = defaultdict(list)
-        for name in names:
-            by_host[self._host_of(first_address(name))].append(name)
+        by_host = _by_host(names, lambda name: self._host_of(first_address(name)))
         under_way = {h: h.asking("call", PORTS, "take_servers", len(here)) for h, here in by_host.items()}
         found: dict[str, Address] = {}
         for host, here in by_host.items():
@@ -169,9 +169,7 @@ class HostsPorts:
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         nodes = tuple(nodes)
-        by_host: dict[RemoteHost, list[str]] = defaultdict(list)
-        for node in nodes:
-            by_host[self._host_of(node)].append(node)
+        by_host = _by_host(nodes, self._host_of)
         under_way = {host: host.asking("call", PORTS, "take_for", here) for host, here in by_host.items()}
         taken = {host: iter(host.answer(ref)) for host, ref in under_way.items()}
         return [next(taken[self._host_of(node)]) for node in nodes]

@@ -26,10 +26,10 @@ class LaneStretch:
     """Number of recorded stretches or events that it stands for."""
 
     @classmethod
-    def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "", count: int = 1) -> LaneStretch:
+    def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "") -> LaneStretch:
         """`says`, the times, and the `tail`."""
         text = f"{says} {span(start_ms, end_ms)}{tail}"
-        return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
+        return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
