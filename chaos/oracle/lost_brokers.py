@@ -181,7 +181,7 @@ def _others(world: World, broker: str, client: str, start_ms: float, end_ms: flo
 
     def is_hit(other: str) -> bool:
         ways = [link_causes(world, other, server) for server in tell]
-        causes = [cause for of in (process_causes(world, other), *ways) for cause in of if not cause.is_for_ever]
+        causes = [cause for of in (process_causes(world, other), *ways) for cause in of]
         hit = any(cause.start_ms < end_ms and cause.end_ms > start_ms for cause in causes)
         return hit or any(start_ms < at_ms < end_ms for at_ms in starts)
 

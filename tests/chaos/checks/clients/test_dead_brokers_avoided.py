@@ -155,6 +155,15 @@ def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
 
 
+@pytest.mark.parametrize(("listed", "expected"), [(["ns-0", "ns-1"], Validity.INVALID), (["ns-1"], Validity.UNKNOWN)])
+def test_a_broker_is_the_last_of_its_topic_where_the_other_registers_with_another_name_server(
+    listed: list[str], expected: Validity
+) -> None:
+    builder = cluster(clients=("producer-0", "consumer-0"), nodes={"broker-b": {"name_servers": listed}})
+    send(builder.at(100).fault(*KILL), 190, "broker-a")
+    assert check(builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240)).verdict is expected
+
+
 def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
     builder = cluster(clients=("producer-0",)).at(100)
     builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "broker-a")
