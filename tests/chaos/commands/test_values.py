@@ -64,7 +64,7 @@ from nemesrv.chaos.errors import ScenarioError
         ),
         (("up", "--out", "a-file"), "--out: a-file is not allowed; expected an empty or new folder; this is a file"),
         (("up", "--slaves", "4"), "--slaves"),
-        (("selftest", "--only", "nothing"), "name-server-never-expires"),
+        (("selftest", "--only", "nothing"), "a defect of docs/defects.md"),
         (
             ("run", "empty.yaml"),
             "empty.yaml: an empty file is not allowed; expected a mapping with the keys of a scenario",
