@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -187,13 +187,6 @@ def encode_record(
         raise LocalProtocolError(f"message of topic {topic} does not fit a record: {exc}") from exc
 
 
-def blank_record(size: int) -> bytes:
-    """`size` bytes (8 or more) that end a commit-log file."""
-    if size < 8:
-        raise LocalProtocolError(f"a filler of {size} B is shorter than 8 B")
-    return struct.pack(">ii", size, BLANK_MAGIC) + bytes(size - 8)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
     """One stored record. Timestamps are wall-clock ms; `body` is as stored, compressed when sys_flag says so."""
@@ -217,23 +210,8 @@ class StoredMessage:
 
     def encode(self) -> bytes:
         """The record. LocalProtocolError when a value does not fit its field."""
-        return encode_record(
-            topic=self.topic,
-            body=self.body,
-            properties=self.raw_properties,
-            queue_id=self.queue_id,
-            queue_offset=self.queue_offset,
-            physical_offset=self.physical_offset,
-            born_timestamp=self.born_timestamp,
-            born_host=self.born_host,
-            store_timestamp=self.store_timestamp,
-            store_host=self.store_host,
-            flag=self.flag,
-            sys_flag=self.sys_flag,
-            reconsume_times=self.reconsume_times,
-            prepared_transaction_offset=self.prepared_transaction_offset,
-            version=self.version,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return encode_record(properties=values.pop("raw_properties"), **values)
 
     @classmethod
     def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:

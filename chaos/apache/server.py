@@ -97,6 +97,7 @@ class ApacheServer(JavaNode):
         nothing: of that a broker's registrations come."""
         if plan.controllers:
             self._to_controller = Dialler(context, name_servers=plan.controllers, brokers={}, see=_unseen)
+        self._diallers = [self._dialler, *([self._to_controller] if self._to_controller else [])]
         self._is_controller = not self._is_broker and plan.settings.get("enableControllerInNamesrv") is True
         if plan.members or self._is_controller:
             self._front.leads, self._front.tells_by = self._led, doors.tells
@@ -114,10 +115,9 @@ class ApacheServer(JavaNode):
 
     async def listen(self) -> Address:
         """Make the front accept; the address to advertise. JavaDied, JavaMissing or OSError."""
-        await self._dialler.open()
         self._dialler.hold()
-        if self._to_controller is not None:
-            await self._to_controller.open()
+        for dialler in self._diallers:
+            await dialler.open()
         await self._front.open(self._plan.listen)
         if not self._is_broker or self._context.incarnation:
             await self._boot()
@@ -134,10 +134,8 @@ class ApacheServer(JavaNode):
     async def start(self) -> None:
         """Send the broker's requests to other servers, which were kept back until now."""
         self._dialler.release()
-        fronts = self._dialler.own_addresses
-        if self._to_controller is not None:
-            fronts |= self._to_controller.own_addresses
-        self._begin(self._look_round(fronts))
+        fronts = (dialler.own_addresses for dialler in self._diallers)
+        self._begin(self._look_round(frozenset().union(*fronts)))
 
     async def stop(self) -> None:
         """Stop the server cleanly: on return the JVM's hooks have run, a broker has unregistered, and the JVM has
@@ -153,9 +151,8 @@ class ApacheServer(JavaNode):
         if self._poller is not None:
             await self._poller.close()
         await self._front.close()
-        await self._dialler.close()
-        if self._to_controller is not None:
-            await self._to_controller.close()
+        for dialler in self._diallers:
+            await dialler.close()
         if self._rows is not None:
             self._read_logs()
             self._rows.end(self._now_ms())
@@ -163,9 +160,8 @@ class ApacheServer(JavaNode):
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """From now on this node's fronts of these servers refuse connections or drop SYNs."""
-        await self._dialler.faulted(meets)
-        if self._to_controller is not None:
-            await self._to_controller.faulted(meets)
+        for dialler in self._diallers:
+            await dialler.faulted(meets)
 
     # -- the JVM -----------------------------------------------------------------------------------------------------
 

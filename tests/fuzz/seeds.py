@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from nemesrv.remoting.compression import CompressionType
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
-from nemesrv.remoting.message import StoredMessage, blank_record
+from nemesrv.remoting.message import BLANK_MAGIC, StoredMessage
 from nemesrv.remoting.message_batch import BatchItem, encode_item
 from nemesrv.remoting.node.network import Address
 
@@ -179,7 +180,8 @@ def records() -> list[bytes]:
         for kind in CompressionType
     ]
     v6 = record(b"", born_host=Address("::1", 1), store_host=Address("fe80::2", 2), sys_flag=0x30)
-    return [plain, plain + v6, *packed, record(b"long", topic="t" * 200, version=2), plain + blank_record(40)]
+    filler = struct.pack(">ii", 40, BLANK_MAGIC) + bytes(32)
+    return [plain, plain + v6, *packed, record(b"long", topic="t" * 200, version=2), plain + filler]
 
 
 def batches() -> list[bytes]:

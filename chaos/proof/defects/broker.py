@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....actors.broker.processors.processor import Answer
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, PutMessage
 from ....remoting.bodies.route import DataVersion, TopicConfig
@@ -270,7 +269,6 @@ def broker_answers_oneway(broker: Broker) -> None:
     """brokers answer requests whose sender said that it wants no answer"""
 
     @around(broker._server._endpoint, "handler")
-    def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Answer:
+    def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         request.flag &= ~FLAG_ONEWAY
-        answer: Answer = handler(connection, request)
-        return answer
+        return handler(connection, request)

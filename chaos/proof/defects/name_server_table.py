@@ -56,9 +56,8 @@ def _registering(server: NameServer, change: Callable[[Registration], Registrati
     """Changes each registration by `change` before it is taken."""
 
     @around(server.table, "register")
-    def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Registered:
-        registered: Registered = register(change(registration), now_ms=now_ms)
-        return registered
+    def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        return register(change(registration), now_ms=now_ms)
 
 
 def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
@@ -128,8 +127,8 @@ def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
     """a NameServer refreshes all brokers at any broker's registration"""
 
     @around(server.table, "register")
-    def register_all(register: Any, registration: Registration, *, now_ms: int) -> Registered:
-        registered: Registered = register(registration, now_ms=now_ms)
+    def register_all(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        registered = register(registration, now_ms=now_ms)
         for live in server.table.broker_live_table.values():
             live.last_update_ms = now_ms
         return registered

@@ -153,13 +153,11 @@ def slave_serves_the_message_before(broker: Broker) -> None:
     store = broker.store
 
     @around(store, "get")
-    def get_older(get: Any, topic: str, queue_id: int, offset: int, *, max_messages: int, **limits: Any) -> Found:
+    def get_older(get: Any, topic: str, queue_id: int, offset: int, *, max_messages: int, **limits: Any) -> Any:
         there = store.max_offset(topic, queue_id) - offset
-        found: Found
         if offset == 0 or there <= 0:
-            found = get(topic, queue_id, offset, max_messages=max_messages, **limits)
-            return found
-        found = get(topic, queue_id, offset - 1, max_messages=min(max_messages, there), **limits)
+            return get(topic, queue_id, offset, max_messages=max_messages, **limits)
+        found: Found = get(topic, queue_id, offset - 1, max_messages=min(max_messages, there), **limits)
         return found if found.status is not GetStatus.FOUND else replace(found, next_offset=found.next_offset + 1)
 
 
