@@ -27,6 +27,7 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Delay, Loss
 from .client_profiles import Advance
 from .link import Cause, hung_brokers, link_causes, process_causes
+from .lists import in_use
 from .lost_brokers import merged, while_it_lives
 from .quiet import alone_until
 from .reach import delayed_by_commits, undisturbed
@@ -73,7 +74,7 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
                 end_ms = while_it_lives(world, client, start_ms, lasted_ms)
                 end_ms = min(end_ms, alone_until(world, client.name, start_ms))
-                if end_ms <= start_ms:
+                if end_ms <= start_ms or _may_be_alone(world, client.name, node.name, start_ms, end_ms):
                     continue
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
@@ -94,6 +95,13 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
                 if loss.from_ms < end_ms:
                     found.append(loss)
     return found
+
+
+def _may_be_alone(world: World, client: str, name_server: str, start_ms: float, end_ms: float) -> bool:
+    """Whether a list that the client may have fetched by then names no other NameServer."""
+    return world.asks_for_list(client) and any(
+        {*one.entries} <= {name_server} for one in in_use(world, client, start_ms, end_ms)
+    )
 
 
 def _matters(timers: Timers, cause: Cause) -> bool:

@@ -72,3 +72,13 @@ def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_
     builder = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
     told = lost(builder.fault(*fault, end=True).end(400))
     assert told == ({("producer-0", "ns-0"): (160, 300)} if leaves else {})
+
+
+@pytest.mark.parametrize(("first", "must_leave"), [(["ns-0"], False), (["ns-0", "ns-1"], True)])
+def test_a_client_whose_fetched_list_names_no_other_name_server_need_not_leave_it(
+    first: list[str], must_leave: bool
+) -> None:
+    fault = ("f1", "pause", "sigstop", "ns-0")
+    builder = cluster(clients=CLIENTS, name_server_list=first).at(200).fault(*fault).at(400).fault(*fault, end=True)
+    builder.at(800).event("harness", "served_list", value=["ns-0", "ns-1"])
+    assert (("producer-0", "ns-0") in lost(builder.end(1000))) is must_leave
