@@ -92,6 +92,7 @@ class ProducerConfig(ClientConfig):
     compress_msg_body_over_howmuch: int = 4_096
     compress_level: int = 5
     retry_times_when_send_failed: int = 2
+    retry_times_when_send_async_failed: int = 2
     retry_another_broker_when_not_store_ok: bool = False
     max_message_size: int = 4 * 1024 * 1024
     send_latency_fault_enable: bool = False
@@ -111,8 +112,9 @@ class ProducerConfig(ClientConfig):
             raise ValueError("producer_group is empty; it must be a name")
         if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:
             raise ValueError("latency_max must ascend, and not_available_duration must have as many entries")
-        if (retries := self.retry_times_when_send_failed) < 0:
-            raise ValueError(f"retry_times_when_send_failed is {retries}; it must be 0 or more")
+        for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more")
 
     @property
     def retry_response_codes(self) -> frozenset[int]:

@@ -119,6 +119,10 @@ class MQFaultStrategy:
         """An error code (`MQBrokerException`)."""
         self._update(broker_name, latency_ms, True, False, now_ms)
 
+    def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """An asynchronous attempt that failed in any way: isolated, reachable."""
+        self._update(broker_name, latency_ms, True, True, now_ms)
+
     def _update(self, broker_name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
         if not self._enabled:
             return

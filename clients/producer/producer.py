@@ -1,10 +1,12 @@
-"""A producer: send and wait, with Java's retries (sender.py). Asynchronous, oneway and batch sends it has not.
+"""A producer: send and wait, send asynchronously, oneway, in batches; with Java's retries (sender.py).
 
 Every call ends in a result or in one RocketMQError whose `definite` holds for the whole call: it is true only when no
 try may have been stored. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
@@ -25,7 +27,12 @@ from .send_request import SendRequest
 from .send_result import SendResult
 from .sender import Sender
 
+SendCallback = Callable[[SendResult | None, RocketMQError | None], object]
+"""Called once, with the result or with the error of an asynchronous send."""
+
 DETECT_PERIOD_S = 3.0
+
+_T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
@@ -52,6 +59,7 @@ class DefaultMQProducer:
         self._sender = Sender(context, config, self.client, self._publish_table, self._fault)
         self._detector = FixedRateScheduler(context.clock, context.log)
         self._uniq_ids = UniqIdGenerator(config.client_ip, context.rng)
+        self._async_sends: set[asyncio.Task[SendResult]] = set()
         self._running = False
 
     async def start(self) -> None:
@@ -71,10 +79,13 @@ class DefaultMQProducer:
         await self.client.send_heartbeat_to_all()
 
     async def stop(self) -> None:
-        """Tell every broker, end the jobs, close the channels."""
+        """Tell every broker, end the jobs, close the channels; asynchronous sends under way are cancelled."""
         if not self._running:
             return
         self._running = False
+        for task in list(self._async_sends):
+            task.cancel()
+        await asyncio.gather(*self._async_sends, return_exceptions=True)
         await self._detector.stop()
         await self.client.unregister_producer(self._config.producer_group)
         if self._owns_client:
@@ -88,12 +99,7 @@ class DefaultMQProducer:
         With `queue` there is one try, at that queue. Raises ClientError (nothing was sent), ResponseError (a code
         that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
         """
-        request = send_request.single(message, self._config, self._next_id)
-        self._check(request, queue)
-        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
-        if queue is None:
-            return await self._recorded(request, lambda record: self._sender.send(request, record, limit_ms))
-        return await self._recorded(request, lambda record: self._sender.send_once(request, record, queue, limit_ms))
+        return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
 
     async def send_selected(
         self,
@@ -113,9 +119,57 @@ class DefaultMQProducer:
             request, lambda record: self._sender.send_selected(request, record, select, limit_ms)
         )
 
-    async def _recorded(self, request: SendRequest, call: Callable[[SendRecord], Awaitable[SendResult]]) -> SendResult:
+    async def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
+    ) -> SendResult:
+        """As `send`, all `messages` (of one topic) in one request; they get consecutive offsets."""
+        return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
+
+    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
+        """Send without an answer: returns when the request was handed to a connection. One try; raises as `send`."""
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, queue)
+        timeout_ms = self._config.send_msg_timeout_ms
+        await self._recorded(request, lambda record: self._sender.send_oneway(request, record, queue, timeout_ms))
+
+    def send_async(
+        self, message: Message, callback: SendCallback | None = None, *, timeout_ms: int | None = None
+    ) -> asyncio.Task[SendResult]:
+        """Begin to send; the task gives the result, or raises ClientError, ResponseError, SendError, TransportError.
+
+        `callback` is called when it ends, unless it was cancelled. A message that no broker would accept is refused at
+        once (ClientError, LocalProtocolError).
+        """
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, None)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        call = self._recorded(request, lambda record: self._sender.send_async(request, record, limit_ms))
+        task = asyncio.create_task(call)
+        self._async_sends.add(task)
+
+        def ended(task: asyncio.Task[SendResult]) -> None:
+            self._async_sends.discard(task)
+            if callback is None or task.cancelled():
+                return
+            error = task.exception()
+            if error is None:
+                callback(task.result(), None)
+            elif isinstance(error, RocketMQError):
+                callback(None, error)
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _send(self, request: SendRequest, queue: MessageQueue | None, timeout_ms: int | None) -> SendResult:
+        self._check(request, queue)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        if queue is None:
+            return await self._recorded(request, lambda record: self._sender.send(request, record, limit_ms))
+        return await self._recorded(request, lambda record: self._sender.send_once(request, record, queue, limit_ms))
+
+    async def _recorded(self, request: SendRequest, call: Callable[[SendRecord], Awaitable[_T]]) -> _T:
         """Returns the outcome of `call`; the history gets one invoke row and one outcome row."""
-        record = SendRecord(self._context, request, self._next_id())
+        record = SendRecord(self._context, request, tuple(self._next_id() for _ in request.messages))
         record.invoked()
         try:
             result = await call(record)
@@ -125,7 +179,10 @@ class DefaultMQProducer:
         except BaseException:
             record.unknown()
             raise
-        record.returned(result)
+        if result is None:
+            record.unknown()
+        else:
+            record.returned(result)
         return result
 
     def _check(self, request: SendRequest, queue: MessageQueue | None) -> None:

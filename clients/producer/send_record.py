@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
-from ...remoting.message import MessageQueue
+from ...remoting.message import Message, MessageQueue
 from ...remoting.message_properties import message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -29,50 +29,62 @@ def outcome(error: RocketMQError) -> str:
 
 
 class SendRecord:
-    """Events `send` (one pair) and `send_attempt`, all under one `op_id`."""
+    """Events `send` (one pair a message, under the message's own `op_id`) and `send_attempt` (under the first's)."""
 
-    def __init__(self, context: NodeContext, request: SendRequest, op_id: str) -> None:
+    def __init__(self, context: NodeContext, request: SendRequest, op_ids: tuple[str, ...]) -> None:
         self._context = context
         self._request = request
-        self._op_id = op_id
+        self._op_ids = op_ids
         self._begin_s = context.clock.monotonic_s()
         self._attempts = 0
         self.maybe_stored = 0
-        """How many of its attempts may have stored the message: each of them stores it once at most."""
+        """How many of its attempts may have stored the messages: each of them stores them once at most."""
 
     def invoked(self) -> None:
-        self._send("invoke")
+        for message, op_id in self._each():
+            self._send("invoke", message, op_id)
 
     def returned(self, result: SendResult) -> None:
         """`ok` when the broker stored as safely as configured, `info` for the other statuses."""
         type_ = "ok" if result.status is SendStatus.SEND_OK else "info"
-        message = self._request.message
-        self._send(
-            type_,
-            broker_name=result.queue.broker_name,
-            queue_id=result.queue.queue_id,
-            offset=result.queue_offset,
-            digest=message_digest(message.body, message.properties),
-            code=int(_CODE_OF_STATUS[result.status]),
-            attempt=self.maybe_stored,
-            duration_ms=self._since_ms(self._begin_s),
-        )
+        for index, (message, op_id) in enumerate(self._each()):
+            self._send(
+                type_,
+                message,
+                op_id,
+                broker_name=result.queue.broker_name,
+                queue_id=result.queue.queue_id,
+                offset=result.queue_offset + index,
+                digest=message_digest(message.body, message.properties),
+                code=int(_CODE_OF_STATUS[result.status]),
+                attempt=self.maybe_stored,
+                duration_ms=self._since_ms(self._begin_s),
+            )
 
     def failed(self, error: RocketMQError) -> None:
         """Record the failure. `error.definite` becomes false where an earlier try may have been stored."""
         error.definite = error.definite and not self.maybe_stored
-        since_ms = self._since_ms(self._begin_s)
-        self._send(outcome(error), code=_code_of(error), attempt=self.maybe_stored, duration_ms=since_ms)
+        for message, op_id in self._each():
+            self._send(
+                outcome(error),
+                message,
+                op_id,
+                code=_code_of(error),
+                attempt=self.maybe_stored,
+                duration_ms=self._since_ms(self._begin_s),
+            )
 
     def unknown(self) -> None:
-        """The call was cancelled: its outcome stays unknown."""
-        attempt = max(1, self.maybe_stored)  # one that is cut off right now is not among them yet
-        self._send("info", attempt=attempt, duration_ms=self._since_ms(self._begin_s))
+        """A oneway send, or a cancelled call: its outcome stays unknown."""
+        for message, op_id in self._each():
+            # An attempt that is cut off right now is not among them yet.
+            attempt = max(1, self.maybe_stored)
+            self._send("info", message, op_id, attempt=attempt, duration_ms=self._since_ms(self._begin_s))
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
         """Begin the next attempt."""
         number, self._attempts = self._attempts, self._attempts + 1
-        return Attempt(self, self._context, self._op_id, number, queue, address)
+        return Attempt(self, self._context, self._op_ids[0], number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
         """The broker of this attempt did not answer in what was left of the call's time."""
@@ -80,10 +92,12 @@ class SendRecord:
         whole_ms = self._since_ms(self._begin_s)
         self._context.record("timed_out", f="send", duration_ms=whole_ms, value={"attempt_ms": attempt_ms}, **fields)
 
-    def _send(self, type_: str, **fields: object) -> None:
-        message = self._request.message
+    def _each(self) -> zip[tuple[Message, str]]:
+        return zip(self._request.messages, self._op_ids, strict=True)
+
+    def _send(self, type_: str, message: Message, op_id: str, **fields: object) -> None:
         msg_key = message.keys or message.uniq_key
-        self._context.record("send", type=type_, op_id=self._op_id, topic=message.topic, msg_key=msg_key, **fields)
+        self._context.record("send", type=type_, op_id=op_id, topic=message.topic, msg_key=msg_key, **fields)
 
     def _since_ms(self, begin_s: float) -> float:
         return (self._context.clock.monotonic_s() - begin_s) * 1000

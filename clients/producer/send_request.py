@@ -1,11 +1,11 @@
-"""A message made ready to send: checked, given its ids, compressed; and the request for one queue.
+"""A message or a batch made ready to send: checked, given its ids, compressed; and the request for one queue.
 
-Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `DefaultMQProducerImpl.sendKernelImpl`,
-`tryToCompressMessage`.
+Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `MessageBatch`,
+`DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...remoting import message_properties as names
@@ -15,6 +15,7 @@ from ...remoting.compression import CompressionType, compress, compressed_flags
 from ...remoting.errors import ClientError
 from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message import Message, MessageQueue
+from ...remoting.message_batch import encode_batch
 from ...remoting.message_properties import format_properties
 from ...remoting.node.profile import Profile
 from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
@@ -28,26 +29,29 @@ _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 class SendRequest:
     """The parts of a send that are the same for every try."""
 
-    message: Message
-    """With its UNIQ_KEY."""
+    messages: tuple[Message, ...]
+    """One, or those of a batch, each with its UNIQ_KEY."""
     body: bytes
-    """As it travels."""
+    """As it travels: compressed, or the batch encoding."""
     sys_flag: int
     properties: str
+    batch: bool
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
 
     @property
     def topic(self) -> str:
-        return self.message.topic
+        return self.messages[0].topic
 
     @property
     def msg_id(self) -> str:
-        """The message id for SendResult."""
-        return self.message.uniq_key or ""
+        """The message id for SendResult: the UNIQ_KEYs joined by commas."""
+        return ",".join(message.uniq_key or "" for message in self.messages)
 
-    def command(self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int) -> RemotingCommand:
-        """The 310 that stores it in `queue`."""
+    def command(
+        self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int, oneway: bool = False
+    ) -> RemotingCommand:
+        """The 310 or 320 that stores it in `queue`."""
         header = SendMessageRequestHeader(
             producer_group=config.producer_group,
             topic=self.topic,
@@ -56,13 +60,15 @@ class SendRequest:
             queue_id=queue.queue_id,
             sys_flag=self.sys_flag,
             born_timestamp=now_ms,
-            flag=self.message.flag,
+            flag=0 if self.batch else self.messages[0].flag,
             properties=self.properties,
             reconsume_times=self.reconsume_times,
             max_reconsume_times=self.max_reconsume_times,
+            batch=self.batch,
             broker_name=queue.broker_name,
         )
-        return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, header.to_v2(), self.body)
+        code = RequestCode.SEND_BATCH_MESSAGE if self.batch else RequestCode.SEND_MESSAGE_V2
+        return RemotingCommand.request(code, header.to_v2(), self.body, oneway=oneway)
 
 
 def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
@@ -81,13 +87,25 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
         body = compress(body, CompressionType.ZLIB, config.compress_level)
         sys_flag = compressed_flags(CompressionType.ZLIB)
     return SendRequest(
-        message=message,
+        messages=(message,),
         body=body,
         sys_flag=sys_flag,
         properties=_properties(properties, config),
+        batch=False,
         reconsume_times=reconsume_times,
         max_reconsume_times=max_reconsume_times,
     )
+
+
+def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
+    """`messages` as one batch, never compressed. Raises as `single`, and when they cannot travel together."""
+    for message in messages:
+        _check(message, config)
+    with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)
+    body = encode_batch(with_ids)
+    _check_body_size(len(body), config)
+    wait = {names.WAIT: "true" if with_ids[0].wait_store_msg_ok else "false"}
+    return SendRequest(messages=with_ids, body=body, sys_flag=0, properties=_properties(wait, config), batch=True)
 
 
 def _properties(properties: dict[str, str], config: ProducerConfig) -> str:
@@ -110,5 +128,9 @@ def _check(message: Message, config: ProducerConfig) -> None:
         raise ClientError(f"Sending message to topic[{topic}] is forbidden.")
     if not message.body:
         raise ClientError("the message body length is zero")
-    if (size := len(message.body)) > config.max_message_size:
+    _check_body_size(len(message.body), config)
+
+
+def _check_body_size(size: int, config: ProducerConfig) -> None:
+    if size > config.max_message_size:
         raise ClientError(f"the message body size {size} is over max value, MAX: {config.max_message_size}")

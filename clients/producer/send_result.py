@@ -34,11 +34,12 @@ _STATUS_BY_CODE = {
 class SendResult:
     status: SendStatus
     msg_id: str
-    """The client's own id (UNIQ_KEY)."""
+    """The client's own id (UNIQ_KEY); of a batch all of them, joined by commas."""
     offset_msg_id: str
     """The broker's id, which names its store address and position."""
     queue: MessageQueue
     queue_offset: int
+    """Of a batch, the first message's."""
 
 
 class SendError(RocketMQError):

@@ -32,6 +32,7 @@ from nemesrv.remoting.headers.broker import (
     SendMessageRequestHeader,
     SendMessageResponseHeader,
 )
+from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_id import offset_msg_id
 from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.node.node import NodeContext
@@ -238,10 +239,11 @@ class FakeBroker(FakeServer):
         if code not in (*stored_codes, ResponseCode.SLAVE_NOT_AVAILABLE):
             return RemotingCommand.response(code, "as told")
         header = SendMessageRequestHeader.from_v2(command.ext_fields)
+        bodies = [item.body for item in decode_batch(command.body)] if header.batch else [command.body]
         first = sum(
             (kept.header.topic, kept.header.queue_id) == (header.topic, header.queue_id) for kept in self.stored
         )
-        self.stored.append(Stored(header, command.body, first))
+        self.stored += [Stored(header, body, first + index) for index, body in enumerate(bodies)]
         answer = SendMessageResponseHeader(
             msg_id=offset_msg_id(self.address, 1000 + first), queue_id=header.queue_id, queue_offset=first
         )

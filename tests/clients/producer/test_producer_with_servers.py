@@ -120,12 +120,18 @@ def test_a_new_topic_is_created_by_its_first_send_and_spreads_over_both_brokers(
 
 
 @BOTH
-def test_what_was_sent_is_stored_compressed(profile: Profile, tmp_path: Path) -> None:
+def test_what_was_sent_is_stored_compressed_or_in_a_batch(profile: Profile, tmp_path: Path) -> None:
     async def body(c: Cluster) -> None:
         big = await c.producer.send(Message.create("orders", b"x" * 10_000, keys="big"))
         (stored,) = await c.stored(big.queue)
         assert (stored.inflated_body, stored.keys, stored.uniq_key) == (b"x" * 10_000, "big", big.msg_id)
         assert stored.offset_msg_id == big.offset_msg_id
+        batch = await c.producer.send_batch([Message.create("orders", body) for body in (b"a", b"b")])
+        in_queue = await c.stored(batch.queue)
+        assert [(m.body, m.queue_offset) for m in in_queue[-2:]] == [
+            (b"a", batch.queue_offset),
+            (b"b", batch.queue_offset + 1),
+        ]
 
     cluster(profile, tmp_path, body)
 
