@@ -41,8 +41,6 @@ class NodeState(StrEnum):
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Member:
-    """A node and its state in the cluster."""
-
     spec: NodeSpec
     state: NodeState = NodeState.STARTING
     address: Address | None = None

@@ -60,8 +60,6 @@ end(fds.values(), folder)
 
 
 class AgentFacts(NamedTuple):
-    """The environment of the agent."""
-
     pid: int
     nemesrv: str | None
 
@@ -272,11 +270,9 @@ class HostAgent:
         return getattr(part, "opened", None)
 
     def call(self, key: str, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call this method of the part and return its result."""
         return getattr(self._parts[key], method)(*args, **kwargs)
 
     def close(self, key: str) -> None:
-        """Close the part and forget it."""
         part = self._parts.pop(key, None)
         if hasattr(part, "__exit__"):
             part.__exit__(None, None, None)

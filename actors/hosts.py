@@ -102,8 +102,6 @@ class Host(Protocol):
 
 
 class LocalHost:
-    """This machine."""
-
     options: Mapping[str, Any] = {}
 
     def process(self, pid: int) -> AnyProcess:

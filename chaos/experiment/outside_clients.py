@@ -176,7 +176,6 @@ class ClientUnderTest:
             rules=rules_of(self.profile, len(self.servers.name_servers)),
             name_servers={name: str(at) for name, at in self.servers.name_servers.items()},
             brokers={name: str(at) for name, at in self.servers.brokers.items()},
-            seen=False,
             since_ms=instance.since_ms,
             note=note,
             spec=lambda kind: self.spec(name, kind),
@@ -328,12 +327,11 @@ class ClientNode:
         rules: Rules,
         name_servers: Mapping[str, str],
         brokers: Mapping[str, str],
-        seen: bool,
         since_ms: float,
         note: Callable[[NodeKind], None],
         spec: Callable[[NodeKind], RecorderSpec],
     ) -> None:
-        self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=seen)
+        self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=False)
         self._note, self._spec = note, spec
         self._since_ms = since_ms
         self._held: list[TimedRow] = [TimedRow(since_ms, "started", {})]

@@ -229,6 +229,5 @@ class LinkFaultInjector(ABC):
 
 
 def _on(fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], link: Link) -> LinkFault:
-    """The fault with its stream on this link."""
     stream = links[link] if isinstance(links, Mapping) else "both"
     return fault if stream == "both" else fault.model_copy(update={"stream": stream})

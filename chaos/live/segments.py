@@ -90,7 +90,6 @@ class _Writer:
             self.read_out.pop(0)[0].unlink(missing_ok=True)
 
     def take(self, until_ms: float) -> list[Row]:
-        """Take the waiting rows up to `until_ms`."""
         taken = [row for row in self.waiting if row["time_ms"] <= until_ms]
         if taken:
             self.waiting = [row for row in self.waiting if row["time_ms"] > until_ms]

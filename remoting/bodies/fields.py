@@ -44,8 +44,6 @@ class _Field(NamedTuple):
 
 
 class Body(metaclass=Declared):
-    """Base of all bodies."""
-
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 

@@ -43,8 +43,6 @@ def wire(name: str, **field_options: Any) -> Any:
 
 
 class Plan(NamedTuple):
-    """One field of a header."""
-
     name: str
     wire: str
     kind: type
@@ -63,8 +61,6 @@ class Declared(type):
 
 
 class HeaderFields(metaclass=Declared):
-    """Base of all headers."""
-
     __slots__ = ()
 
     def to_ext_fields(self) -> dict[str, str]:

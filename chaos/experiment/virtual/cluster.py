@@ -95,7 +95,6 @@ class VirtualCluster(NodesByName[_Member]):
         return {name: self._members[name].address for name in names}
 
     def start(self, *names: str) -> None:
-        """Make these nodes work, or all that have not started."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._begin(name, self._member(name).actor.start()) for name in chosen}
         for name, task in asked.items():
@@ -105,11 +104,9 @@ class VirtualCluster(NodesByName[_Member]):
     # -- asking
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """The result of the node's method; its exceptions come through."""
         return self.submit(name, method, *args, **kwargs).result(timeout_s)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> AnswerUnderWay:
-        """As `call`, without waiting."""
         task = self._begin(name, self._running(name).actor.call(method, args, kwargs))
         return AnswerUnderWay(self, name, method, task)
 

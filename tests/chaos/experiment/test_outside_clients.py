@@ -139,7 +139,6 @@ def test_what_was_seen_for_a_moment_only_is_recorded_all_the_same(tmp_path: Path
         rules=Rules(),
         name_servers={"ns-0": "10.0.0.1:9000"},
         brokers={},
-        seen=False,
         since_ms=since_ms,
         note=noted.append,
         spec=lambda kind: RecorderSpec.for_run(tmp_path, "go", str(kind), 0, RealClock.starting_now()),
