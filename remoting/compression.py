@@ -35,10 +35,6 @@ class CompressionType(IntEnum):
     ZLIB = 0x300
 
 
-def is_compressed(sys_flag: int) -> bool:
-    return bool(sys_flag & COMPRESSED_FLAG)
-
-
 def compression_type(sys_flag: int) -> CompressionType:
     """How a compressed body is compressed. RemoteProtocolError for bits that no version defines."""
     bits = sys_flag & COMPRESSION_TYPE_MASK
@@ -78,7 +74,7 @@ def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
 
 def decompress(body: bytes, sys_flag: int, limit: int = INFLATED_MAX) -> bytes:
     """The body as its sender had it; returned as is when sysFlag has no compression bit. RemoteProtocolError."""
-    if not is_compressed(sys_flag):
+    if not sys_flag & COMPRESSED_FLAG:
         return body
     kind = compression_type(sys_flag)
     if kind is CompressionType.ZLIB:

@@ -377,7 +377,9 @@ class Experiment:
             with self._or_not_done(PROBER, "probe"):
                 self._probing.result(timeout=60)
         self._actions.finish_acts_by_hand()
-        self._finish_producers()
+        for name in self._producers:  # each has ended its last send then
+            with self._or_not_done(name, "finish"):
+                cluster.call(name, "finish")
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
@@ -385,12 +387,6 @@ class Experiment:
                 groups = [tuple(found)] if (found := scenario.electing_names()) else []
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()
-
-    def _finish_producers(self) -> None:
-        """Wait until each producer has ended its last send."""
-        for name in self._producers:
-            with self._or_not_done(name, "finish"):
-                self._cluster.call(name, "finish")
 
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading. Later rows are not judged.

@@ -73,9 +73,6 @@ class LinkFaultInjector(ABC):
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         """Bring the link from state `now` (None: unknown) to `wanted`."""
 
-    def _can(self, fault: LinkFault) -> bool:
-        return self.loses_packets or not fault.loses_packets
-
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
         under.state = None
@@ -121,7 +118,7 @@ class LinkFaultInjector(ABC):
             fault_id = fault_id or f"{fault.do}-{self._begun}"
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
-            if not self._can(fault):
+            if fault.loses_packets and not self.loses_packets:
                 raise HarnessError(f"{fault.do} cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
             if not fault.effect().refused:

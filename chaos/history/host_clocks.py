@@ -238,7 +238,11 @@ class Axis:
 
     def corrected(self, path: Path) -> Iterator[Row | None]:
         """`read_raw`, with each row's time on the common axis."""
-        return _corrected(read_raw(path), self.correction_of(process_of(path)[0]))
+        correction = self.correction_of(process_of(path)[0])
+        for row in read_raw(path):
+            if row is not None and correction is not None:
+                row["time_ms"] = correction(row["time_ms"])
+            yield row
 
 
 class LiveAxis(Axis):
@@ -273,13 +277,6 @@ class LiveAxis(Axis):
         if host_ms >= last_host_ms:  # what was known a moment ago may have put the row before it a little later
             row["time_ms"] = max(row["time_ms"], last_ms)
             self._last[process] = host_ms, row["time_ms"]
-
-
-def _corrected(rows: Iterable[Row | None], correction: Correction | None) -> Iterator[Row | None]:
-    for row in rows:
-        if row is not None and correction is not None:
-            row["time_ms"] = correction(row["time_ms"])
-        yield row
 
 
 def axis_of(run_dir: Path | str) -> Axis | None:

@@ -153,7 +153,10 @@ class Up:
             except ClusterError as exc:
                 raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
         for each in judged:
-            self._conclude(each)
+            if self.as_json:
+                click.echo(f"verdicts: {each.verdict}   {each.history.where}", err=True)
+            else:
+                show(each)
         return exit_status(judged) if judged else 0
 
     def _watch(self, folder: RunFolder, stage: RealStage) -> LiveWatch:
@@ -228,12 +231,6 @@ class Up:
                 click.echo(line)
             else:  # what the cluster's addresses are comes first
                 self._unsaid.append(line)
-
-    def _conclude(self, judged: Judged) -> None:
-        if self.as_json:
-            click.echo(f"verdicts: {judged.verdict}   {judged.history.where}", err=True)
-        else:
-            show(judged)
 
 
 def _told(client: ClientUnderTest) -> dict[str, object]:
