@@ -27,6 +27,8 @@ from .recorded import Fault, Life
 from .timers import UNREGISTER_MS, Timers
 from .world import World
 
+SECOND_ROUND_MS = 10_000.0
+"""How long after its first round of registrations a broker begins its second."""
 MOMENT_MS = 1.0
 
 
@@ -185,8 +187,10 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
 
 
 def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:
-    """Those of the two. Where B is more than R, and a NameServer may hang, a round takes B and the next follows it at
-    once: then that is R."""
+    """Those of the two. Where a NameServer may hang, a round takes B: if that is more than R, the next follows at once,
+    and B is R. A process's first round comes before its heartbeats, and 10 s before its second
+    (`BrokerController.start`): a NameServer whose E is less than B drops the broker meanwhile, and has it back B + 10 s
+    after the start."""
     timers = world.timers_of(broker, name_server)
 
     def hangs() -> bool:
@@ -197,9 +201,10 @@ def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:
         ]
         return any(not cause.loss.closes for cause in found)
 
-    if timers.B_ms <= timers.R_ms or not world.memoized(("a NameServer hangs", broker), hangs):
+    round_ms = timers.B_ms + (SECOND_ROUND_MS if timers.E_ms < timers.B_ms else 0.0)
+    if round_ms <= timers.R_ms or not world.memoized(("a NameServer hangs", broker), hangs):
         return timers
-    return timers.with_(R_ms=timers.B_ms)
+    return timers.with_(R_ms=round_ms)
 
 
 def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.oracle.link import process_causes
+from nemesrv.chaos.oracle.link import process_causes, timers_of_rounds
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.recorded import STOOD_STILL, Fault, Life, NodeInfo, Served
 from nemesrv.chaos.oracle.windows import Timers
@@ -129,6 +129,16 @@ def test_a_pause_of_a_broker_that_may_not_have_fetched_its_new_list_hastens_noth
 def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:
     pause = ("pause", "sigstop", "ns-0", None, None)
     assert demanded(world(fault(pause, 100, 200))) == [("return", 33, 100), ("return", 233, 600)]
+
+
+@pytest.mark.parametrize(("expiry_s", "round_s"), [(120, 30), (10, 34)])
+def test_a_broker_that_a_hung_name_server_holds_up_as_it_starts_is_back_with_its_second_round(
+    expiry_s: int, round_s: int
+) -> None:
+    """An acting master's first heartbeat comes after the 24 s that its first round waits for the one that hangs."""
+    hangs = world(fault(("pause", "sigstop", "ns-0", None, None), 100, 200))
+    hangs = replace(hangs, timers=hangs.timers.with_(B_ms=24_000, E_ms=1000 * expiry_s))
+    assert timers_of_rounds(hangs, "broker-a", "ns-0").R_ms == 1000 * round_s
 
 
 def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
