@@ -19,7 +19,6 @@ from tests.conformance.sabotage import WRONG, Wrong, is_right_for_an_hour
 from tests.conformance.test_sabotage import rules_of
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
-ALL = [pytest.param(each, id=each.name, marks=() if each in QUICK else pytest.mark.nightly) for each in WRONG]
 
 
 def judged(
@@ -49,13 +48,13 @@ def is_told(wrong: Wrong, verdicts: dict[str, RuleVerdict]) -> bool:
     return wrong.rules <= invalid(verdicts) <= wrong.rules | wrong.may
 
 
-@pytest.mark.parametrize("wrong", ALL)
+@pytest.mark.parametrize("wrong", QUICK, ids=[wrong.name for wrong in QUICK])
 def test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong: Wrong, tmp_path: Path) -> None:
     verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, starts=wrong.starts, **wrong.settings)
     assert is_told(wrong, verdicts), invalid(verdicts)
 
 
-@pytest.mark.parametrize("wrong", ALL)
+@pytest.mark.parametrize("wrong", QUICK, ids=[wrong.name for wrong in QUICK])
 def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_path: Path) -> None:
     how = {"starts": wrong.starts, "repeats": wrong.repeats, **wrong.settings}
     verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, beside=2, **how)
@@ -63,6 +62,14 @@ def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_pa
     for name in invalid(verdicts):
         of = {client for client, one in verdicts[name].clients.items() if one.verdict is Validity.INVALID}
         assert of <= {TOPIC}, name
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("wrong", [wrong for wrong in WRONG if wrong not in QUICK], ids=lambda wrong: wrong.name)
+def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong: Wrong, tmp_path: Path) -> None:
+    test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong, tmp_path / "alone")
+    test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong, tmp_path / "among")
 
 
 def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ NIGHTLY = (
         (_MADE_MASTER, f"{_SLAVES}::test_one_that_is_a_slave_again_then_is_found"),
     ),
     Nightly(
-        f"{_VIRTUAL}/test_half_open.py::test_who_is_started_again_while_syns_are_dropped_is_in_no_table_until_the_heal",
+        f"{_VIRTUAL}/test_half_open.py::test_who_is_started_again_while_syns_are_dropped_is_promised_to_nobody_until_the_heal",
         "a broker that starts while SYNs are dropped",
         (f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register",),
     ),

@@ -41,6 +41,12 @@ _TWO_ODD = (
 
 NIGHTLY = (
     Nightly(
+        "tests/conformance/test_wrong_clients.py"
+        "::test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones",
+        "a first entry that is chosen too often",
+        ("tests/conformance/test_wrong_clients.py::test_a_wrong_client_is_invalid_by_just_the_right_rule",),
+    ),
+    Nightly(
         "tests/conformance/test_wrong_clients.py::test_three_right_clients_in_a_program_are_not_invalid_in_any_situation",
         "three right clients in one program, in all situations of conform",
         ("tests/conformance/test_sabotage.py",),
