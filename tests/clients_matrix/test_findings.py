@@ -56,6 +56,7 @@ def test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute(
 
 
 @pytest.mark.java
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_spring_boot_application_with_four_instances_has_four_columns(tmp_path: Path) -> None:
     _document, rule = found("spring-2.3.1", tmp_path, "sticky", "--starts", "12", env=("NEMESRV_INSTANCES=1",))

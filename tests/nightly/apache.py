@@ -18,6 +18,11 @@ _OF_EVERY_DAY = ("4.9.8", "5.3.3")
 
 NIGHTLY = (
     Nightly(
+        f"{_FINDINGS}::test_a_spring_boot_application_with_four_instances_has_four_columns",
+        "a column for each client of a Spring application",
+        ("tests/conformance/test_wrong_clients.py::test_among_two_right_ones_it_is_the_one_that_is_invalid",),
+    ),
+    Nightly(
         _JAVA_IS_JUDGED,
         "Apache's clients 4.9.8 at our servers",
         (_JAVA_IS_JUDGED, "tests/chaos/apache/test_workload_rows.py"),
