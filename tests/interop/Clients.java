@@ -273,8 +273,8 @@ public class Clients {
                 say("FAILED", "question", String.valueOf(e));
                 replied.countDown();
             }
-        }, 20_000);
-        replied.await(25, TimeUnit.SECONDS);
+        }, 45_000);  // the next rebalance is 20 s after the first, which may find no member of the group yet
+        replied.await(50, TimeUnit.SECONDS);
     }
 
     // end
