@@ -57,18 +57,25 @@ def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
 
 def guilty_nodes(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
-    """Each node that broke a guarantee, the nearest to the cause first, to the checks that it broke."""
+    """Each node that broke a guarantee, the nearest to the cause first, to the checks that it broke. Where a part broke
+    one of its own, a check of the whole accuses nobody else: what it saw may follow from that."""
     cause, same = cause_of(verdicts), followed(verdicts)
+    wrong = sorted((v for v in verdicts if v.verdict is Validity.INVALID), key=_distance)
+    names_parts = any(not _is_of_the_whole(verdict) for verdict in wrong)
     found: dict[str, list[str]] = {}
-    for verdict in sorted((v for v in verdicts if v.verdict is Validity.INVALID), key=_distance):
-        wrong = (finding.example for finding in verdict.findings if finding.wrong)
-        for example in (*verdict.examples, *wrong):
+    for verdict in wrong:
+        accuses = not names_parts or not _is_of_the_whole(verdict)
+        for example in (*verdict.examples, *(finding.example for finding in verdict.findings if finding.wrong)):
             node = cause.node if cause is not None and verdict in same else _guilty(example, verdict, verdicts)
-            checks = found.setdefault(node, [])
+            checks = found.setdefault(node, []) if accuses else found.get(node, [])
             if verdict.name not in checks:
                 checks.append(verdict.name)
     found.pop("", None)
     return found
+
+
+def _is_of_the_whole(verdict: Verdict) -> bool:
+    return verdict.name in CHECKS and CHECKS[verdict.name].is_of_the_whole
 
 
 _NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")

@@ -44,15 +44,22 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
 
 def test_every_node_that_broke_a_guarantee_is_named_the_nearest_to_the_cause_first() -> None:
     wrong = [
-        verdict("dead_brokers_avoided", Validity.INVALID, "producer-1"),
+        verdict("client_routes_are_true", Validity.INVALID, "producer-1"),
         verdict("timers_kept", Validity.VALID, "consumer-0"),
         verdict("registrations_are_kept", Validity.INVALID, "ns-0"),
         verdict("routes_are_true", Validity.INVALID, "ns-0"),
     ]
-    found = guilty_nodes(wrong)
-    assert list(found) == ["ns-0", "producer-1"]
-    assert sorted(found["ns-0"]) == ["registrations_are_kept", "routes_are_true"]
+    assert guilty_nodes(wrong) == {
+        "ns-0": ["registrations_are_kept", "routes_are_true"],
+        "producer-1": ["client_routes_are_true"],
+    }
     assert guilty_nodes([verdict("timers_kept", Validity.VALID, "consumer-0")]) == {}
+
+
+def test_who_only_a_promise_of_the_whole_names_is_guilty_where_no_part_is() -> None:
+    late = verdict("dead_brokers_avoided", Validity.INVALID, "producer-1")
+    assert guilty_nodes([late]) == {"producer-1": ["dead_brokers_avoided"]}
+    assert list(guilty_nodes([late, verdict("registrations_are_kept", Validity.INVALID, "ns-0")])) == ["ns-0"]
 
 
 def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> None:
