@@ -249,7 +249,8 @@ def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
     }
     if total >= needed or first.uneven:
         return told, ""
-    return told, f"{total:,} starts are too few to say, {needed:,} are enough"
+    enough = f"too few to say whether each NameServer is chosen equally often; {needed:,} are enough"
+    return told, f"{total:,} starts are {enough}"
 
 
 def _formula(profile: ClientProfile, needed: int) -> str:

@@ -166,7 +166,9 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
             "a call tries the whole list",
             "client_profile": "java-4.9",
         },
-        undecided={UNIFORM: "31 starts are too few to say, 1,292 are enough"},
+        undecided={
+            UNIFORM: "31 starts are too few to say whether each NameServer is chosen equally often; 1,292 are enough"
+        },
     )
 
 
