@@ -276,11 +276,16 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
 
 
 def stalls_in(
-    rows: Iterable[Mapping[str, Any]], timers: Timers, nodes: Iterable[NodeInfo], faults: Iterable[Fault]
+    rows: Iterable[Mapping[str, Any]],
+    timers: Timers,
+    nodes: Iterable[NodeInfo],
+    faults: Sequence[Fault],
+    lives: Iterable[Life],
 ) -> Iterator[Fault]:
     """When a process stood still, by its `timer_lag` rows, for so long that what it asked, and was asked, may time out.
 
-    It did not run from when its timer was due until the timer fired. Left out: what a fault stopped; and servers that
+    It did not run from when its timer was due until the timer fired. A process that is killed while it stands still
+    writes no such row any more: it did not run from its last row on. Left out: what a fault stopped; and servers that
     are not ours, of which such rows say how inexact their logs are.
     """
     shortest_ms = stall_ms(timers)
@@ -289,14 +294,26 @@ def stalls_in(
     for fault in faults:
         if fault.target is None and not fault.ends_process:
             paused[fault.source].append(fault)
-    number = 0
+    spans: list[tuple[str, float, float]] = []
+    last: dict[tuple[str, int], tuple[float, float]] = {}
     for row in rows:
         lag_ms, end_ms, node = float(row.get("lag_ms") or 0.0), float(row["time_ms"]), row["node"]
-        start_ms = end_ms - lag_ms
-        if lag_ms < shortest_ms or node not in timed or any(one.overlaps(start_ms, end_ms) for one in paused[node]):
-            continue
-        number += 1
-        yield Fault(f"{STALL}-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
+        process = node, int(row.get("incarnation") or 0)
+        last[process] = max(
+            last.get(process, (-math.inf, 0.0)), (end_ms, float(row.get("duration_ms") or 0.0) - lag_ms)
+        )
+        if lag_ms >= shortest_ms:
+            spans.append((node, end_ms - lag_ms, end_ms))
+    killed = {(one.source, one.start_ms) for one in faults if one.ends_process}
+    for life in lives:
+        last_ms, step_ms = last.get((life.node, life.incarnation), (math.inf, 0.0))
+        if (life.node, life.end_ms) in killed and life.end_ms - last_ms - step_ms >= shortest_ms:
+            spans.append((life.node, last_ms, life.end_ms))
+    number = 0
+    for node, start_ms, end_ms in spans:
+        if node in timed and not any(one.overlaps(start_ms, end_ms) for one in paused[node]):
+            number += 1
+            yield Fault(f"{STALL}-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
 
 
 LONG_LAG_MS = 200.0

@@ -177,7 +177,7 @@ class World:
         made = made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
         old = old_addresses(made) if any(node.moves for node in made.nodes) else ()
         made = made._with_faults(old) if old else made
-        stalls = () if run.get("imported") else tuple(stalls_in(lags, timers, made.nodes, made.faults))
+        stalls = () if run.get("imported") else tuple(stalls_in(lags, timers, made.nodes, made.faults, made.lives))
         return made._with_faults(stalls) if stalls else made
 
     def _with_faults(self, more: Iterable[Fault]) -> World:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -154,8 +154,19 @@ def told_by(
     control = Control.of_table(table)
     environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
-    long_lags = lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()  # a process that stood still
-    return control, World.of_rows([*environment, *lost, *long_lags], last_ms=last_ms)
+    world = World.of_rows([*environment, *lost, *_telling(lags)], last_ms=last_ms)
+    return replace(control, lateness=control.lateness.with_stalls(world)), world
+
+
+def _telling(lags: pa.Table) -> Iterator[dict[str, Any]]:
+    """The `timer_lag` rows of processes that stood still, and the last row of each process."""
+    import pyarrow.compute as pc
+
+    yield from lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()
+    last = lags.sort_by("time_ms").group_by(["node", "incarnation"], use_threads=False)
+    for row in last.aggregate([(name, "last") for name in ("time_ms", "duration_ms", "lag_ms")]).to_pylist():
+        if (row["lag_ms_last"] or 0.0) < LONG_LAG_MS:
+            yield {"event": "timer_lag", **{name.removesuffix("_last"): value for name, value in row.items()}}
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[Any]:

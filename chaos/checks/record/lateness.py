@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.node.profile import Profile
@@ -107,6 +107,20 @@ class Lateness:
         names, places = np.unique(np.array(nodes, dtype=object).astype(str), return_inverse=True)
         table = np.stack([until, since, lag_ms], axis=1) if len(nodes) else np.empty((0, 3))
         return cls({str(name): _measurements(table[places == place]) for place, name in enumerate(names)})
+
+    def with_stalls(self, world: World) -> Lateness:
+        """The same, and for how long killed processes had stood still, which they did not live to write (`stalls_in`)."""
+        import numpy as np
+
+        of_node = dict(self.of_node)
+        for fault in world.faults:
+            known = of_node.get(fault.source)
+            if fault.stood_still and known is not None and known.latest(fault.end_ms, fault.end_ms) is None:
+                more = np.array([[fault.end_ms, fault.start_ms, fault.end_ms - fault.start_ms]])
+                of_node[fault.source] = _measurements(
+                    np.concatenate([np.stack([known.until, known.since, known.lag_ms], axis=1), more])
+                )
+        return replace(self, of_node=of_node)
 
     def measured(self, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
         """id → largest lateness in RocketMQ milliseconds, of the node or of Toxiproxy; an id without any measurement

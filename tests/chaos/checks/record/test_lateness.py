@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from nemesrv.chaos.checks.record.control import told_by
 from nemesrv.chaos.checks.record.lateness import LagWindow, Missing
 from nemesrv.chaos.checks.tolerance import tolerance
+from nemesrv.chaos.history.rows import to_table
 from tests.chaos.builder import HistoryBuilder, address_of
 
 
@@ -112,3 +116,16 @@ def test_each_chained_timer_may_be_as_late_as_was_measured_and_a_machine_later_t
         world.timers.delivery_ms + world.timers.R_ms,
         world.timers.delivery_ms + 40_000,
     )
+
+
+@pytest.mark.parametrize(("last_s", "stood_still_ms"), [(11, [8_000.0]), (18, [])])
+def test_a_process_that_is_killed_while_it_stands_still_was_late_from_its_last_row_on(
+    last_s: int, stood_still_ms: list[float]
+) -> None:
+    builder = HistoryBuilder(profile="4.9").node("ns-0")
+    for at_s in range(1, last_s + 1):
+        builder.at(at_s).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    builder.at(19).fault("f1", "kill", "sigkill", "ns-0")
+    control, world = told_by(to_table(builder.rows))
+    assert [fault.end_ms - fault.start_ms for fault in world.faults if fault.stood_still] == stood_still_ms
+    assert control.lateness.largest(world, ["ns-0"], 12_000, 15_000) == (2.0 if last_s == 18 else 8_000.0)
