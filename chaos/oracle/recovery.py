@@ -194,21 +194,14 @@ class _Hit:
         again = lost_ > 1 or world.workload.get("ordered") or not _retries(world, self.client)
         sends = 1 + (tried if again else 0)
         until_ms = self.moment.at_ms + sends * period_ms
-        late_ms = max(
-            (self._round_trip_ms(one.name, until_ms) for one in world.seen_by(self.client, "broker")), default=0
-        )
+        brokers = [one.name for one in world.seen_by(self.client, "broker")]
+        late_ms = max(world.round_trips_ms(self.client, brokers, self.moment.at_ms, until_ms), default=0)
         window = Window(0, sends * (period_ms + late_ms), f"{sends}/rate" if sends > 1 else "1/rate", row, 2)
         if late_ms:
             window = window._replace(formula=f"{window.formula}, each a round trip of {late_ms / 1000:g} s later")
         if lost_ and waits_out_a_close(world, self.client):
             window = window.plus(world.timers_of(self.client).T_ms, "T")
         return window
-
-    def _round_trip_ms(self, broker: str, to_ms: float) -> float:
-        """How late latencies, harmless ones too, make the answers of this broker until then."""
-        faults = self.world.link_faults(self.client, broker)
-        delays = [f.kind.delay for f in faults if f.start_ms < to_ms and f.end_ms > self.moment.at_ms]
-        return sum(delay.round_trip_max_ms for delay in delays if delay is not None)
 
     # -- pulls
 

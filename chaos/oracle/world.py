@@ -504,6 +504,15 @@ class World:
     def process_faults(self, node: str) -> tuple[Fault, ...]:
         return self._index.processes.get(node, ())
 
+    def round_trips_ms(self, source: str, targets: Iterable[str], from_ms: float, to_ms: float) -> list[float]:
+        """How late latencies, harmless ones too, made the answers of each of these at most in that time."""
+
+        def late_ms(target: str) -> float:
+            faults = (fault for fault in self.link_faults(source, target) if fault.overlaps(from_ms, to_ms))
+            return sum(fault.kind.delay.round_trip_max_ms for fault in faults if fault.kind.delay is not None)
+
+        return [late_ms(target) for target in targets]
+
     def link_faults(self, source: str, target: str) -> tuple[Fault, ...]:
         return self._index.links.get((source, target), ())
 

@@ -109,7 +109,7 @@ class Lateness:
         return cls({str(name): _measurements(table[places == place]) for place, name in enumerate(names)})
 
     def with_stalls(self, world: World) -> Lateness:
-        """The same, and for how long killed processes had stood still, which they did not live to write (`stalls_in`)."""
+        """The same, and how long killed processes had stood still, which they did not live to write (`stalls_in`)."""
         import numpy as np
 
         of_node = dict(self.of_node)

@@ -123,7 +123,7 @@ class Members(Process):
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
         failed there. A round that meets another one, of a rebalance, leaves it to that one, which may wait for each
-        that hangs."""
+        that hangs, and for each that a slow link answers late."""
         rounds = self.runs_of(HEARTBEAT)
         if not rounds or not self.control.rows("client_heartbeat"):
             return
@@ -132,6 +132,8 @@ class Members(Process):
             # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
             from_ms, until_ms = self._with_waits(run.began_ms - self.timers.lateness_cap_ms, run.ended_ms)
             until_ms += self.timers.delivery_ms
+            slow_ms = sum(self.world.round_trips_ms(self.life.node, self.brokers, from_ms, until_ms))
+            from_ms, until_ms = from_ms - slow_ms, until_ms + slow_ms
             if until_ms > self.end_ms or self.held(from_ms, until_ms):
                 continue
             for broker in self._routed(from_ms - self.timers.delivery_ms, until_ms):
