@@ -209,10 +209,11 @@ class Seen:
     def judged(self, topic: str, members: Collection[str]) -> list[Judged]:
         """Every stretch in which every queue of the topic must have one owner among these consumers."""
         starts = [life.start_ms for name in members for life in self.world.lives_of(name)]
-        routes = {name: States(*zip(*of, strict=True)) for name in members if (of := self._routes[name, topic])}
+        of_all = {key: States(*zip(*of, strict=True)) for key, of in self._routes.items() if key[0] in members}
+        routes = {name: of for (name, of_topic), of in of_all.items() if of_topic == topic}
         if not starts or not routes:
             return []
-        found, seen = list[Judged](), [*self._of_all, *self._changes(members, routes)]
+        found, seen = list[Judged](), [*self._of_all, *self._changes(members, of_all)]
         for free in without(min(starts), self.world.end_ms, (Stretch(c.at_ms, c.due_ms) for c in seen)):
             alive = [name for name in members if self._lives(name, free.start_ms)]
             saw: list[Any] = [routes[name].at(free.start_ms) if name in routes else {} for name in alive]
@@ -220,26 +221,29 @@ class Seen:
             shared = queues.pop() if len(queues) == 1 else None
             if not shared or not all(self._lists(broker, alive, free.start_ms) for broker in {q[0] for q in shared}):
                 continue
-            all_ = [*seen, *self._lost(members, (saw[0] or {}).get("brokers") or {})]
+            # A round shares one topic after the other, and waits for each broker that hangs.
+            named = [(of.at(free.start_ms) or {}).get("brokers") or {} for of in of_all.values()]
+            all_ = [*seen, *self._lost(members, named)]
             for start_ms, end_ms in without(*free, (Stretch(c.at_ms, c.due_ms) for c in all_)):
                 last = max((one for one in all_ if one.due_ms <= start_ms), key=lambda one: one.due_ms)
                 found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared)), tuple(alive)))
         return found
 
-    def _changes(self, members: Collection[str], routes: Mapping[str, States]) -> Iterator[Change]:
+    def _changes(self, members: Collection[str], routes: Mapping[tuple[str, str], States]) -> Iterator[Change]:
         """Members that come and go, routes that change, and lists of brokers."""
         yield from _of_members(self.world, members)
         window_ms = members_window(self.world.timers).latest_ms
-        for name, of in routes.items():
+        for (name, _), of in routes.items():
             yield from (Change(at_ms, at_ms + window_ms, f"{name}'s route changed") for at_ms in of.at_ms)
         for broker, channels in self._listed.items():
             edges = {at_ms for name in members for channel in channels.get(name, ()) for at_ms in channel}
             yield from (Change(at_ms, at_ms + window_ms, f"{broker} listed others") for at_ms in sorted(edges))
 
-    def _lost(self, members: Collection[str], route: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
-        """When a member, a broker of this route, or the way between was lost."""
+    def _lost(self, members: Collection[str], routes: Iterable[Mapping[str, Mapping[str, str]]]) -> Iterator[Change]:
+        """When a member, a broker of these routes, or the way between was lost."""
         world, window_ms = self.world, members_window(self.world.timers).latest_ms
-        brokers = {world.owners.get(address, name) for name, ids in route.items() for address in ids.values()}
+        listed = (one for route in routes for one in route.items())
+        brokers = {world.owners.get(address, name) for name, ids in listed for address in ids.values()}
         faults = [fault for node in (*members, *brokers) for fault in world.process_faults(node)]
         faults += [fault for name in members for broker in brokers for fault in world.link_faults(name, broker)]
         for fault in faults:
