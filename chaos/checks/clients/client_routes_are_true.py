@@ -28,7 +28,7 @@ from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import brokers_of
-from ..tolerance import tolerance
+from ..tolerance import Tolerance, tolerance
 
 NAME = "client_routes_are_true"
 _TEMPLATE = "TBW102"
@@ -118,34 +118,37 @@ class _Judged:
     def _took(self, client: Client, topic: str, answers: Sequence[RouteAnswer], template: set[str]) -> Finding:
         routes = self.routes.get((client, topic), ())
         starts = [taken.from_ms for taken in routes]
-        worst: tuple[float, RouteAnswer, str | None] = (0.0, answers[0], None)
-        for answer, to_ms in until_next(answers, self._end_ms(client), lambda answer: answer.from_ms):
-            if not undisturbed(self._world, client[0], answer.from_ms, answer.to_ms):
+        allowed, over_ms, answer, kept = self._allowed(client, answers[0], 0.0), 0.0, answers[0], None
+        for one, to_ms in until_next(answers, self._end_ms(client), lambda answer: answer.from_ms):
+            if not undisturbed(self._world, client[0], one.from_ms, one.to_ms):
                 continue
-            at = bisect_right(starts, answer.to_ms) - 1
-            kept = routes[at].value if at >= 0 else None
-            if kept == answer.value or (kept is not None and decoded(kept) == answer.route):
+            at = bisect_right(starts, one.to_ms) - 1
+            had = routes[at].value if at >= 0 else None
+            if had == one.value or (had is not None and decoded(had) == one.route):
                 continue
-            until_ms = next((t.from_ms for t in routes[at + 1 :] if t.value == answer.value), to_ms)
-            over_ms = min(until_ms, to_ms) - answer.to_ms
-            if over_ms > worst[0] and not self._is_borrowed(kept, answer, template):
-                worst = over_ms, answer, kept
-        over_ms, answer, kept = worst
-        lag_ms = self._control.lateness.largest(self._world, (client[0],), answer.from_ms, answer.to_ms)
-        tolerance_ = tolerance(self._world.timers, lag_ms, 1)
-        wrong = over_ms > tolerance_.valid_up_to_ms
+            until_ms = next((t.from_ms for t in routes[at + 1 :] if t.value == one.value), to_ms)
+            late_ms = min(until_ms, to_ms) - one.to_ms
+            its = self._allowed(client, one, late_ms)
+            beyond_ms = late_ms - its.unknown_up_to_ms
+            if beyond_ms > over_ms - allowed.unknown_up_to_ms and not self._is_borrowed(had, one, template):
+                allowed, over_ms, answer, kept = its, late_ms, one, had
+        wrong = over_ms > allowed.valid_up_to_ms
         return finding(
             (client[0], answer.name_server, topic),
             _TAKES,
             (answers[0].from_ms, self._end_ms(client)),
             at_no_time("an answer becomes the client's route at once"),
             out=(answer.to_ms, answer.to_ms + over_ms) if wrong else None,
-            tolerance=tolerance_,
+            tolerance=allowed,
             measured_ms=over_ms or None,
             over_ms=over_ms,
             examined=len(answers),
             more={"came": words(decoded(kept)) if kept else "no route", "due": answer.came} if wrong else {},
         )
+
+    def _allowed(self, client: Client, answer: RouteAnswer, over_ms: float) -> Tolerance:
+        span = answer.from_ms, answer.to_ms + over_ms
+        return tolerance(self._world.timers, self._control.lateness.largest(self._world, (client[0],), *span), 1)
 
     def _is_borrowed(self, kept: str | None, answer: RouteAnswer, template: set[str]) -> bool:
         """Whether the route may be TBW102's: only where the topic's own has no queue to write to."""

@@ -28,6 +28,10 @@ nothing, so it is named as not decided, and the verdict is that of the exact rul
 
 Every order of a shuffled list is as likely as any other: many clients that all drew the same one did not shuffle.
 
+A row that breaks a rule of TIMED says nothing where its client, by its own measured lateness, stood still for half of a
+try's time-out before it: that try may have run out, and another have waited for the same connect, of which nothing is
+seen. It is UNKNOWN.
+
 A client that is left by its NameServer goes on to the next of its own order. Where all have one order, all clients of a
 NameServer that dies go to one and the same next. Upstream: `NettyRemotingClient.updateNameServerAddressList`.
 """
@@ -60,12 +64,15 @@ from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding
 from ..record.control import Control, Row
+from ..record.lateness import may_time_out
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
 EXPECTED_MIN = 10
 """First choices expected per NameServer below which χ² says nothing of them."""
+
+TIMED = frozenset({"in order", "sticky", "moves on", "every request", "attempts", "in time"})
 
 FINDINGS_MAX = 200
 """So many rows that break a rule are kept of each; all are counted."""
@@ -85,6 +92,7 @@ def judge(control: Control, world: World) -> Verdict:
     found = [of for of in selections(control, world.end_ms) if of.who.node not in unclear]
     groups, calls = _by_dialler(found, world), 0
     broken: dict[str, list[Broken]] = defaultdict(list)
+    late: dict[str, list[Broken]] = defaultdict(list)
     for dialler, those in groups.items():
         try:
             own = profile if dialler is None else world.client_profile_of(those[0].who.node)
@@ -92,14 +100,23 @@ def judge(control: Control, world: World) -> Verdict:
             return Verdict.nothing_examined(NAME, f"{dialler} names a client profile that does not exist: {exc}")
         tries = Tries(own, world, control.lateness)
         for one in broken_rules(those, world, own, tries):
-            broken[one.rule].append(one)
+            (late if _is_late(one, own, control, world) else broken)[one.rule].append(one)
         calls += tries.calls
     if profile.order is Order.SHUFFLED:
         # Of Apache's clients only the order in which they chose is known.
         known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
         for one in uneven_orders(known):
             broken[one.rule].append(one)
-    return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"), unclear)
+    return _verdict(world, profile, groups, broken, late, calls, workload.get("start_bias"), unclear)
+
+
+def _is_late(one: Broken, profile: ClientProfile, control: Control, world: World) -> bool:
+    """Whether its client stood still so long that a try may have run out of which nothing is seen."""
+    row, patience_ms = one.row, profile.try_timeout_ms
+    if one.rule not in TIMED:
+        return False
+    lag_ms = control.lateness.largest(world, (row.node,), row.time_ms - patience_ms, row.time_ms)
+    return may_time_out(world.timers, lag_ms, patience_ms)
 
 
 def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, list[Selection]]:
@@ -265,6 +282,7 @@ def _verdict(
     profile: ClientProfile,
     groups: Mapping[str | None, Sequence[Selection]],
     broken: Mapping[str, Sequence[Broken]],
+    late: Mapping[str, Sequence[Broken]],
     calls: int,
     start_bias: float | None,
     unclear: Mapping[str, str],
@@ -321,6 +339,10 @@ def _verdict(
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
+    elif late:
+        validity = Validity.UNKNOWN
+        said = "; ".join(f"rule '{rule}' broken {len(rows)} times" for rule, rows in sorted(late.items()))
+        why.append(f"{said}, but their clients stood still for half of a try's time-out before")
     elif unclear:
         validity = Validity.UNKNOWN
         why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
@@ -330,6 +352,7 @@ def _verdict(
         validity = Validity.UNKNOWN
         why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
     strange = {rule: _strange(rows, names, world) for rule, rows in sorted(broken.items())}
+    strange |= {f"{rule}, late": _strange(rows, names, world, is_late=True) for rule, rows in sorted(late.items())}
     return Verdict(
         name=NAME,
         verdict=validity,
@@ -340,7 +363,7 @@ def _verdict(
         examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
         findings=(
             *(one for rows in strange.values() for one in rows),
-            *_kept(found, broken, world),
+            *_kept(found, (*broken.values(), *late.values()), world),
             *(_uniform(one, under_test.get(one, profile), open_) for one in judged if one is first or one.uneven),
         ),
         why="; ".join(why),
@@ -365,7 +388,7 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
         yield len(place), steps
 
 
-def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> list[Finding]:
+def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:
     """The first of those that break one rule."""
     ordered = sorted(
         rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
@@ -381,19 +404,20 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> 
                 (row.time_ms, row.time_ms),
                 Rule(world.client_profile_of(row.node).rule, ""),
                 out=(row.time_ms, None),
-                wrong=1,
                 more=more,
+                wrong=int(not is_late),
+                late=int(is_late),
             )
         )
     return found
 
 
-def _kept(found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], world: World) -> Iterator[Finding]:
+def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world: World) -> Iterator[Finding]:
     """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
     choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
     for of in found:
         choices[of.who.node, of.who.incarnation] += of.choices
-    for process in {b.row.process for rows in broken.values() for b in rows}:
+    for process in {b.row.process for rows in strange for b in rows}:
         choices.pop(process, None)
     for (node, _), made in choices.items():
         if made:

@@ -4,7 +4,8 @@ Each node records how late its own timers fired (`timer_lag`), and the harness h
 bytes go. A process that a fault ends measures nothing any more: how long it took to be gone (`gone`) counts as its
 lateness. Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its
 resume. A process that the machine did not run for long (`Fault.stood_still`) was paused to whoever asks what it had
-then; its lateness counts all the same.
+then; its lateness counts all the same. One that stood still for half of a window or longer, in however many pieces, was
+late by all of the window: what takes several steps meets a piece at each.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Measurements:
         return self.lag_ms[(self.until >= from_ms) & (self.since <= to_ms)]
 
     def latest(self, from_ms: float, to_ms: float) -> float | None:
-        """The largest lateness of those that reach into [from_ms, to_ms]; None without any."""
+        """The largest lateness of those that reach into [from_ms, to_ms]; its length where several cover half of it;
+        None without any."""
         import numpy as np
 
         first = int(np.searchsorted(self.until, from_ms, side="left"))
@@ -78,7 +80,13 @@ class Measurements:
         # later, as long as any of them can have begun in time.
         within = self.since[first:] <= to_ms
         found = self.lag_ms[first:][within]
-        return float(found.max()) if len(found) else None
+        if not len(found):
+            return None
+        largest_ms, length_ms = float(found.max()), to_ms - from_ms
+        if largest_ms < length_ms <= 2 * found.sum():
+            covered_ms = _covered(self.until[first:][within], found, from_ms, to_ms)
+            return length_ms if covered_ms > largest_ms and 2 * covered_ms >= length_ms else largest_ms
+        return largest_ms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +215,15 @@ def _measurements(table: Floats) -> Measurements:
 
     table = table[np.argsort(table[:, 0], kind="stable")]
     return Measurements(table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
+
+
+def _covered(until: Floats, lag_ms: Floats, from_ms: float, to_ms: float) -> float:
+    """How much of [from_ms, to_ms] the process stood still: each measurement says it of its last `lag_ms`."""
+    covered_ms, reached_ms = 0.0, from_ms
+    for began_ms, ended_ms in sorted(zip(until - lag_ms, until, strict=True)):
+        covered_ms += max(min(ended_ms, to_ms) - max(began_ms, reached_ms), 0.0)
+        reached_ms = max(reached_ms, ended_ms)
+    return float(covered_ms)
 
 
 def patience_ms(world: World, *nodes: str) -> float:

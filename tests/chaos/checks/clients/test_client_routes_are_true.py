@@ -54,6 +54,13 @@ def test_an_answer_becomes_the_clients_route_at_once(takes_s: float | None, verd
         assert example.more["due"] == "broker-b 127.0.0.1:11011 [4 read, 4 write, perm 6]"
 
 
+def test_a_client_that_stood_still_for_half_of_the_time_is_not_judged_by_how_long_it_took() -> None:
+    builder = crashed()
+    for tenth in range(610, 660, 6):
+        builder.at(tenth / 10).lag(400.0, CLIENT, until_s=tenth / 10 + 0.6)
+    assert check(told(builder, 62, "broker-b", takes_s=3).end(140)).verdict is Validity.VALID
+
+
 def test_a_client_that_nobody_answers_may_keep_its_route() -> None:
     """That it asks is timers_kept's, and that it leaves the broker is dead_brokers_avoided's."""
     assert check(crashed().end(140)).verdict is Validity.VALID

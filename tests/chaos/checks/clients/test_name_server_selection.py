@@ -247,6 +247,18 @@ def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
     assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2)) == {"sticky": 1}
 
 
+@pytest.mark.parametrize(("stall_ms", "verdict"), [(350.0, Validity.UNKNOWN), (250.0, Validity.INVALID)])
+def test_leaving_a_name_server_is_judged_where_the_client_ran_for_most_of_a_trys_time_out(
+    stall_ms: float, verdict: Validity
+) -> None:
+    builder = client()
+    for tenth in range(360, 401, 6):
+        builder.at(tenth / 10).lag(stall_ms, "producer-0", until_s=tenth / 10 + 0.6)
+    found = check(moved(builder, 40, 2).end(100))
+    assert (found.verdict, found.violations) == (verdict, int(verdict is Validity.INVALID))
+    assert "rule 'sticky' broken 1 times" in found.why
+
+
 @pytest.mark.parametrize(("by", "found"), [("peer", {}), ("server", {}), ("self", STICKY), ("client", STICKY)])
 def test_a_channel_that_the_name_server_ended_is_a_reason_to_leave_and_one_that_the_client_ended_is_none(
     by: str, found: dict[str, int]

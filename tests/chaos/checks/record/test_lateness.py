@@ -129,3 +129,20 @@ def test_a_process_that_is_killed_while_it_stands_still_was_late_from_its_last_r
     control, world = told_by(to_table(builder.rows))
     assert [fault.end_ms - fault.start_ms for fault in world.faults if fault.stood_still] == stood_still_ms
     assert control.lateness.largest(world, ["ns-0"], 12_000, 15_000) == (2.0 if last_s == 18 else 8_000.0)
+
+
+def in_pieces(times: int) -> HistoryBuilder:
+    """ns-0 stood still 600 ms in each of so many seconds."""
+    builder = HistoryBuilder(profile="4.9")
+    for second in range(11, 11 + times):
+        builder.at(second).event("ns-0", "timer_lag", lag_ms=600.0, duration_ms=900.0)
+        builder.at(second).event("ns-0", "timer_lag", lag_ms=400.0, duration_ms=400.0)  # the same stall, seen twice
+    return builder
+
+
+def test_a_process_that_stood_still_for_half_of_a_window_was_late_by_all_of_it() -> None:
+    assert lateness(in_pieces(9)) == {0: 10_000.0}
+
+
+def test_a_process_that_stood_still_for_less_was_late_by_its_longest_stall() -> None:
+    assert lateness(in_pieces(8)) == {0: 600.0}
