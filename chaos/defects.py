@@ -30,11 +30,11 @@ def replace_part(target: object, name: str, with_what: object) -> None:
 
 
 def does_nothing(*_: object, **__: object) -> None:
-    """Replaces any method."""
+    """Do nothing, in place of any method."""
 
 
 async def does_nothing_async(*_: object, **__: object) -> None:
-    """Replaces any coroutine method."""
+    """Do nothing, in place of any coroutine method."""
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
@@ -48,23 +48,23 @@ def around(part: object, name: str) -> Callable[[Change], Change]:
 
 
 def with_settings(part: object, name: str, **changed: Any) -> None:
-    """Change these fields of the object's settings under this name."""
+    """Change these fields of the settings that the object has under this name."""
     replace_part(part, name, replace(getattr(part, name), **changed))
 
 
 def so_many_times(part: object, name: str, field: str, factor: float) -> None:
-    """Multiply this field of the object's settings, a whole number."""
+    """Multiply this field, a whole number, of the object's settings."""
     with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
 
 
 def every(nth: int) -> Callable[[], bool]:
-    """Whether this call of the result is the nth, or twice the nth …"""
+    """Return a function that says of each call whether it is the nth, or twice the nth, and so on."""
     calls = count(1)
     return lambda: next(calls) % nth == 0
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """A plant for parts that a broker creates when it listens: tables, stored messages, registration."""
+    """Apply the plant to parts that a broker creates when it listens: tables, stored messages, registration."""
 
     @wraps(change)
     def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -80,7 +80,7 @@ def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Con
 
 
 def registers_with(broker: Broker, **changed: Callable[[str], str]) -> None:
-    """The header of each REGISTER_BROKER has other values in these fields."""
+    """Change these fields in the header of each REGISTER_BROKER."""
 
     @around(broker._registration, "_request")
     def request_with(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
@@ -90,7 +90,7 @@ def registers_with(broker: Broker, **changed: Callable[[str], str]) -> None:
 
 
 def _with_header(**changed: Callable[[str], str]) -> Callable[[Broker], None]:
-    """`registers_with`, as files for 0.1.0 know it."""
+    """Do as `registers_with`, under the name that files for 0.1.0 use."""
     return lambda broker: registers_with(broker, **changed)
 
 

@@ -7,13 +7,13 @@ from ..actors.errors import HarnessError as HarnessError
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """`; did you mean orders?` for a value that is nearly one of the choices; "" for others."""
+    """Return `; did you mean orders?` for a value that nearly equals a choice; "" for others."""
     found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def one_of(choices: Iterable[str], value: str) -> str:
-    """`one of orders, payments; did you mean orders?` for a value that is none of the choices."""
+    """Return `one of orders, payments; did you mean orders?` for a value that is none of the choices."""
     known = list(choices)
     return f"one of {', '.join(known)}{nearest(value, known)}"
 
@@ -34,7 +34,7 @@ class ScenarioError(HarnessError):
 
 
 class NotAllowed(Exception):
-    """A value in a scenario, its key, and what is allowed there; the reader of the file makes a ScenarioError of it."""
+    """A value that a scenario must not have, its key, and what is allowed; the reader makes a ScenarioError of it."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed

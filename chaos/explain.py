@@ -41,7 +41,7 @@ _WORDS = {"send": "first good send", "pull": "first answered pull", LOOK_UP: "fi
 
 
 def explanation(scenario: Scenario) -> dict[str, Any]:
-    """Everything as one object for `--json`; times in seconds, null for never."""
+    """Return everything as one object for `--json`; times in seconds, null for never."""
     world, unknown = expected_world(scenario)
     return {
         "scenario": scenario.name,
@@ -74,7 +74,7 @@ def explain(scenario: Scenario, *, as_json: bool) -> None:
 
 
 def _holdings(world: World) -> list[dict[str, Any]]:
-    """For each NameServer and broker, from 0 to the end without a gap: what is required, from, to, and why."""
+    """Return what is required of each NameServer and broker, from when to when, and why, without a gap from 0."""
     found: list[dict[str, Any]] = []
     of_pair: dict[tuple[str, str], list[Obligation]] = {
         (server.name, broker.name): []
@@ -104,7 +104,7 @@ def _holdings(world: World) -> list[dict[str, Any]]:
 
 
 def _unbounded(world: World, name_server: str, broker: str, at_ms: float) -> str:
-    """The reason why no NameServer must have, or must drop, the broker from then on."""
+    """Return why no NameServer must have, or must drop, the broker from then on."""
     of_pair = (s for s in route_states(world) if (s.name_server, s.broker) == (name_server, broker) and not s.judged)
     return next((f"nothing bounds it: {s.window.row}" for s in of_pair if s.end_ms > at_ms), "nothing bounds it")
 
@@ -132,7 +132,7 @@ def _append(
 
 
 def _clients(world: World) -> list[dict[str, Any]]:
-    """Lost brokers that must leave clients' routes, and lost NameServers that a client must leave if it uses them."""
+    """Return when lost brokers must leave clients' routes, and when a client must stop using a lost NameServer."""
     found = [
         {
             "client": one.client,
@@ -162,7 +162,7 @@ def _clients(world: World) -> list[dict[str, Any]]:
 
 
 def _recoveries(world: World) -> list[dict[str, Any]]:
-    """For the first changes and each client: when each of its operations must have succeeded."""
+    """Return, for the first changes and each client, when each of its operations must have succeeded."""
     found = []
     for moment in moments(world)[:MOMENTS_MAX]:
         for client in world.of_kind("producer", "consumer"):
@@ -246,7 +246,7 @@ def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[s
 
 
 def _made_by(implementations: Mapping[str, str]) -> Iterable[str]:
-    """The nodes' implementations, if not all are ours. Windows are the profile's in any case."""
+    """Return the nodes' implementations, if not all are ours. Windows are the profile's in any case."""
     for text in dict.fromkeys(implementations.values()):
         yield f"{text}: {', '.join(node for node, said in implementations.items() if said == text)}"
 
@@ -275,7 +275,7 @@ def _within(one: Mapping[str, Any], end_s: float) -> str:
 def _block(
     title: str, entries: Sequence[Mapping[str, Any]], who: tuple[str, str], text: Callable[[Mapping[str, Any]], str]
 ) -> Iterable[str]:
-    """Nodes with the same text share one block, in the order of the first node; nothing without entries."""
+    """Return the text in which nodes with equal lines share a block, in the order of the first node."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in entries:
         said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())

@@ -39,7 +39,7 @@ def in_checkout() -> bool:
 
 
 def how_to_get_toxiproxy() -> str:
-    """How to get a Toxiproxy server, as the end of a sentence."""
+    """Return how to get a Toxiproxy server, as the end of a sentence."""
     else_ = "put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"
     if in_checkout():
         return f"run `make setup`, {else_}"
@@ -52,7 +52,7 @@ def has(extra: str) -> bool:
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """HarnessError if an extra that `what` needs is not installed; one sentence for all."""
+    """Raise HarnessError if an extra that `what` needs is not installed, in one sentence for all such extras."""
     absent = [extra for extra in dict.fromkeys(extras) if not has(extra)]
     if absent:
         modules = [next(module for module in EXTRAS[extra] if find_spec(module) is None) for extra in absent]
@@ -60,21 +60,21 @@ def require_extras(what: str, *extras: str) -> None:
 
 
 def mend_import(module: str | None) -> str:
-    """The sentence for a module that could not be imported; "" if it belongs to no extra of ours."""
+    """Return the sentence for a module that could not be imported; "" if it belongs to no extra of nemesrv."""
     top = (module or "").partition(".")[0]
     extras = [extra for extra, modules in EXTRAS.items() if top in modules]
     return _sentence("this", [top], extras) if extras else ""
 
 
 def how_to_get(extras: Iterable[str]) -> str:
-    """The command that installs them in this Python."""
+    """Return the command that installs the extras in this Python."""
     if in_checkout() and Path(sys.prefix).resolve() == (_SET_UP.parents[1] / ".venv").resolve():
         return "run `make setup`"
     return f'python -m pip install {_source()[0]}"{_source()[1].format(extras=",".join(extras))}"'
 
 
 def _source() -> tuple[str, str]:
-    """pip's option and name for nemesrv with `{extras}`, as it was installed here."""
+    """Return pip's option and name for nemesrv with `{extras}`, as nemesrv was installed here."""
     try:
         read = json.loads(distribution("nemesrv").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

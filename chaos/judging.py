@@ -47,7 +47,7 @@ EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
 
 
 class Engine(StrEnum):
-    """What judges."""
+    """The program that judges: Spark or plain Python."""
 
     PLAIN = "plain"
     """Plain Python in this process, up to PLAIN_ROWS_MAX rows."""
@@ -56,7 +56,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What to judge: the history's place, its checks, and where the result goes."""
+    """What is judged: the history's place, its checks, and where the result goes."""
 
     where: str
     checks: tuple[str, ...]
@@ -98,14 +98,14 @@ class Judged:
 
 
 def exit_status(judged: Iterable[Judged]) -> int:
-    """INVALID counts before UNKNOWN before VALID."""
+    """Return the exit status: INVALID counts before UNKNOWN before VALID."""
     return EXIT_STATUS[worst(each.verdict for each in judged)]
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """The checks of a comma-separated list; `all`: all; `default`: `default`, if there is one. None stays None.
+    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in `default`.
 
-    ScenarioError for an unknown one.
+    None gives None. ScenarioError for an unknown check.
     """
     if text is None:
         return None
@@ -149,7 +149,7 @@ def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | 
 
 
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
-    """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
+    """Return the history at a path or URI; if `checks` is None, with the checks of the scenario.yaml beside it.
 
     `spark` is called for a history elsewhere. ScenarioError for a path without a history, for other files, and for a
     history with neither scenario nor checks.
@@ -181,7 +181,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 
 
 def _recorded(file: Path) -> Scenario:
-    """The scenario of a run folder. ScenarioError names the nemesrv that wrote it, if it is another version."""
+    """Return the scenario of a run folder. ScenarioError names the nemesrv that wrote it, if it is another version."""
     try:
         return load(file)
     except ScenarioError as exc:
@@ -208,10 +208,9 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
-    """Judge the history by its checks and write the verdicts. HarnessError if the history cannot be read, or is too
-    large for plain Python.
+    """Judge the history by its checks and write the verdicts. `say` gets what Spark is counting.
 
-    `say` gets what Spark is counting.
+    HarnessError if the history cannot be read, or is too large for plain Python.
     """
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
@@ -239,9 +238,11 @@ def _plain_verdicts(history: History) -> list[Verdict]:
 def apart(
     checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
 ) -> tuple[list[Verdict], list[Verdict]]:
-    """The verdicts that count, and those left out: with all checks asked for, those that had nothing to examine. A
-    check that failed counts, and so does a check that could judge something in a longer run (but no check of consuming
-    in a run without consumers). If no verdict would be left, all count."""
+    """Return the verdicts that count, and those left out because all checks were asked for and these examined nothing.
+
+    A check that failed counts, and so does one that could judge something in a longer run (but no check of consuming in
+    a run without consumers). If no verdict would be left, all count.
+    """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
     if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):
@@ -327,7 +328,7 @@ def show(
 
 
 def _told(judged: Judged, took_s: float | None) -> Answers:
-    """The answers; from incident.json for an import."""
+    """Return the answers; of an import from its incident.json."""
     history = judged.history
     told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
     incident = None if history.folder is None else read_incident(history.folder.path)
@@ -335,7 +336,7 @@ def _told(judged: Judged, took_s: float | None) -> Answers:
 
 
 def _about(history: History, took_s: float | None) -> str:
-    """`seed 7, 37 s, profile 4.9, virtual clock, with the planted defect client-never-drops`."""
+    """Return `seed 7, 37 s, profile 4.9, virtual clock, with the planted defect client-never-drops`."""
     scenario = history.scenario
     if scenario is None:
         return ""
@@ -368,7 +369,7 @@ def _document(judged: Judged) -> dict[str, object]:
 
 
 def _entry(verdict: Verdict) -> dict[str, object]:
-    """The verdict, with its check's group after its name."""
+    """Return the verdict as JSON, with its check's group after its name."""
     document = verdict.to_json()
     group = str(CHECKS[verdict.name].group) if verdict.name in CHECKS else ""
     return {"name": document.pop("name"), "group": group, **document}

@@ -35,12 +35,12 @@ Found = TypeVar("Found")
 
 
 def processors() -> int:
-    """Number of CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
-    """The result of `work` for each job, in order and as early as possible, from so many processes.
+    """Return the result of `work` for each job, in order and as early as possible, from so many processes.
 
     Few jobs, or one at a time, run in this process, because a new process costs as much as a short run.
     """
@@ -100,7 +100,7 @@ class Machine:
 
 
 def measure(run_folder: Path) -> Machine:
-    """Measure it now. `run_folder` need not exist."""
+    """Measure the machine now. `run_folder` need not exist."""
     there = next(each for each in (run_folder.resolve(), *run_folder.resolve().parents) if each.exists())
     temporary = Path(tempfile.gettempdir())
     address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -152,13 +152,13 @@ def _version_of(java: Path) -> int | None:
 
 
 def java_version(text: str) -> int | None:
-    """The feature release in the output of `java -version` or a JDK's file `release`; 8 for 1.8."""
+    """Return the feature release in the output of `java -version` or a JDK's file `release`; 8 for 1.8."""
     found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
     return None if found is None else int(found[1])
 
 
 def java_found(java: Java) -> tuple[str, str]:
-    """The Java found and, if Spark cannot use it, the sentence with the remedy."""
+    """Return the Java found and, if Spark cannot use it, a sentence with the remedy."""
     from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
     mend_home = "" if java.home is None else ", or unset JAVA_HOME"
     if java.path is None and java.home is not None:
@@ -184,13 +184,13 @@ def require_java() -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes that we may still write there."""
+    """Return the number of bytes that this user may still write in the folder."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Free memory by the kernel, or less if a control group (v1 or v2) allows less."""
+    """Return the kernel's free memory, or less if a control group (v1 or v2) allows less."""
     available = _UNLIMITED
     with suppress(OSError):
         found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
@@ -207,7 +207,7 @@ _MEMORY_FILES = (("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.ma
 
 
 def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
-    """The control groups around us with this controller, and whether they are v2; each may have a limit."""
+    """Return the control groups around this process with this controller, and whether each is v2."""
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -225,8 +225,10 @@ def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
 
 
 def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
-    """Processes and threads that may still be started, by this user's limit (`ulimit -u`; root has none) or a control
-    group's `pids.max`. None: no limit."""
+    """Return how many processes and threads this user may still start; None: no limit.
+
+    The limit is `ulimit -u` (root has none) or a control group's `pids.max`.
+    """
     user = os.getuid() if user is None else user
     allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]

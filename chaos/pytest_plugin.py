@@ -81,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _ray(config: pytest.Config) -> str | None:
-    """Address of the Ray cluster to use; None: the session's own Ray."""
+    """Return the address of the Ray cluster to use; None: the session's own Ray."""
     address: str | None = config.getoption("--nemesrv-ray")
     return None if address in (None, "", "local") else address
 
@@ -209,8 +209,7 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Judge a test that did not ask for it: a test that looks at nothing must not pass, and a failing one needs the
-    verdict. Its own failure stays."""
+    """Judge a test that has not called for its verdict, so that no test passes unjudged. A failure of its own stays."""
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
     try:
         result = yield
@@ -224,7 +223,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
-    """The verdict on a failed test's run, in one line. Never raises."""
+    """Return the verdict on a failed test's run, in one line. Never raises."""
     from .errors import HarnessError
     from .verdict import worst
 
@@ -295,7 +294,7 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
 
 
 def _key_of_marker(key: str) -> str:
-    """`brokers` for `cluster.brokers`, `clients.go` for `cluster.clients.go`, `checks` for `checks.0`."""
+    """Return the marker's key: `brokers` for `cluster.brokers`, `checks` for `checks.0`."""
     for name, place in _KEYS.items():
         of = ".".join(place)
         if key == of or key.startswith(f"{of}."):
@@ -305,7 +304,7 @@ def _key_of_marker(key: str) -> str:
 
 
 def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
-    """How to repeat the test, where its run is, and how to repeat the run without the test."""
+    """Return how to repeat the test, where its run is, and how to repeat the run without the test."""
     from .reports.ci import replay_line
 
     seed, profile, runs = scenario.seed or 0, *map(item.config.getoption, ("--nemesrv-profile", "--nemesrv-runs"))

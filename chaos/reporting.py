@@ -44,13 +44,13 @@ def read_left_out(folder: RunFolder) -> dict[str, str]:
 
 
 def _read_cost(folder: RunFolder) -> Cost | None:
-    """From verdicts.json; if that has none, as that of a self-test's run, from the history."""
+    """Return the cost from verdicts.json; if that has none, as that of a self-test's run, from the history."""
     document = json.loads(folder.verdicts_file.read_text(encoding="utf-8")) if folder.verdicts_file.is_file() else {}
     return Cost.from_json(document["cost"]) if document.get("cost") else cost_of(folder.path)
 
 
 def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
-    """Check to its findings; empty if the run has no such file."""
+    """Return the findings of each check; empty if the run has no such file."""
     found: dict[str, list[Finding]] = defaultdict(list)
     if folder.findings_file.is_file():
         with folder.findings_file.open(encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def write_reports(folder: RunFolder) -> None:
 
 
 def write_replay(folder: RunFolder) -> None:
-    """report.html of a replay that was not judged: replay.json's picture and the run's lanes."""
+    """Write report.html of a replay that was not judged: replay.json's picture and the run's lanes."""
     from .reports.html import html_report
 
     scenario = folder.scenario()
@@ -85,7 +85,7 @@ def write_replay(folder: RunFolder) -> None:
 
 
 def written(folder: RunFolder) -> dict[str, object]:
-    """For `report --json`: the file written, and its run."""
+    """Return for `report --json` the written file and its run."""
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     ended = {v.name: str(v.verdict) for v in verdicts}
     run: dict[str, object] = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}
@@ -115,5 +115,5 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
 def write_junit(
     folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Mapping[str, str]
 ) -> None:
-    """junit.xml, as CI servers read it."""
+    """Write junit.xml, as CI servers read it."""
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts, left_out))

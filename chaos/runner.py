@@ -75,7 +75,7 @@ class Options:
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
-    """The exit status of all scenarios: INVALID counts before UNKNOWN before VALID."""
+    """Run all scenarios. Returns the exit status: INVALID counts before UNKNOWN before VALID."""
     refuse_used(options.out)
     for scenario in scenarios:
         _require_injectable(scenario, options)
@@ -181,9 +181,7 @@ def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: Run
 
 
 def _record_its_own_rehearsal(as_run: Scenario, folder: RunFolder, defect: Defect, say: Callable[[str], None]) -> None:
-    """On the virtual clock the run itself shows whether the defect acts. If it never did, record the run again, so that
-    the history's first row says so.
-    """
+    """Record the run again if its defect never acted, so that the history's first row says so (virtual clock only)."""
     record(as_run, folder, VirtualStage(), defect, say)
     if not _acts(defect, as_run, say, folder):
         for kept in folder.path.iterdir():
@@ -253,7 +251,7 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
-    """The defect passed in, else the scenario's; None: none."""
+    """Return the defect passed in, else the scenario's; None if there is neither."""
     if defect is not None or scenario.defect is None:
         return defect
     found = found_defect(scenario.defect, file=scenario.name, key="defect")
@@ -312,7 +310,7 @@ def check_all(
     as_json: bool = False,
     full: bool = False,
 ) -> int:
-    """Judge recorded histories again, wherever they are, and write the results. The exit status.
+    """Judge recorded histories again, wherever they are, and write the results. Returns the exit status.
 
     ScenarioError, before anything is started, for a folder without a history.
     """

@@ -20,14 +20,14 @@ KINDS = ("name_servers", "brokers", "producers", "consumers")
 
 class Members(Protocol):
     def of_kind(self, group: str) -> Sequence[str]:
-        """The nodes of one of KINDS, by name."""
+        """Return the nodes of one of KINDS, by name."""
 
     @property
     def zones(self) -> Mapping[str, Collection[str]]:
-        """The nodes of each zone."""
+        """Return the nodes of each zone."""
 
     def meant(self, word: str, expression: str) -> frozenset[str]:
-        """The nodes of a node's, group's or zone's name. ValueError for another name."""
+        """Return the nodes that the name of a node, group or zone stands for. ValueError for another name."""
 
 
 class LinkExpressionError(ValueError):
@@ -40,7 +40,7 @@ def is_shape(expression: str) -> bool:
 
 
 def shape_of(expression: str, members: Members) -> Separates:
-    """What the shape separates. LinkExpressionError, with what is allowed, if it is not possible in this cluster."""
+    """Return the links that the shape separates. LinkExpressionError says what is allowed."""
     word, *rest = expression.split()
     return SHAPES[word](expression, rest, members)
 
@@ -57,7 +57,7 @@ def _into(expression: str, words: Sequence[str], members: Members) -> Separates:
 
 
 def _out_of(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """What these nodes send."""
+    """Cut only the direction from these nodes."""
     return _one_way(_named(expression, words, members), into=False)
 
 
@@ -91,7 +91,7 @@ def _bridge(expression: str, words: Sequence[str], members: Members) -> Separate
 
 
 def _ring(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each broker and client reaches a majority of the NameServers, its neighbour another one."""
+    """Cut each broker and client from a minority of the NameServers, its neighbour from another minority."""
     _no_words(expression, words)
     servers = list(members.of_kind("name_servers"))
     missed = (len(servers) - 1) // 2
@@ -164,7 +164,7 @@ def _apart(*sides: frozenset[str]) -> Separates:
 def _in_two(
     members: Members, first: Callable[[int], int], without: frozenset[str] = frozenset()
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """This many nodes of each kind on the first side, the rest on the second."""
+    """Return sides with this many nodes of each kind on the first side, and the others on the second."""
     one: set[str] = set()
     other: set[str] = set()
     for kind in KINDS:

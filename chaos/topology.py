@@ -56,7 +56,7 @@ def broker_name(node: str) -> str:
 
 
 def broker_id(node: str) -> int:
-    """The brokerId with which a broker starts; 0 for a master."""
+    """Return the brokerId with which a broker starts; 0 for a master."""
     return int(node.partition("/")[2] or 0)
 
 
@@ -66,7 +66,7 @@ def broker_node(name: str | None, id_: int | None) -> str:
 
 
 def node_of_client_id(client_id: str | None) -> str:
-    """The node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" where it names none."""
+    """Return the node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" if the id names no node."""
     return (client_id or "").rpartition("@")[2].partition("#")[0]
 
 
@@ -104,7 +104,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 class Link(NamedTuple):
-    """`node` dials `peer`."""
+    """A directed link: `node` connects to `peer`."""
 
     node: str
     peer: str
@@ -184,14 +184,14 @@ class Topology:
         return self.of(*GROUPS[group])
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The nodes of the group of that name, or the node itself; none where it is neither."""
+        """Return the nodes of the group of that name, or the node of that name; nothing if neither exists."""
         if name in GROUPS:
             return self.of_kind(name)
         return (name,) if name in self.kinds else ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of all nodes that the experiment runs: everyone but those who dial from outside."""
+        """The names of all nodes that the experiment runs: all but the clients that connect from outside."""
         return tuple(name for name, kind in self.kinds.items() if kind is not NodeKind.EXTERNAL)
 
     @property
@@ -205,7 +205,7 @@ class Topology:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """Every link there is, by node in start order."""
+        """Every link of the topology, by node in start order."""
         name_servers, brokers = self.of_kind("name_servers"), self.of_kind("brokers")
         links: list[Link] = []
         for node, kind in self.kinds.items():
@@ -225,7 +225,7 @@ class Topology:
         return tuple(named)
 
     def parse_streams(self, *expressions: str) -> dict[Link, Stream]:
-        """The same links, each with the directions that the expressions name; some shapes have one direction only."""
+        """Return the same links, each with the directions that the expressions name; some shapes have only one."""
         found: dict[Link, Stream] = {}
         for expression in expressions:
             if is_shape(expression):
@@ -270,7 +270,7 @@ class Topology:
         return named
 
     def meant(self, name: str, expression: str) -> frozenset[str]:
-        """The nodes that the name of a node, group or zone means; LinkExpressionError for another name."""
+        """Return the nodes that the name of a node, group or zone stands for; LinkExpressionError for another name."""
         if name.startswith(_ZONE):
             zone = name.removeprefix(_ZONE).strip()
             if zone not in self.zones:

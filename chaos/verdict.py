@@ -22,19 +22,19 @@ NEVER = "never"
 
 
 def length(ms: float) -> str:
-    """A duration in words: in seconds, below one second in milliseconds."""
+    """Return a duration in words: in seconds, below one second in milliseconds."""
     if ms < 10:
         return f"{ms:.1f} ms"
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def seconds(ms: float) -> str:
-    """`154.9 s`."""
+    """Return the seconds as `154.9 s`."""
     return f"{tenths(ms)} s"
 
 
 def tenths(ms: float) -> str:
-    """Milliseconds as seconds with one decimal; never `-0.0`."""
+    """Return milliseconds as seconds with one decimal, never as `-0.0`."""
     return f"{round(ms / 1000, 1) + 0.0:.1f}"
 
 
@@ -74,7 +74,7 @@ class Example:
     """What else this check has to say of it; no moments."""
 
     def since(self, origin_ms: float) -> Example:
-        """The example with all its moments counted from `origin_ms`; durations stay."""
+        """Return the example with all its moments counted from `origin_ms`; durations stay the same."""
         return _since(self, origin_ms)
 
     @property
@@ -83,7 +83,7 @@ class Example:
 
     @property
     def is_of_due_time(self) -> bool:
-        """Whether it was wrong from the moment when it was due, not later after it had been right."""
+        """Whether the value was wrong as soon as it was due, and not after it had been right."""
         return self.from_ms == self.due_ms
 
     @property
@@ -132,14 +132,14 @@ def _since(of: _Timed, origin_ms: float) -> _Timed:
 
 
 def _too_early(measured_ms: float | None, earliest_ms: float | None, latest_ms: float | None) -> bool:
-    """Whether the value was too early: it is below the earliest allowed time, or only an earliest time is given."""
+    """Whether the value was below the earliest allowed time, or only an earliest time is allowed."""
     if measured_ms is None or earliest_ms is None:
         return False
     return latest_ms is None or measured_ms < earliest_ms
 
 
 def _shown(from_ms: float | None, to_ms: float | None, timeline_ms: float) -> dict[str, Any]:
-    """The moments in seconds since the start of the timeline."""
+    """Return the moments in seconds since the start of the timeline."""
     moments = zip(_SHOWN, (from_ms, to_ms), strict=True)
     found = {name: None if at_ms is None else _plain((at_ms - timeline_ms) / 1000) for name, at_ms in moments}
     return {name: at_s for name, at_s in found.items() if at_s is not None}
@@ -239,9 +239,10 @@ class Finding:
         )
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
-        """The finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s`: the times of its
-        sentence,
-        in seconds since `timeline_ms`."""
+        """Return the finding as a line of findings.jsonl, without empty fields.
+
+        `from_s` and `to_s` are the times of its sentence, in seconds since `timeline_ms`.
+        """
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}
@@ -257,14 +258,14 @@ class Finding:
 
 
 def _plain(value: object) -> object:
-    """The value for JSON: times to a tenth of a millisecond; null for infinity and NaN."""
+    """Return the value for JSON: times to a tenth of a millisecond; null for infinity and NaN."""
     if isinstance(value, float):
         return None if value != value or abs(value) == float("inf") else round(value, 1)
     return value
 
 
 def worst(verdicts: Iterable[Validity]) -> Validity:
-    """INVALID if there is one, else UNKNOWN, else VALID; UNKNOWN for no verdict at all."""
+    """Return INVALID if any verdict is INVALID, else UNKNOWN if any is, else VALID; without verdicts UNKNOWN."""
     return max(verdicts, key=_BADNESS.__getitem__, default=Validity.UNKNOWN)
 
 
@@ -338,7 +339,7 @@ class Verdict:
         return self.why.startswith(_FAILED)
 
     def to_json(self) -> dict[str, Any]:
-        """As an entry of `checks` in verdicts.json."""
+        """Return the verdict as an entry of `checks` in verdicts.json."""
         return {
             "name": self.name,
             "verdict": str(self.verdict),

@@ -67,7 +67,7 @@ class _Connection:
 
 
 class _Sent(NamedTuple):
-    """A registration without an answer yet."""
+    """A registration that has no answer yet."""
 
     at_ms: float
     name_server: str
@@ -77,7 +77,7 @@ class _Sent(NamedTuple):
 
 
 class _Pull(NamedTuple):
-    """A pull that commits if it is not refused."""
+    """A pull that commits an offset unless the broker refuses it."""
 
     at_ms: float
     place: tuple[str, str, int]
@@ -163,7 +163,7 @@ class BrokerRows(ServerRows):
             self._sent[one.connection, one.opaque] = sent
 
     def _said(self, one: Asked) -> tuple[dict[str, tuple[int, int, int]], float]:
-        """Topic to its row and that row's version."""
+        """Return each topic's row and that row's version."""
         if one.code == RequestCode.REGISTER_BROKER:
             body = RegisterBrokerBody.decode(one.body, version=one.version)
             rows = {t.topic_name: (t.read_queue_nums, t.write_queue_nums, t.perm) for t in body.topics}
@@ -285,9 +285,11 @@ class BrokerRows(ServerRows):
             self._client_gone(one.at_ms, "closed", client, groups)
 
     def _expired(self, at_ms: float, group: str, *, consumes: bool) -> None:
-        """The client that a log line about an expired channel means. The line has the group and the broker's end of the
-        channel, so it is the group's client that was silent for longest, if long enough. Otherwise the channel had
-        ended before the broker handled its heartbeat; Apache's brokers keep such a channel until it expires.
+        """Return the client that a log line about an expired channel means: the group's client that was silent for
+        longest.
+
+        The line has only the group and the broker's end of the channel. If no client was silent for long enough, the
+        channel ended before the broker handled its heartbeat; Apache's brokers keep such a channel until it expires.
         """
         if consumes:
             found = self._clients.consumers.get(group)
@@ -335,7 +337,7 @@ class BrokerRows(ServerRows):
         self._put(at_ms, "commit", f=f, **where, offset=offset, value=value)
 
     def _held(self, key: tuple[int, int]) -> None:
-        """The broker makes the pull wait for messages; a waiting pull commits its offset."""
+        """Note that the broker makes the pull wait for messages; a waiting pull commits its offset."""
         pull = self._pulls.pop(key)
         self._commit(pull.at_ms, "pull", key[0], pull.place, pull.offset)
 
@@ -360,7 +362,7 @@ class BrokerRows(ServerRows):
             self._not_registered(at_ms, fields["name_server"])
 
     def _not_registered(self, at_ms: float, said: str) -> None:
-        """A registration failed by the log alone: nothing listened at the NameServer."""
+        """Record a registration that failed by the log alone, because nothing listened at the NameServer."""
         name = self._about.fronts.get(said) or next((n for n, at in self._about.name_servers.items() if at == said), "")
         is_sent = any(sent.name_server == name for sent in self._sent.values())
         if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS * self._about.scale:
@@ -369,12 +371,11 @@ class BrokerRows(ServerRows):
 
 
 def _plain(version: float) -> float:
-    """A counter in the broker's own format."""
     return int(version) if version == int(version) else version
 
 
 def _offsets_of(text: str | bytes) -> dict[tuple[str, str, int], int]:
-    """(group, topic, queue) to offset, from a consumerOffset.json. Empty if it cannot be read."""
+    """Return the offset by (group, topic, queue) in a consumerOffset.json; empty if it cannot be read."""
     found: dict[tuple[str, str, int], int] = {}
     try:
         read: Any = fastjson.loads(text.encode() if isinstance(text, str) else text)

@@ -33,7 +33,7 @@ class StrayConnection(NamedTuple):
 
 
 def inodes_of(process: int | str) -> frozenset[int]:
-    """Inodes of the process's open sockets. Empty if it is gone."""
+    """Return the inodes of the process's open sockets; empty if the process is gone."""
     found = set()
     try:
         for entry in os.scandir(f"/proc/{process}/fd"):
@@ -73,7 +73,7 @@ def strays(
 
 
 def look(java: int, fronts: Collection[Address]) -> list[StrayConnection]:
-    """The current connections of this program that avoid the fronts. Called in its node's process."""
+    """Return this program's current connections that avoid the fronts. Call it in the process of its node."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
@@ -87,7 +87,7 @@ def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
 async def keep_looking(
     programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
 ) -> None:
-    """Look until cancelled. Each connection past the fronts is written once into `folder` and the node's log."""
+    """Look until cancelled. Each connection that avoids the fronts is written once into `folder` and the node's log."""
     known: set[StrayConnection] = set()
     while True:
         for pid in programs():
@@ -100,8 +100,10 @@ async def keep_looking(
 
 
 def refuse_bypass(data: Path) -> None:
-    """HarnessError if any node's program had a connection past its proxies. `data`: the run's folder with one folder
-    per node."""
+    """Raise HarnessError if any node's program had a connection that avoids its fronts.
+
+    `data` is the run's folder with one folder per node.
+    """
     for file in sorted(data.glob(f"*/{FILE}")):
         seen = file.read_text(encoding="utf-8").splitlines() or ["a connection"]
         more = f" ({len(seen) - 1} more)" if len(seen) > 1 else ""

@@ -67,7 +67,7 @@ class JavaClientConfig:
     broadcasting: bool = False
 
     def properties(self, context: NodeContext, namesrv_addr: str) -> dict[str, object]:
-        """The properties that Workload.java reads."""
+        """Return the properties that Workload.java reads."""
         told: dict[str, object] = {
             "role": self.role,
             "name": context.name,
@@ -91,8 +91,9 @@ class JavaClientConfig:
 
 
 class JavaClient(JavaNode):
-    """`prepare` starts the JVM, `start` starts the client in it, `begin` starts a producer's sends and `finish` ends
-    them."""
+    """One client of Apache's: `prepare` starts the JVM, `start` the client in it; producers `begin` and `finish`
+    sending.
+    """
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)
@@ -118,7 +119,6 @@ class JavaClient(JavaNode):
         self._leaves = False
 
     def _new_rows(self) -> ClientRows:
-        """Rows of a client that has done nothing yet."""
         config, seen = self._config, self._dials is not None and self._dials.why_unseen is None
         servers, brokers = ({name: str(at) for name, at in of.items()} for of in (config.name_servers, config.brokers))
         rows = ClientRows(self._put, config.rules, servers, brokers, seen=seen, told=True)
@@ -222,7 +222,7 @@ class JavaClient(JavaNode):
         return self._sends
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer that it was seen to use; None before the first choice."""
+        """The NameServer that the client was seen to use; None before the first choice."""
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
@@ -263,7 +263,7 @@ class JavaClient(JavaNode):
             waiting.set_result(None)
 
     def _hears(self, *kinds: str) -> asyncio.Future[None]:
-        """A future with the client's next line of one of these kinds."""
+        """Return a future with the client's next line of one of these kinds."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._heard |= dict.fromkeys(kinds, heard)
         return heard
@@ -293,13 +293,13 @@ class JavaClient(JavaNode):
 
 
 def _real_clock(context: NodeContext) -> RealClock | None:
-    """The run's clock, if its rate is not the machine's."""
+    """Return the run's clock if its rate is not the machine's, else None."""
     clock = context.clock.real if isinstance(context.clock, AdjustableClock) else context.clock
     return clock if isinstance(clock, RealClock) and clock.scale != 1 else None
 
 
 class LateDials:
-    """Whether an observation of one program is news; call `is_news` for each in order."""
+    """Tells the news among the observations of one program; call `is_news` for each in order."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()
@@ -309,7 +309,7 @@ class LateDials:
         """By front, when those were let in that nobody has told of yet."""
 
     def is_news(self, one: Observation) -> bool:
-        """False for an observation that was known already, or of an address without a front."""
+        """Return False for an observation that was known already, or of an address without a front."""
         match one:
             case Behaved():
                 refuses = one.behaviour.dials is behaviour.Dials.REFUSED
@@ -343,8 +343,7 @@ PROC = Path("/proc")
 
 
 class RunDelay:
-    """How long threads of one process waited for a CPU since the last call. 0 at first, and where the kernel does not
-    count."""
+    """How long threads of one process waited for a CPU since the last call; 0 if the kernel does not count it."""
 
     def __init__(self, pid: int) -> None:
         self._tasks = PROC / str(pid) / "task"

@@ -19,7 +19,7 @@ from ..fronts.observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """`name_servers`, `brokers`: name to advertised address. `open` before the JVM starts, `close` after its end.
+    """The fronts by the name of their server. `open` them before the JVM starts, and `close` them after its end.
 
     vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
     nobody   entries of its list without a server of the run: they refuse
@@ -58,7 +58,7 @@ class Dialler:
         return dialled
 
     async def open(self) -> None:
-        """Make every front accept. OSError if there are no ports."""
+        """Make every front accept. OSError if no ports are free."""
         for front in self._fronts.values():
             await front.open()
         for name in self._nobody:
@@ -87,7 +87,7 @@ class Dialler:
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
-        """Each NameServer's advertised address to that of its front, for answers to the JVM."""
+        """Return each NameServer's advertised address, and the address of its front, for answers to the JVM."""
         return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
 
     def says(self, own: Mapping[str, str]) -> None:
@@ -113,17 +113,19 @@ class Dialler:
         return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
-        """The name of the front at the address; None if there is none."""
+        """Return the name of the front at the address; None if no front is there."""
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """The behaviour of each front that does more than pass bytes on, for a new observer."""
+        """Return the behaviour of each front that does more than pass bytes on, for a new observer."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on the fronts of these servers refuse connections or drop SYNs, which the proxies behind them cannot
-        do; all other fronts accept (fronts/behaviour.py)."""
+        """Make the fronts of these servers refuse connections or drop SYNs from now on; all other fronts accept.
+
+        The proxies behind the fronts can do neither (fronts/behaviour.py).
+        """
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

@@ -1,4 +1,4 @@
-"""The program of a node: ours, or a version of Apache's, from Maven or a folder; and its jars.
+"""The program of a node (nemesrv's own, or a version of Apache's from Maven or a folder) and its jars.
 
 ours                     nemesrv's own
 apache-5.3.3             org.apache.rocketmq of that version, resolved into the user's cache folder on first use
@@ -24,7 +24,7 @@ _JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 
 
 class ProgramPart(StrEnum):
-    """The part of RocketMQ that is needed: a profile of pom.xml."""
+    """A part of RocketMQ, named as its profile in pom.xml."""
 
     SERVERS = "servers"
     CLIENTS = "clients"
@@ -40,7 +40,7 @@ _NEAREST = {(ProgramPart.SERVERS, "4.9.8"): "4.9.7"}
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A version of Apache's programs. `text` is its name in a scenario."""
+    """A version of Apache's programs. `text` is the name that a scenario gives it."""
 
     text: str
     version: str | None = None
@@ -59,15 +59,17 @@ class Distribution:
 
     @property
     def profile(self) -> Profile:
-        """The profile (4.9 or 5.x) by whose timers this version is judged. JavaMissing if the folder is no
-        distribution."""
+        """The profile (4.9 or 5.x) by whose timers this version is judged. JavaMissing if the folder is none of
+        Apache's.
+        """
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
-        """Argument of `java -cp`, with every jar's checksum verified. JavaMissing says what is missing and how to get
-        it.
+        """Return the argument of `java -cp`, with every jar's checksum verified. JavaMissing says how to get what is
+        missing.
 
-        A user's folder is compared with its lib/SHA256SUMS, if it has one. `verified`: this was done already.
+        A user's folder is compared with its lib/SHA256SUMS, if it has one. `verified`: the checksums were compared
+        already.
         """
         require("java")
         version = self.version_of(part)
@@ -88,7 +90,7 @@ class Distribution:
 
 
 def distribution(text: str) -> Distribution | None:
-    """The implementation that a scenario names for a node. None: our own. ValueError for an unknown one."""
+    """Return the implementation that a scenario names for a node; None for nemesrv's. ValueError if it is unknown."""
     if text == OURS:
         return None
     if match := _VERSION.fullmatch(text):
@@ -104,8 +106,7 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Class path of a client of that version, our workload before its jars. JavaMissing if there is no JDK, or it
-    fails.
+    """Return the class path of a client of that version, with our workload before its jars. JavaMissing.
 
     `verified`: the checksums were compared already.
     """
@@ -115,7 +116,7 @@ def class_path(implementation: str, *, verified: bool = False) -> str:
 
 
 def compiled(class_path: str) -> str:
-    """The class path with the workload before Apache's jars. JavaMissing if there is no JDK, or it fails."""
+    """Return the class path with the compiled workload before Apache's jars. JavaMissing without a working JDK."""
     require("javac", "java")
     version = subprocess.run(["javac", "-version"], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     made_of = "\n".join((SOURCE.read_text(encoding="utf-8"), class_path, version.stdout))

@@ -46,7 +46,7 @@ def tells(first: bytes) -> bool:
 
 
 def door(first: bytes) -> int:
-    """Distance above the broker's port of the port for a caller with these first bytes."""
+    """Return how far above the broker's port the port for a caller with these first bytes is."""
     if is_slaves(first):
         return HA
     code = _CODE.search(first[_HEADER : _HEADER + _header_bytes(first)])
@@ -58,7 +58,7 @@ def _header_bytes(first: bytes) -> int:
 
 
 def as_told(own: Address, told: Address) -> Mapping[str, str]:
-    """The broker's own addresses to the advertised ones."""
+    """Return the advertised address for each of the broker's own addresses."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
 
@@ -68,8 +68,9 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
-    """brokerId and brokerRole of a broker. A scenario may set a master's role; brokers of a DLedger group have
-    neither."""
+    """Return brokerId and brokerRole of a broker. A scenario may set a master's role; a DLedger group's brokers have
+    none.
+    """
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:
@@ -78,8 +79,10 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def door_of_controller(first: bytes) -> int:
-    """Distance above a NameServer's port of the port for a caller with these first bytes. The controller gets requests
-    that are none to a NameServer, and heartbeats with a controller's epoch."""
+    """Return how far above a NameServer's port the port for a caller with these first bytes is.
+
+    The controller gets requests that no NameServer gets, and heartbeats with a controller's epoch.
+    """
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
     if code is None:
@@ -88,8 +91,10 @@ def door_of_controller(first: bytes) -> int:
 
 
 def controller(port: int, folder: Path) -> dict[str, object]:
-    """Settings of a NameServer that is also the only controller, at the port above its own, with its log in `folder`.
-    Brokers ask it for the new master; no NameServer connects anywhere."""
+    """Return the settings of a NameServer that is also the only controller, at the port above its own.
+
+    Its log is in `folder`. Brokers ask it for the new master; no NameServer connects anywhere.
+    """
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",
@@ -101,6 +106,6 @@ def controller(port: int, folder: Path) -> dict[str, object]:
 
 
 def dledger_group(own: int, name: str, members: Mapping[int, Address]) -> dict[str, object]:
-    """Settings of a member of the DLedger group: each member's number and the address at which this one reaches it."""
+    """Return the settings of a DLedger group's member: each member's number, and its address as this member sees it."""
     peers = ";".join(f"n{number}-{at}" for number, at in sorted(members.items()))
     return {"dLegerGroup": name, "dLegerSelfId": f"n{own}", "dLegerPeers": peers}

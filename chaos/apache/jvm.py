@@ -62,7 +62,7 @@ class JavaDied(HarnessError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaCommand:
-    """What to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: RocketMQ 5.x logs below it."""
+    """The command to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: RocketMQ 5.x logs below it."""
 
     class_path: str
     main: str
@@ -83,7 +83,7 @@ class JavaCommand:
 
     @property
     def temporary(self) -> Path:
-        """Folder for its temporary files while it runs: Netty never removes the key pair of each server."""
+        """Folder for the program's temporary files while it runs: Netty never removes each server's key pair."""
         return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:
@@ -92,10 +92,10 @@ class JavaCommand:
 
 
 class JavaProgram:
-    """One process. Call its methods in the event loop in which it was started.
+    """One Java process. Call its methods in the event loop in which it was started.
 
-    `said` gets each line of stdout without its end. `ended` gets the exit code, as of subprocess, of an end that was
-    not asked for.
+    `said` gets each line of stdout without its end. `ended` gets the exit code, as subprocess gives it, if the process
+    ends by itself.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class JavaProgram:
         ended: Callable[[int], None] | None = None,
         dials: DialWatch | None = None,
     ) -> None:
-        """`dials` observes its connect() calls from a process in between; None: they are not observed."""
+        """`dials` sees the program's connect() calls from a process in between; None: nobody sees them."""
         self.name, self._command, self._output, self._dials = name, command, output, dials
         self._said, self._ended = said, ended
         self._process: subprocess.Popen[bytes] | None = None
@@ -127,7 +127,7 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """The program's pid while it runs, and the pid of the process that observes its connects."""
+        """The program's pid while it runs, and the pid of the process that sees its connects."""
         if self._process is None or self.exit_code is not None:
             return ()
         java = None if self._dials is None else self._dials.process
@@ -138,7 +138,7 @@ class JavaProgram:
         return self._over.result() if self._over is not None and self._over.done() else None
 
     def start(self) -> None:
-        """Start it. JavaDied if there is no java."""
+        """Start the program. JavaDied if no java is found."""
         loop = asyncio.get_running_loop()
         for folder in (self._command.home, self._command.temporary, self._output.parent):
             folder.mkdir(parents=True, exist_ok=True)
@@ -169,14 +169,14 @@ class JavaProgram:
         loop.add_reader(self._pidfd, self._gone)
 
     def write(self, line: bytes) -> None:
-        """Write one line to its stdin. BrokenPipeError if it has ended."""
+        """Write one line to the program's stdin. BrokenPipeError if the program has ended."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(line.rstrip(b"\n") + b"\n")
         self._process.stdin.flush()
 
     async def wait_for(self, text: str, limit_s: float) -> None:
-        """Return when a line of stdout contains this. JavaDied if it ends before, or after the time limit."""
+        """Return when a line of stdout contains `text`. JavaDied if the program ends before, or after the limit."""
         assert self._over is not None
         wanted = text.encode()
         if wanted in self._seen:
@@ -189,7 +189,7 @@ class JavaProgram:
             self._waiting.pop(found, None)
 
     async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
-        """Return when this is done. JavaDied if the program ends before, or after the time limit."""
+        """Return when `wanted` is done. JavaDied if the program ends before, or after the time limit."""
         assert self._over is not None
         both: list[asyncio.Future[Any]] = [wanted, self._over]
         await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -200,13 +200,13 @@ class JavaProgram:
         raise JavaDied(f"{self.name} {else_} within {limit_s:g} s; {self.last_line()}")
 
     def death(self) -> str:
-        """How it ended, in one sentence with its last line."""
+        """Return how the program ended, in one sentence with its last line."""
         code = self.exit_code
         how = f"with exit status {code}" if code is None or code >= 0 else f"by {signal.Signals(-code).name}"
         return f"{self.name}'s Java process ended {how}; {self.last_line()}"
 
     def last_line(self) -> str:
-        """The last line that it wrote; after an exception, the line that names it."""
+        """The last line that the program wrote; after an exception, the line that names the exception."""
         try:
             with self._output.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_LINES))
@@ -217,7 +217,7 @@ class JavaProgram:
         return f"its last line: {said}" if said else "it wrote nothing"
 
     async def terminate(self, limit_s: float) -> int:
-        """SIGTERM, so that its hooks run, and SIGKILL after the time limit. Its exit code."""
+        """Send SIGTERM, so that the program's hooks run, and SIGKILL after the time limit. Returns the exit code."""
         self._asked = True
         return await self._end(signal.SIGTERM, limit_s)
 
@@ -271,7 +271,7 @@ class JavaProgram:
             self._process.stdout.close()
 
     def _gone(self) -> None:
-        """The program has ended: read its remaining output, then report the end."""
+        """Read the ended program's remaining output, then report its end."""
         assert self._process is not None
         assert self._over is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
@@ -293,7 +293,7 @@ class JavaProgram:
 
 
 class JavaNode:
-    """A node that is a program of Apache's. Its JVM is a child of this process, and the node ends as the JVM does."""
+    """A node that is a program of Apache's. Its JVM is a child of this process, and the node ends when the JVM ends."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -312,7 +312,7 @@ class JavaNode:
         recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _ended(self, code: int) -> None:
-        """The JVM ended by itself: end the node in the same way, after its last rows."""
+        """End the node in the same way as its JVM, which ended by itself, after its last rows."""
         assert self._java is not None
         self._context.log.error("%s", self._java.death())
         if self._tasks:
@@ -321,7 +321,7 @@ class JavaNode:
             asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
 
     async def _look_round(self, fronts: Collection[Address]) -> None:
-        """Look for the JVM's connections past these fronts until cancelled."""
+        """Look for the JVM's connections that avoid these fronts, until cancelled."""
         assert self._context.data_dir is not None
         await bypass.keep_looking(lambda: self.children, fronts, self._context.data_dir, self._context.log)
 
@@ -333,8 +333,10 @@ def leave_last_words(folder: Path, death: str) -> None:
 
 
 def last_words(data: Path) -> str:
-    """How programs of the run ended by themselves, each with its last line, to append to a message; "" if none did.
-    `data`: the run's folder with one folder per node."""
+    """Return how programs of the run ended by themselves, to append to a message; "" if none did.
+
+    `data` is the run's folder with one folder per node.
+    """
     return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 
@@ -348,7 +350,7 @@ def end_as(code: int) -> None:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """The last useful line: of a stack trace the exception, not a frame."""
+    """Return the last useful line; of a stack trace that is the exception, not a frame."""
     said = [line.strip() for line in lines if line.strip()]
     frames = ("at ", "... ")
     while said and said[-1].startswith(frames):

@@ -29,7 +29,7 @@ _TOLERANCE_MS = 5
 
 
 def found(places: Iterable[str] = PLACES) -> Path | None:
-    """The library for programs with threads; None if it is not installed."""
+    """Return the library for programs with threads; None if it is not installed."""
     if named := os.environ.get(VARIABLE):
         return Path(named) if Path(named).is_file() else None
     paths = (path for place in places for path in sorted(Path("/").glob(f"{place[1:]}/{FILE}")))
@@ -75,7 +75,7 @@ def sweep() -> None:
 
 
 def missing(scale: float) -> str:
-    """The message if libfaketime is missing."""
+    """Return the message for a machine without libfaketime."""
     named = os.environ.get(VARIABLE)
     where = f"{VARIABLE} names {named}, which is no file" if named else f"{FILE} is not on this machine"
     return (
@@ -85,7 +85,7 @@ def missing(scale: float) -> str:
 
 
 def wrong(clock: RealClock) -> str | None:
-    """None if a program's clock here follows `clock`, as `date` shows; else one sentence."""
+    """Return None if a program's clock here follows `clock`, as `date` shows; else what is wrong, in one sentence."""
     if clock.scale == 1:
         return None
     if found() is None:

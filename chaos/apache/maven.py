@@ -25,11 +25,11 @@ _OF_PROJECT = re.compile(
 
 
 class JavaMissing(HarnessError):
-    """Apache's programs cannot be had here. The text says what is missing."""
+    """Apache's programs cannot be found or fetched here. The text says what is missing."""
 
 
 def require(*programs: str) -> None:
-    """JavaMissing if one of a JDK's programs is not on PATH."""
+    """Raise JavaMissing if a JDK's program is not on PATH."""
     for program in programs:
         if shutil.which(program) is None:
             home = Path(os.environ.get("JAVA_HOME") or os.devnull, "bin")
@@ -71,7 +71,7 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
 
 
 def why_none(said: str) -> str:
-    """The reason in Maven's output, in one sentence: its first error, else its last line."""
+    """Return the reason in Maven's output, in one sentence: its first error, else its last line."""
     lines = [_ESCAPES.sub("", line).strip() for line in said.splitlines()]
     errors = [line.rpartition("[ERROR]")[2].strip() for line in lines if "[ERROR]" in line]
     absent = re.search(r"Could not find artifact (org\.apache\.rocketmq:\S+)", errors[0]) if errors else None
@@ -83,7 +83,7 @@ def why_none(said: str) -> str:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of every jar in the folder, by name."""
+    """Return the SHA-256 of every jar in the folder, by name."""
     found = {}
     for jar in sorted(folder.glob("*.jar")):
         with jar.open("rb") as file:
@@ -99,7 +99,7 @@ def keep_sums(folder: Path) -> None:
 
 
 def verify(folder: Path, mend: str) -> None:
-    """JavaMissing, with the remedy, if a jar has changed. Without a list, one is written."""
+    """Raise JavaMissing, with the remedy, if a jar has changed. A folder without a list of checksums gets one."""
     try:
         text = (folder / SUMS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -111,11 +111,11 @@ def verify(folder: Path, mend: str) -> None:
 
 
 def read_sums(text: str) -> dict[str, str]:
-    """Jar to checksum, from a list of sha256sum(1)."""
+    """Return each jar's checksum, from a list of sha256sum(1)."""
     lines = (line.split(maxsplit=1) for line in text.splitlines())
     return {parts[1].strip().lstrip("*"): parts[0].lower() for parts in lines if len(parts) == 2}
 
 
 def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """The first jar that is missing or differs from the list; jars that are not listed count, too."""
+    """Return the first jar that is missing, differs from the list, or is not on it; None if there is none."""
     return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

@@ -49,7 +49,7 @@ class _Connection:
 
 
 class _Sighting(NamedTuple):
-    """The topic had this route at a moment in [from_ms, to_ms]. In order of `to_ms`."""
+    """A time span [from_ms, to_ms] within which the topic had this route. In order of `to_ms`."""
 
     to_ms: float
     from_ms: float
@@ -81,7 +81,7 @@ class _Cause(NamedTuple):
 
 
 class _Gone(NamedTuple):
-    """A poll found that the address left the table in [from_ms, to_ms]."""
+    """A time span [from_ms, to_ms] within which the address left the table, by a poll."""
 
     from_ms: float
     to_ms: float
@@ -138,7 +138,7 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """The NameServer is stopping: connections that close from now on drop no broker."""
+        """Note that the NameServer is stopping: connections that close from now on drop no broker."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
@@ -242,7 +242,7 @@ class NameServerRows(ServerRows):
             self._drop(None, fields["address"], "log", at_ms)
 
     def _taken(self, address: str, read_ms: float, reason: str = "") -> _Why | None:
-        """The first event that may have dropped the address for this reason. Old ones are forgotten."""
+        """Return the first event that may have dropped the address for this reason. Old ones are forgotten."""
         whys = self._why[address]
         while whys and read_ms - whys[0].at_ms > self._led_to_ms:
             whys.popleft()
@@ -252,7 +252,7 @@ class NameServerRows(ServerRows):
         return found
 
     def _drop(self, at_ms: float | None, address: str, learnt: str, read_ms: float = 0.0) -> None:
-        """The address has left the table at `at_ms`; None: as a log line says that was read at `read_ms`."""
+        """Record that the address left the table at `at_ms`; None: when a log line, read at `read_ms`, says."""
         why = self._taken(address, read_ms if at_ms is None else at_ms)
         reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
         if at_ms is None:
@@ -266,7 +266,7 @@ class NameServerRows(ServerRows):
         self._put(at_ms, "broker_dropped", broker_name=name, broker_id=id_, address=address, value=value)
 
     def _reason(self, why: _Why | None, read_ms: float) -> str:
-        """The reason by the log, if the wire does not show it."""
+        """Return the reason that the log gives, if the wire does not show it."""
         at_ms = read_ms if why is None else why.at_ms
         if why is not None and why.reason in ("unregistered", "exception", "expired"):
             return why.reason
@@ -336,13 +336,13 @@ class NameServerRows(ServerRows):
         held.route, held.seen_ms = one.route, max(held.seen_ms, one.from_ms)
 
     def _cause(self, topic: str, broker: str, from_ms: float, to_ms: float, *, takes_away: bool) -> float | None:
-        """Time of the last event that can have changed the broker's part of the topic's route."""
+        """Return the time of the last event that can have changed the broker's part of the topic's route."""
         causes = (cause for cause in (*self._causes[broker], *self._causes[topic]) if cause.takes_away == takes_away)
         return max((cause.at_ms for cause in causes if from_ms <= cause.at_ms <= to_ms), default=None)
 
 
 def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
-    """Broker name to its addresses and its row."""
+    """Return each broker name's addresses and its row."""
     if route is None:
         return {}
     brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
@@ -350,13 +350,13 @@ def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _differ(old: Route | None, new: Route | None) -> list[str]:
-    """The brokers whose parts differ. [""] if no part differs."""
+    """Return the brokers whose parts differ, or [""] if no part differs."""
     before, after = _parts(old), _parts(new)
     return [name for name in {**before, **after} if before.get(name) != after.get(name)] or [""]
 
 
 def _mixed(old: Route | None, new: Route | None, done: list[str]) -> Route | None:
-    """The old route with the new parts of these brokers."""
+    """Return the old route with the new parts of these brokers."""
     after = _parts(new)
     parts = {**_parts(old), **{name: after.get(name, (None, None)) for name in done}}
     brokers = {name: parts[name][0] for name in sorted(parts) if parts[name][0] is not None}

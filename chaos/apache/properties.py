@@ -30,7 +30,7 @@ _LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
 
 
 def name_server(port: int, folder: Path, more: Properties | None = None) -> dict[str, object]:
-    """Settings of a NameServer at 127.0.0.1:port (4.9: all addresses) with its files in `folder`."""
+    """Return the settings of a NameServer at 127.0.0.1:port (4.9: at all addresses) with its files in `folder`."""
     own = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
     return {**own, **(more or {})}
 
@@ -38,7 +38,7 @@ def name_server(port: int, folder: Path, more: Properties | None = None) -> dict
 def broker(
     port: int, folder: Path, name: str, name_servers: Sequence[object], more: Properties | None = None
 ) -> dict[str, object]:
-    """Settings of a master that registers 127.0.0.1:port and has its store in `folder`."""
+    """Return the settings of a master that registers 127.0.0.1:port and has its store in `folder`."""
     store = folder / "store"
     own = {
         "brokerClusterName": "DefaultCluster",
@@ -64,19 +64,19 @@ def write(path: Path, settings: Properties) -> Path:
 
 
 def text(settings: Properties) -> str:
-    """One line per setting. true and false in lower case, as Java's Properties need."""
+    """Return the file's text, a line per setting. true and false are in lower case, as Java's Properties need."""
     return "".join(f"{key}={said(value).replace(_ESCAPE, 2 * _ESCAPE)}\n" for key, value in settings.items())
 
 
 def said(value: object) -> str:
-    """A setting as Java reads it; several numbers one after the other."""
+    """Return a setting's value as Java reads it, several numbers separated by commas."""
     if isinstance(value, tuple):
         return ",".join(map(said, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def write_logback(conf: Path, logs: Path | None) -> None:
-    """The file that 4.9 reads in ROCKETMQ_HOME/conf: logs at INFO to `logs`/namesrv.log or broker.log, or none.
+    """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO to `logs`/namesrv.log or broker.log; None: no log.
 
     5.x has its own in its jars and logs below ${user.home}/logs/rocketmqlogs.
     """
@@ -100,7 +100,7 @@ _LOGBACK = """
 
 
 def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
-    """5.x's own log settings of a `part` (namesrv, broker), copied from its jar into `conf`; None for 4.9.
+    """Copy 5.x's own log settings of a `part` (namesrv, broker) from its jar into `conf`; None for 4.9.
 
     The file must be named explicitly: with both jars on the class path, the NameServer would take the broker's.
     JavaMissing names a file that is no jar.
@@ -117,7 +117,7 @@ def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
 
 
 def topics_file(topics: Mapping[str, int], now_ms: int) -> str:
-    """A broker's store/config/topics.json with these topics (name to queues), before its first start."""
+    """Return a broker's store/config/topics.json with these topics (name to queues), for its first start."""
     table = {
         name: {
             "order": False,

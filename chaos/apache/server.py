@@ -59,7 +59,7 @@ runs faster than the machine's."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """What the node's process begins with; can be pickled. Addresses are the advertised ones."""
+    """The settings with which the node's process begins; can be pickled. Addresses are the advertised ones."""
 
     implementation: str
     kind: NodeKind
@@ -114,7 +114,7 @@ class ApacheServer(JavaNode):
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def listen(self) -> Address:
-        """Make the front accept; the address to advertise. JavaDied, JavaMissing or OSError."""
+        """Make the front accept. Returns the address to advertise; JavaDied, JavaMissing or OSError."""
         self._dialler.hold()
         for dialler in self._diallers:
             await dialler.open()
@@ -124,7 +124,7 @@ class ApacheServer(JavaNode):
         return self._plan.advertised
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Call it before `start`: these topics (name to queues) exist from the first registration on."""
+        """Give the server these topics (name to queues) from its first registration on. Call it before `start`."""
         self._topics.update(topics)
 
     async def prepare(self) -> None:
@@ -138,8 +138,7 @@ class ApacheServer(JavaNode):
         self._begin(self._look_round(frozenset().union(*fronts)))
 
     async def stop(self) -> None:
-        """Stop the server cleanly: on return the JVM's hooks have run, a broker has unregistered, and the JVM has
-        ended."""
+        """Stop the server cleanly: the JVM's hooks have run, a broker has unregistered, and the JVM has ended."""
         if self._rows is not None:
             self._read_logs()
             self._rows.stops()
@@ -204,7 +203,6 @@ class ApacheServer(JavaNode):
         self._serves()
 
     def _serves(self) -> None:
-        """Connect the front to the JVM at its port, and observe it."""
         assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
@@ -214,7 +212,6 @@ class ApacheServer(JavaNode):
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
 
     async def _stands_by(self) -> None:
-        """Let nobody connect to the JVM, and stop observing it."""
         self._up.clear()
         for task in [task for task in self._tasks if task is not asyncio.current_task()]:
             task.cancel()
@@ -227,7 +224,7 @@ class ApacheServer(JavaNode):
         self._tasks.append(task)
 
     def _failed(self, task: asyncio.Task[None]) -> None:
-        """The JVM's observer failed: end the run, because a history with an unknown gap must not be judged."""
+        """End the run, because the JVM's observer failed: a history with an unknown gap must not be judged."""
         if not task.cancelled() and (why := task.exception()) is not None:
             self._context.log.error("what the JVM does is seen no more", exc_info=why)
             asyncio.get_running_loop().call_later(0.05, os._exit, 1)
@@ -257,7 +254,6 @@ class ApacheServer(JavaNode):
         )
 
     def _said(self) -> dict[str, object]:
-        """RocketMQ's configuration file."""
         plan, home = self._plan, self._folder.resolve() / "home"
         if not self._is_broker:
             own = doors.controller(self._port, home) if self._is_controller else {}
@@ -316,12 +312,12 @@ class ApacheServer(JavaNode):
         return self._made_by.profile
 
     async def _upstream(self) -> Address | None:
-        """Where connections to the node go: to the JVM, once that is up."""
+        """Return where connections to the node go: to the JVM, once that is up."""
         await self._up.wait()
         return Address("127.0.0.1", self._port)
 
     async def _led(self, first: bytes) -> Address | None:
-        """For one of several brokers of a name: the port that the caller with these first bytes wants."""
+        """Return, for one of several brokers of a name, the port that the caller with these first bytes wants."""
         at = await self._upstream()
         door = doors.door(first) if self._is_broker else doors.door_of_controller(first)
         return None if at is None else Address(at.host, at.port + door)
@@ -346,11 +342,9 @@ class ApacheServer(JavaNode):
 
     @property
     def _logs_folder(self) -> Path:
-        """RocketMQ's own log folder, below user.home."""
         return self._logs / "logs" / "rocketmqlogs"
 
     def _real_clock(self) -> RealClock:
-        """The run's clock, which the JVM's clocks follow."""
         clock = getattr(self._context.clock, "real", self._context.clock)
         if not isinstance(clock, RealClock):
             raise JavaDied(f"{self._context.name} is {self._plan.implementation}, which goes by the real clock only")
@@ -369,7 +363,7 @@ def _size(file: Path) -> int:
 
 
 class Tail:
-    """The new complete lines of a growing file since the last look."""
+    """Reads the new complete lines of a growing file since the last look."""
 
     def __init__(self) -> None:
         self._rest = b""

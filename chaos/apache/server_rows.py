@@ -64,7 +64,7 @@ was not read."""
 
 
 class Inexact:
-    """The error of a server's rows, as `timer_lag` rows of its node, for the tolerance of the checks.
+    """Records the error of a server's rows as `timer_lag` rows of its node, for the tolerance of the checks.
 
     answered ── 250 ms ── answered     a poll that took 30 ms: server or poller was 30 ms late
        old value │    │ new value      a change between two polls: the row has the middle, ± half of their distance
@@ -77,7 +77,7 @@ class Inexact:
         self._worst_ms = 0.0
 
     def polled(self, began_ms: float, ended_ms: float) -> None:
-        """A poll took so long, answered or not."""
+        """Note how long a poll took, answered or not."""
         if self._since_ms is None:
             self._since_ms = began_ms
         self._worst_ms = max(self._worst_ms, ended_ms - began_ms)
@@ -94,11 +94,11 @@ class Inexact:
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
-        """The earliest time of a line in this reading."""
+        """Return the earliest time of a line in this reading."""
         return min(max(self._looked_ms, read_ms - EVERY_MS * 60), read_ms - self._until_read_ms)
 
     def between(self, from_ms: float, to_ms: float) -> float:
-        """The middle of [from_ms, to_ms], recorded with its error."""
+        """Return the middle of [from_ms, to_ms], and record its error."""
         if to_ms > from_ms:
             self._say(to_ms, (to_ms - from_ms) / 2, to_ms - from_ms)
         return (from_ms + to_ms) / 2
@@ -108,7 +108,7 @@ class Inexact:
 
 
 class ServerRows(ABC):
-    """Rows of one process of one server. `put` gets each row, not in order of time."""
+    """Makes the rows of one process of one server. `put` gets each row, not in order of time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -116,43 +116,43 @@ class ServerRows(ABC):
 
     @abstractmethod
     def saw(self, one: Observation) -> None:
-        """An observation at the server front, which has the node's name, or at a client front, in order of time."""
+        """Take an observation at the server front (it has the node's name) or a client front, in order of time."""
 
     @abstractmethod
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
-        """A line of its logs says this; read at that time."""
+        """Take a line of the server's logs that was read at that time."""
 
     @abstractmethod
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
-        """The NameServer's tables at a moment in [began, ended]; None: it did not answer."""
+        """Take the NameServer's tables at a moment in [began, ended]; None: it did not answer."""
 
     @abstractmethod
     def _decide(self, now_ms: float) -> None:
         """Time has passed: decide what waited."""
 
     def logged(self, at_ms: float, line: str) -> None:
-        """A new line of one of its log files, read at `at_ms`."""
+        """Take a new line of one of the server's log files, read at `at_ms`."""
         record = head_of(line)
         found = None if record is None else event_of(record.text)
         if found is not None:
             self._told(at_ms, *found)
 
     def passed(self, now_ms: float) -> None:
-        """Time has passed and all lines until now are read: decide what waited."""
+        """Decide what waited: time has passed, and all lines until now are read."""
         self._decide(now_ms)
         self._inexact.looked(now_ms)
 
     def end(self, now_ms: float) -> None:
-        """The observations end; the process ended cleanly."""
+        """End the observations. The process has ended cleanly."""
         self._decide(now_ms)
         self._inexact.flush(now_ms)
 
     def topics(self) -> tuple[str, ...]:
-        """Topics to ask a NameServer for."""
+        """Return the topics to ask a NameServer for."""
         return ()
 
     def recovered(self, consumer_offsets: str | bytes | None) -> None:  # noqa: B027
-        """A broker's consumerOffset.json before its start; None without one."""
+        """Take a broker's consumerOffset.json from before its start; None: the broker has none."""
 
     def stops(self) -> None:  # noqa: B027
         """Note that the process gets SIGTERM now; all log lines until now were read."""

@@ -34,7 +34,7 @@ Route = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One poll. A topic that was not asked for, or whose answer could not be read, is not in `routes`."""
+    """The tables of one poll. A topic that was not asked for, or whose answer is unreadable, is not in `routes`."""
 
     brokers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Broker name → broker id → address."""
@@ -43,12 +43,12 @@ class Table:
 
     @property
     def places(self) -> set[tuple[str, int, str]]:
-        """Broker name, id and address of each broker."""
+        """Return name, id and address of each broker."""
         return {(name, id_, address) for name, ids in self.brokers.items() for id_, address in ids.items()}
 
 
 def route_of(code: int, body: bytes) -> tuple[bool, Route | None]:
-    """Whether the answer to a look-up is readable, and its route."""
+    """Return whether the answer to a look-up is readable, and its route."""
     if code == ResponseCode.TOPIC_NOT_EXIST:
         return True, None
     if code != ResponseCode.SUCCESS or not body:
@@ -78,7 +78,7 @@ class TablePoller:
         profile: Profile = Profile.V4_9,
         log: logging.Logger = _LOG,
     ) -> None:
-        """`topics`: the topics to ask for, called before each poll."""
+        """`topics` returns the topics to ask for; it is called before each poll."""
         self._address, self._clock, self._topics = address, clock, topics
         self._log = log
         self._timeout_s = TIMEOUT_S * float(getattr(clock, "scale", 1.0))
@@ -92,7 +92,7 @@ class TablePoller:
         )
 
     async def poll(self) -> Poll:
-        """One poll; it never fails."""
+        """Poll once. Never fails."""
         began_ms = self._clock.monotonic_s() * 1000.0
         topics = list(self._topics())
         table: Table | None = None
@@ -107,7 +107,7 @@ class TablePoller:
     async def keep_polling(
         self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
     ) -> None:
-        """Poll until cancelled; `polled` gets each poll. A slow poll does not move later ones."""
+        """Poll until cancelled. `polled` gets each poll. A slow poll does not delay later polls."""
         due_s = self._clock.monotonic_s()
         while True:
             polled(*await self.poll())

@@ -35,7 +35,7 @@ _CODES = {
 
 
 class JavaClock:
-    """The JVM's System.nanoTime on the run's clock, by questions and answers; the quickest answer counts."""
+    """Converts the JVM's System.nanoTime to the run's clock, by questions and answers; the quickest answer counts."""
 
     def __init__(self) -> None:
         self._offset_ms: float | None = None
@@ -47,13 +47,13 @@ class JavaClock:
         return self._offset_ms is not None
 
     def answered(self, asked_ms: float, at_ns: int, heard_ms: float) -> None:
-        """The JVM's answer to a question, with the times of question and answer."""
+        """Take the JVM's answer to a question, with the times of question and answer."""
         bound_ms = (heard_ms - asked_ms) / 2
         if bound_ms < self.bound_ms:
             self.bound_ms, self._offset_ms = bound_ms, asked_ms + bound_ms - at_ns / 1e6
 
     def ms(self, at_ns: int) -> float:
-        """The run's time for this nanoTime; call it only after the JVM's first answer."""
+        """Return the run's time for this nanoTime. Call it only after the JVM's first answer."""
         assert self._offset_ms is not None
         return at_ns / 1e6 + self._offset_ms
 
@@ -72,7 +72,7 @@ class _Send:
 
 @dataclass(slots=True)
 class WorkloadRows:
-    """The rows of one JVM. `put` gets each row, not in order of time."""
+    """Makes the rows of one JVM. `put` gets each row, not in order of time."""
 
     put: Callable[[TimedRow], None]
     group: str
@@ -83,7 +83,7 @@ class WorkloadRows:
     _routes: dict[str, object] = field(default_factory=dict)
 
     def heard(self, at_ms: float, line: Mapping[str, Any]) -> None:
-        """The time of one line. Lines that are not for the history are ignored."""
+        """Take one line and return its time. Lines that are not for the history are ignored."""
         match line.get("f"):
             case "send":
                 self._send(at_ms, line)

@@ -41,7 +41,7 @@ admin = click.Group("admin")
 
 
 def command(name: str, *flags: Flag) -> Callable[[Work], click.Command]:
-    """A sub-command from a coroutine that gets an AdminSession and the flags after `-n`."""
+    """Make a sub-command of a coroutine that gets an AdminSession and the flags after `-n`."""
 
     def made(work: Work) -> click.Command:
         @functools.wraps(work)
@@ -57,7 +57,6 @@ def command(name: str, *flags: Flag) -> Callable[[Work], click.Command]:
 
 
 def _text(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """The value without surrounding spaces, as mqadmin does."""
     if value is None:
         return None
     try:
@@ -120,7 +119,7 @@ async def cluster_list(session: AdminSession) -> None:
 
 
 def _load(table: Mapping[str, str] | None, now_ms: int) -> tuple[str, ...]:
-    """From #Version on; empty for a broker that did not answer."""
+    """Return the cells from #Version on; no cells for a broker that did not answer."""
     if table is None:
         return ("",) * 6
     earliest_ms = _number(table.get("earliestMessageTimeStamp"))
@@ -136,7 +135,7 @@ def _load(table: Mapping[str, str] | None, now_ms: int) -> tuple[str, ...]:
 
 
 def _rate(tps: str | None, table: Mapping[str, str], pool: str) -> str:
-    """The first of three rates, then the number of requests waiting in the pool, and the first one's waiting time."""
+    """Return the first of three rates, how many requests wait in the pool, and how long the first has waited."""
     first = _number((tps or "").partition(" ")[0])
     size = table.get(f"{pool}ThreadPoolQueueSize", "")
     wait_ms = table.get(f"{pool}ThreadPoolQueueHeadWaitTimeMills", "")
@@ -215,7 +214,6 @@ async def topic_status(session: AdminSession, topic: str) -> None:
 
 
 def _time(time_ms: int) -> str:
-    """In this machine's time zone; "" for an invalid time."""
     try:
         return datetime.fromtimestamp(time_ms / 1000).isoformat(timespec="seconds") if time_ms > 0 else ""
     except (ValueError, OverflowError, OSError):
@@ -341,7 +339,7 @@ async def consumer_progress(session: AdminSession, group: str) -> None:
 
 
 class AdminSession:
-    """One command's requests. `client` takes the server's address; `failed` has the errors of `each`."""
+    """The requests of one command. `client` takes the server's address; `failed` has the errors of `each`."""
 
     def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
@@ -349,7 +347,7 @@ class AdminSession:
         self._left = list(name_servers)
 
     async def ask(self, question: Callable[[Address], Awaitable[T]]) -> T:
-        """The answer of one NameServer; all requests go to the same NameServer while it is reachable.
+        """Return the answer of one NameServer. All requests go to the same NameServer while it is reachable.
 
         ClickException for a refusal, HarnessError if none is reachable.
         """
@@ -364,13 +362,13 @@ class AdminSession:
         raise HarnessError(f"no name server can be reached: {_all(gone)}")
 
     async def each(self, addresses: Iterable[Address], question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """The answers in the order of `addresses`, without those that failed; `settle` names these."""
+        """Return the answers in the order of `addresses`, without failed requests, which `settle` reports."""
         asked = tuple(dict.fromkeys(addresses))
         answers = await asyncio.gather(*(self._one(address, question) for address in asked))
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}
 
     async def every(self, question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """From all NameServers."""
+        """Return the answers of all NameServers."""
         return await self.each(self.name_servers, question)
 
     async def _one(self, address: Address, question: Callable[[Address], Awaitable[T]]) -> tuple[T] | None:
@@ -384,23 +382,23 @@ class AdminSession:
         return await self.ask(lambda ns: self.client.cluster_info(name_server=ns))
 
     async def route(self, topic: str) -> TopicRouteData:
-        """The topic's route; ClickException if there is none."""
+        """Return the topic's route; ClickException if no NameServer has a route."""
         return await self.ask(lambda ns: self.client.topic_route(topic, name_server=ns))
 
     async def brokers(self, cluster: str | None) -> list[Address]:
-        """Masters and slaves of the cluster; ClickException if there is no such cluster."""
+        """Return masters and slaves of the cluster; ClickException if it does not exist."""
         datas = brokers_of(await self.cluster_info(), cluster)
         return [parsed(text) for data in datas for text in data.broker_addrs.values()]
 
     async def masters(self, cluster: str | None) -> list[Address]:
-        """The cluster's masters; ClickException if it has none."""
+        """Return the cluster's masters; ClickException if it has none."""
         found = masters_of(brokers_of(await self.cluster_info(), cluster))
         if not found:
             raise click.ClickException(f"-c: cluster {cluster} has no master now")
         return found
 
     def settle(self, then: str = "") -> None:
-        """Raise if anything failed; `then` says what was left undone."""
+        """Raise if anything failed; `then` says what was not done because of the failure."""
         if not self.failed:
             return
         text = _all(self.failed) + (f"; {then}" if then else "")
@@ -410,7 +408,7 @@ class AdminSession:
 
 
 def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitable[None]]) -> None:
-    """Do `work`, then settle. The output's reader may end early."""
+    """Do `work`, then settle. A reader that closes the output early is no error."""
 
     async def session() -> None:
         context = on_this_machine("admin")
@@ -426,7 +424,7 @@ def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitabl
 
 
 def brokers_of(info: ClusterInfo, cluster: str | None) -> list[BrokerData]:
-    """The cluster's brokers by name; ClickException if there is no such cluster."""
+    """Return the cluster's brokers by name; ClickException if the cluster does not exist."""
     if cluster is None or cluster not in info.cluster_addr_table:
         known = ", ".join(sorted(info.cluster_addr_table)) or "none"
         raise click.ClickException(f"-c: there is no cluster {cluster}; known: {known}")
@@ -439,7 +437,7 @@ def masters_of(datas: Iterable[BrokerData]) -> list[Address]:
 
 
 def parsed(text: str) -> Address:
-    """A broker's registered address. HarnessError if it is invalid."""
+    """Return a broker's registered address. HarnessError if it is invalid."""
     try:
         return Address.parse(text)
     except ValueError as exc:
@@ -447,7 +445,7 @@ def parsed(text: str) -> Address:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as necessary; an empty cell is `-`, so every row has the same number of words."""
+    """Print columns as wide as necessary. An empty cell is `-`, so every row has the same number of words."""
     cells = [list(header), *([str(cell) or "-" for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -459,7 +457,6 @@ def _all(failed: Iterable[tuple[Address, RocketMQError]]) -> str:
 
 
 def _why(address: Address, exc: RocketMQError) -> str:
-    """What went wrong, with the server's address."""
     if isinstance(exc, ResponseError):
         known = {int(code): code.name for code in ResponseCode}
         return f"{address} answers {known.get(exc.code, 'code')} ({exc.code:d}): {exc.remark or 'without a remark'}"

@@ -157,7 +157,7 @@ def conform(
 
 
 def _named(rules: str | None) -> tuple[str, ...] | None:
-    """The rules of a comma-separated list; None stays None. ScenarioError for an unknown one."""
+    """Return the rules in a comma-separated list. None gives None. ScenarioError for an unknown rule."""
     from ...conformance.rules import RULES
 
     if rules is None:

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Stopped(BaseException):
-    """SIGTERM arrived, or Ctrl-C that nobody handled; unwinds to the end of the command."""
+    """SIGTERM arrived, or a Ctrl-C that nothing handled. It ends the command."""
 
 
 class CtrlC(KeyboardInterrupt):
@@ -60,7 +60,7 @@ def _on_signal(signum: int, _frame: FrameType | None) -> None:
 
 
 def supervised(command: Callable[P, R]) -> Callable[P, R]:
-    """Runs the command in a process of its own that leaves nothing 10 s after a signal (actors/supervisor.py).
+    """Run the command in a process of its own that leaves nothing 10 s after a signal (actors/supervisor.py).
 
     For every command that starts Ray, a JVM, Toxiproxy or other programs. Called from Python it has no effect.
     """
@@ -91,7 +91,7 @@ def _tell(ended: Ended) -> None:
 
 
 def say(text: str) -> None:
-    """One line on stderr, replacing a progress line."""
+    """Print one line on stderr, in place of a progress line."""
     with suppress(OSError, ValueError):  # a terminal that is gone
         click.echo(f"{_clear()}nemesrv: {text}", err=True)
 
@@ -101,7 +101,7 @@ def _clear() -> str:
 
 
 def end(exc: BaseException | None) -> int | str | None:
-    """The exit status of a command that returned or raised `exc`; the reason was printed."""
+    """Return the exit status of a command that returned or raised `exc`; the reason was printed."""
     status, text = (0, "") if exc is None else explain(exc)
     if _is_the_work:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes no time, and its supervisor has one
@@ -111,7 +111,7 @@ def end(exc: BaseException | None) -> int | str | None:
 
 
 def explain(exc: BaseException) -> tuple[int | str | None, str]:
-    """Exit status and the line for a person."""
+    """Return exit status and the line for a person."""
     if isinstance(exc, SystemExit):
         return exc.code, ""
     if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Stopped):
@@ -133,7 +133,7 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
 
 
 def _of_the_machine(exc: BaseException) -> str:
-    """The line for a resource that the machine lacks or forbids; "" for anything else."""
+    """Return the line for a resource that the machine lacks or forbids; "" for anything else."""
     if isinstance(exc, MemoryError) or (isinstance(exc, OSError) and exc.errno == errno.ENOMEM):
         return "memory ran out: end other programs, or give this one more"
     if not isinstance(exc, OSError):

@@ -1,4 +1,4 @@
-"""`nemesrv explain`: who must, may and must not hold what, and when (chaos/explain.py)."""
+"""`nemesrv explain`: which routes each NameServer must, may and must not have, and when (chaos/explain.py)."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`nemesrv fault`: something happens to a cluster that is up, in the words of a timeline (live/control.py)."""
+"""`nemesrv fault`: injects a fault into a cluster that is up, in the words of a timeline (live/fault_door.py)."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def fault(
 
 
 def _refuse_what_cannot_be(do: str, targets: list[str]) -> None:
-    """ScenarioError, before a cluster is looked for, for what no cluster does, and what needs nodes or hosts."""
+    """Raise ScenarioError for an impossible act, or one without its nodes or hosts, before a cluster is looked for."""
     if do == "list":
         return
     from ..faults.kinds import ACTIONS
@@ -89,7 +89,7 @@ def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
 
 
 def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the cluster in this run folder. HarnessError when none is up there."""
+    """Return the answer of the cluster in this run folder. HarnessError if no cluster is up there."""
     gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
     try:
         door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_up(root: Path) -> Path:
-    """The run folder of the newest cluster that is up under `root`. HarnessError when there is none."""
+    """Return the run folder of the newest cluster that is up under `root`. HarnessError if none is up."""
     for door in sorted(root.glob(f"*/{DOOR}"), key=lambda path: path.stat().st_mtime, reverse=True):
         try:
             pid = int(json.loads(door.read_text(encoding="utf-8"))["pid"])

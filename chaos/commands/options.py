@@ -1,4 +1,4 @@
-"""Options that several commands have, and what a shell completes of their values."""
+"""Options of several commands, and the completion of their values in a shell."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from ..errors import ScenarioError
 
 
 class Number(click.FloatRange):
-    """A number between bounds; neither infinity nor what is no number."""
+    """A number between bounds, without infinity and NaN."""
 
     _is_of: Callable[[Any], float] = float
     _noun = "number"
@@ -50,7 +50,7 @@ class WholeNumber(Number):
 
 
 class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """A text of a form; what becomes of it. `expected` says the form to a person."""
+    """A text of a given form, and the value made of it. `expected` describes the form to a person."""
 
     def __init__(
         self, name: str, pattern: str, expected: str, made: Callable[[re.Match[str]], Any] = lambda found: found[0]
@@ -89,7 +89,7 @@ SPARK_MASTER = Matching(
 
 
 class AppendedFile(click.Path):
-    """A file that is appended to when all is done, so its folder is looked for before anything is started."""
+    """A file to append to at the end. Its folder must exist before anything is started."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -112,7 +112,7 @@ class AppendedFile(click.Path):
 
 
 class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """Where an existing Ray cluster is; `local`, as Ray itself takes it, is none."""
+    """The address of an existing Ray cluster; `local`, Ray's own word, is refused."""
 
     name = "auto|host:port"
 
@@ -132,7 +132,7 @@ class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 
 
 class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """Addresses with `;` between them, as RocketMQ's own NAMESRV_ADDR: always a tuple, each once."""
+    """Addresses with `;` between them, as in RocketMQ's NAMESRV_ADDR: always a tuple, each address once."""
 
     name = "host:port[;host:port…]"
 
@@ -151,7 +151,7 @@ class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For a shell: shipped scenarios, and files."""
+    """Complete a shipped scenario's name, or a file."""
     from ..scenarios.loading import all_shipped
 
     names = [CompletionItem(name) for name in (*all_shipped(), "all") if name.startswith(incomplete)]
@@ -159,7 +159,7 @@ def scenario_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 
 def check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For a shell: the name after the last comma."""
+    """Complete the name of a check after the last comma."""
     from ..checks import CHECKS
 
     before, comma, begun = incomplete.rpartition(",")
@@ -194,7 +194,7 @@ engine_option = click.option(
 
 
 def engine_asked(engine: str | None, spark_master: str | None) -> str | None:
-    """The engine; Spark if a Spark cluster is named. ScenarioError for a cluster with plain Python."""
+    """Return the engine; Spark if a Spark cluster is named. ScenarioError for a cluster with plain Python."""
     if spark_master is not None and engine == "plain":
         raise ScenarioError("--spark-master", "", spark_master, "nothing with --engine plain, which is without Spark")
     return engine if spark_master is None else "spark"

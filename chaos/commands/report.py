@@ -1,4 +1,4 @@
-"""`nemesrv report`: what is said of a run, written again (reporting.py)."""
+"""`nemesrv report`: writes the reports of a judged run again (reporting.py)."""
 
 import json
 from pathlib import Path

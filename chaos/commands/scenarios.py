@@ -1,4 +1,4 @@
-"""`nemesrv scenarios`: what ships."""
+"""`nemesrv scenarios`: lists and prints the shipped scenarios."""
 
 import json
 from collections.abc import Mapping, Sequence

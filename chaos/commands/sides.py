@@ -29,7 +29,7 @@ _ALLOWED = "a run folder, a folder of run folders, or a scenario"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """What the command line says of what is to be run."""
+    """The command line's settings of the runs that must be made."""
 
     sets: tuple[str, ...] = ()
     runs: int | None = None
@@ -40,7 +40,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A or B: recorded runs, or a scenario that is to be run."""
+    """A or B: recorded runs, or a scenario that must be run."""
 
     name: str
     folders: Sequence[Path] = ()
@@ -48,9 +48,10 @@ class Side:
 
     @classmethod
     def of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
-        """The side of this folder, or of a scenario's name or file. A folder with `sets`, or `again`, is run again.
+        """Return the side of this folder, or of a scenario's name or file. A folder with `sets`, or `again`, is run
+        again.
 
-        ScenarioError for what is neither.
+        ScenarioError if it is neither.
         """
         if word in all_shipped() or Path(word).is_file():
             return cls(name, scenario=find(word, sets))
@@ -66,7 +67,7 @@ class Side:
 
 
 def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
-    """The runs of each side; of a scenario they are recorded now, with the same seeds on each side, and judged."""
+    """Return the runs of each side. Scenarios are recorded and judged now, with the same seeds on both sides."""
     if all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
             if value:
@@ -108,7 +109,7 @@ def _measured(job: _Job) -> ComparedRun:
 
 
 def run_folders(side: str, path: Path) -> list[Path]:
-    """The run folder, or those in this folder. ScenarioError when there is none."""
+    """Return this run folder, or the run folders in it. ScenarioError if there is none."""
     if not path.is_dir():
         raise ScenarioError("compare", side, str(path), _ALLOWED)
     found = [path] if _is_run(path) else _runs_in(path)

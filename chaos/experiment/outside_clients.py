@@ -44,7 +44,7 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """What a client under test connects to: by name, the address in the history, and the address of its proxy."""
+    """The servers that a client under test connects to: by name, the address in the history and the proxy's address."""
 
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
@@ -78,17 +78,17 @@ class ClientUnderTest:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """host:port of each NameServer's front, for its programs."""
+        """Return host:port of each NameServer's front, for the client's programs."""
         return tuple(str(self._fronts[name].address) for name in self.servers.name_servers)
 
     @property
     def name_server_list(self) -> str:
-        """The NameServers' fronts as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
+        """Return the NameServers' fronts as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
         return ";".join(self.name_servers)
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Broker name to host:port of its front, as in the routes that its programs get."""
+        """Return host:port of each broker's front by broker name, as in the routes that the client's programs get."""
         return {name: str(self._fronts[name].address) for name in self.servers.brokers}
 
     async def open(self) -> None:
@@ -117,7 +117,7 @@ class ClientUnderTest:
             await probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """React to a `fault` row: the fronts do what the proxies cannot."""
+        """React to a `fault` row: the fronts do what the proxies cannot do."""
         server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
         front = self._fronts.get(server)
         if front is not None and behaviour.dials is not front.behaviour.dials:
@@ -186,8 +186,9 @@ class ClientUnderTest:
         probe.start(node.lag, self.clock)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
-        """What each front did since the client's process began, because the client may have connected before it was
-        seen."""
+        """Return what each front did since the client's process began: the client may have connected before it was
+        seen.
+        """
         began_ms = instance.since_ms - (HANGS_MS if instance.process is None else _age_ms(instance.process))
         at_first = {one.front: one for one in self._behaved if one.at_ms <= began_ms}
         return [*at_first.values(), *(one for one in self._behaved if one.at_ms > began_ms)]
@@ -205,8 +206,10 @@ class ClientUnderTest:
 
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
-    """The value of a client's `node` row; EXTERNAL while nothing was seen of it. `unclear`: why it cannot be told apart
-    from another client."""
+    """Return the value of a client's `node` row, or EXTERNAL while nothing was seen of the client.
+
+    `unclear` says why the client cannot be told apart from another client.
+    """
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,
@@ -222,7 +225,7 @@ def _lives(process: int) -> bool:
 
 
 def _age_ms(process: int) -> float:
-    """Age of the process; HANGS_MS if it cannot be seen."""
+    """Return the age of the process; HANGS_MS if it cannot be seen."""
     fields = stat_of(process)
     if fields is None:
         return HANGS_MS
@@ -230,12 +233,12 @@ def _age_ms(process: int) -> float:
 
 
 def _processes(without: int) -> Sequence[int]:
-    """The processes, youngest first, because the one that connects was mostly started last."""
+    """Return the processes, youngest first, because the process that connects was mostly started last."""
     return sorted((int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != without), reverse=True)
 
 
 class OutsideClients:
-    """Context manager: a thread with the fronts of every client under test."""
+    """A thread with the fronts of every client under test. Context manager."""
 
     def __init__(self) -> None:
         self._clients: dict[str, ClientUnderTest] = {}
@@ -250,7 +253,7 @@ class OutsideClients:
         return self._clients.get(name)
 
     def add(self, client: ClientUnderTest) -> None:
-        """Make its fronts accept. OSError."""
+        """Make the client's fronts accept. OSError."""
         self._start()
         self._do(client.open())
         self._clients[client.name] = client
@@ -261,7 +264,7 @@ class OutsideClients:
                 self._do(client.faulted(fields))
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """A proxy of this client has another address from now on."""
+        """Use another address for a proxy of this client from now on."""
         client = self._clients.get(name)
         if client is not None and self._loop is not None:
             self._do(client.dials(dials))
@@ -301,7 +304,7 @@ class OutsideClients:
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
-    """The rules of this profile by which calls are told apart (fronts/look_ups.py)."""
+    """Return the rules of this profile that say which tries belong to one call (fronts/look_ups.py)."""
     return Rules(
         shuffled=profile.order is Order.SHUFFLED,
         start=profile.start.place(name_servers) or 0,
@@ -347,7 +350,7 @@ class ClientNode:
         self._decide(now_ms)
 
     def end(self, now_ms: float, *, stopped: bool) -> None:
-        """The observations end. `stopped`: because the client has ended."""
+        """End the observations. `stopped`: they end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
             self._put(TimedRow(now_ms, "stopped", {}))

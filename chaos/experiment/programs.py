@@ -40,7 +40,7 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
 
 
 def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
-    """The program of this process of the node; the last one for all later processes."""
+    """Return the program of this process of the node. All processes after the last change have the last program."""
     return factories[min(context.incarnation, len(factories) - 1)](context)
 
 
@@ -51,8 +51,9 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
-    """The node with a defect: one of the self-test's by name, because its function may not be picklable, or the user's
-    own."""
+    """Return the node with a defect: one of the self-test's by name, because functions may not be picklable, or a
+    user's.
+    """
     from ..scenarios.defect import shipped_defects
 
     node = factory(context)

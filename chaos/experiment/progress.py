@@ -24,12 +24,12 @@ ALMOST_S = 10.0
 
 
 def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
-    """Estimated time to judge a history of so many bytes; None if the size is unknown."""
+    """Return the estimated time to judge a history of so many bytes; None if the size is unknown."""
     return JUDGE_S + (size or 0) / SPARK_BYTES_A_S if spark else JUDGE_PLAINLY_S
 
 
 def expected_s(scenario: Scenario, *, spark: bool) -> float:
-    """Estimated machine seconds of a run from start to report."""
+    """Return the estimated machine seconds of a run from start to report."""
     judge_s = JUDGE_S if spark else JUDGE_PLAINLY_S
     if scenario.clock == "virtual":
         return 3.0 + judge_s
@@ -71,7 +71,7 @@ class Progress:
         self._expected_s = self._now_s() - self._began_s + seconds
 
     def say(self, text: str) -> None:
-        """The phase has begun or continues."""
+        """Print the phase, which has begun or continues."""
         if self._quiet:
             return
         with self._lock:
@@ -105,7 +105,7 @@ class Progress:
             self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
 
     def _left(self, took_s: float) -> str:
-        """The remaining time in words; it changes from line to line, if seconds have passed."""
+        """Return the remaining time in words, which differ from those of the line before."""
         if self._expected_s <= 0:  # nobody knows
             return f"{took_s:.0f} s so far"
         left_s = self._expected_s - took_s
@@ -114,7 +114,6 @@ class Progress:
         return "almost done" if left_s > -ALMOST_S else f"{-left_s:.0f} s longer than expected"
 
     def _fitting(self, bar: str, text: str) -> str:
-        """The line, cut to the terminal's width, because a wrapped line cannot be rewritten."""
         columns = self._columns() - 1
         lines = (f"{self._title}  {bar}  {text}", f"{bar}  {text}", text)
         return next((line for line in lines if len(line) <= columns), text[:columns])

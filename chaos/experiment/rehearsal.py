@@ -1,4 +1,4 @@
-"""Whether a planted defect has any effect in a scenario. Tried on the virtual clock, with and without it.
+"""Tries on the virtual clock whether a planted defect has any effect in a scenario: with and without the defect.
 
 If a defect never acts, all nodes are correct, and VALID says nothing about the defect. On the virtual clock one seed
 gives one history, so any effect shows as a difference.
@@ -19,7 +19,7 @@ from .virtual.stage import VirtualStage
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
-    """Whether the histories with and without the defect differ. True, too, if it could not be tried.
+    """Whether the histories with and without the defect differ. True, too, if that could not be tried.
 
     `run` is the scenario with the defect, if it is recorded already on the virtual clock with this seed.
     """
@@ -46,7 +46,7 @@ def _recorded(scenario: Scenario, seed: int, place: Path, defect: Defect | None)
 
 
 def _rows(folder: RunFolder) -> Iterator[tuple[str, bytes]]:
-    """Each process's file and its rows; the harness's without the first row, which names the defect."""
+    """Return each process's file and its rows; the harness's without the first row, which names the defect."""
     for file in raw_dir(folder.path).glob("*.jsonl"):
         recorded = file.read_bytes()
         yield file.name, recorded.partition(b"\n")[2] if file.name.startswith(f"{HARNESS}.") else recorded

@@ -25,7 +25,8 @@ class RunFolder:
     def create(
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
-        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError if it cannot be made.
+        """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. HarnessError if that is
+        impossible.
 
         ScenarioError if `out` is a file or not empty.
         """
@@ -60,7 +61,7 @@ class RunFolder:
 
     @property
     def findings_file(self) -> Path:
-        """One JSON object a line: every finding of the checks, right or wrong."""
+        """The file with every finding of the checks, right or wrong, a JSON object a line."""
         return self.path / "findings.jsonl"
 
     @property
@@ -87,7 +88,7 @@ class RunFolder:
         self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
     def scenario(self) -> Scenario:
-        """The scenario as run. ScenarioError if this is not a run folder."""
+        """Return the scenario as run. ScenarioError if this is not a run folder."""
         if not self.scenario_file.is_file():
             if not self.path.exists():
                 raise ScenarioError(str(self.path), "", "no such run folder", "")
@@ -97,7 +98,7 @@ class RunFolder:
 
 
 def _new(wanted: Path) -> Path:
-    """This folder, or NAME-2, NAME-3 … if it exists, because another run started in the same second."""
+    """Make this folder, or NAME-2, NAME-3 … if another run started in the same second."""
     path, turn = wanted, 1
     while True:
         try:
@@ -112,7 +113,7 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """ScenarioError if `--out` names a file, a folder with contents, or a folder that cannot be made."""
+    """Raise ScenarioError if `--out` names a file, a folder with contents, or a folder that cannot be made."""
     try:
         if out is None:
             return

@@ -126,8 +126,9 @@ BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 
 class DoneByHand(Fault):
-    """Effect of an act by hand on a broker's place in a NameServer's table: until the broker's next registration, the
-    table's contents count as unknown."""
+    """The effect of an act by hand on a broker's place in a NameServer's table. Until the broker's next registration
+    the table's contents count as unknown.
+    """
 
     title = "by hand"
     injection = "by_hand"
@@ -140,7 +141,7 @@ class DoneByHand(Fault):
 
 
 class OldAddress(DoneByHand):
-    """Effect of a broker's move on a client that still has its old address."""
+    """The effect of a broker's move on a client that still has the broker's old address."""
 
     title = "at its old address"
     injection = "old_address"
@@ -152,7 +153,7 @@ class OldAddress(DoneByHand):
 
 
 class WrongClock(DoneByHand):
-    """Effect of a NameServer's wrong wall clock on a broker's place in its table."""
+    """The effect of a NameServer's wrong wall clock on a broker's place in the NameServer's table."""
 
     title = "wrong time"
     injection = "clock"

@@ -17,7 +17,7 @@ class ClockAction(Action):
 
 
 class ClockStep(ClockAction):
-    """The wall clock is so many seconds ahead, or behind, from now on."""
+    """From now on the wall clock is so many seconds ahead, or behind."""
 
     do: Literal["clock_step"] = "clock_step"
     by_s: float = Field(ge=-100_000, le=100_000)
@@ -35,7 +35,7 @@ class ClockStep(ClockAction):
 
 
 class ClockDrift(ClockAction):
-    """The wall clock runs at this rate from now on."""
+    """From now on the wall clock runs at this rate."""
 
     do: Literal["clock_drift"] = "clock_drift"
     rate: float = Field(gt=0, le=100)
@@ -46,7 +46,7 @@ class ClockDrift(ClockAction):
 
 
 class ClockFreeze(ClockAction):
-    """The wall clock stands still from now on."""
+    """From now on the wall clock stands still."""
 
     do: Literal["clock_freeze"] = "clock_freeze"
 
@@ -62,7 +62,7 @@ CLOCK_ACTIONS: dict[str, type[ClockAction]] = by_do(*get_args(AnyClockAction))
 
 
 def changed(what: ClockAction, rate: float) -> tuple[float | None, float]:
-    """The step in milliseconds (None: to the right time) and the rate afterwards. `rate` is the rate before."""
+    """Return the step in milliseconds (None: to the right time) and the rate after it. `rate` is the rate before."""
     match what:
         case ClockStep(by_s=by_s):
             return by_s * 1000, rate

@@ -34,7 +34,7 @@ class Loss(StrEnum):
 
 
 class Dial(StrEnum):
-    """What a client meets when it connects over a link, or to a process, during a fault and then sends a request."""
+    """What happens to a client that connects over a link, or to a process, during a fault and then sends a request."""
 
     ANSWERED = "accepted, answered"
     LATE = "accepted, answered late"
@@ -60,7 +60,7 @@ class TimeLimits(Protocol):
 
 
 class Delay(NamedTuple):
-    """Delay of each direction of a link, in RocketMQ milliseconds."""
+    """The delay that a fault adds in each direction of a link, in RocketMQ milliseconds."""
 
     upstream_ms: float
     downstream_ms: float
@@ -93,7 +93,7 @@ class Action(BaseModel):
 
     @property
     def about(self) -> str:
-        """What the action acts on beside links or nodes, in a word; "" for nothing."""
+        """Return in a word what else the action acts on, besides links or nodes; "" for nothing else."""
         return ""
 
 
@@ -125,12 +125,12 @@ class Fault(Action):
 
     @property
     def delay(self) -> Delay | None:
-        """The delay of what passes; None if it does not delay."""
+        """The delay that the fault adds to bytes; None if the fault does not delay."""
         return None
 
     @property
     def call_takes_ms(self) -> float:
-        """Least duration of a call that shows it; 0 for a fault that does not delay."""
+        """The shortest duration of a call that shows the fault; 0 if the fault does not delay."""
         return 0.0
 
     @property
@@ -143,13 +143,13 @@ class Fault(Action):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The fault's parameters, as the history has them."""
+        """The fault's parameters, as its row in the history has them."""
         said = {name: getattr(self, name) for name in self.parameters()}
         return {name: number for name, number in said.items() if number is not None}
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """Names of its own parameters, in the order of the class."""
+        """The names of the fault's own parameters, in the order of the class."""
         return tuple(name for name in cls.model_fields if name not in ("do", "stream"))
 
 
@@ -157,5 +157,5 @@ Kind = TypeVar("Kind", bound=Action)
 
 
 def by_do(*kinds: type[Kind]) -> dict[str, type[Kind]]:
-    """Each action by its name in a timeline."""
+    """Return each action by the name that a timeline gives it."""
     return {kind.model_fields["do"].default: kind for kind in kinds}

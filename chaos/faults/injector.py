@@ -19,7 +19,7 @@ from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
-    """The history's time axis, and RocketMQ seconds per second of the machine."""
+    """A clock with the history's time axis. `scale` is the number of RocketMQ seconds in a second of the machine."""
 
     @property
     def scale(self) -> float: ...
@@ -29,7 +29,7 @@ class ScaledClock(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LinkUnderFault:
-    """One link: its faults, and the state that they have put it in. None after a failed call: the state is unknown."""
+    """One link, its faults, and the state that they have put it in. The state is None (unknown) after a failed call."""
 
     link: Link
     active: dict[str, LinkFault] = field(default_factory=dict)
@@ -39,14 +39,14 @@ class LinkUnderFault:
 def note_on_link(
     record: Recorder, fault_id: str, fault: LinkFault, source: str, target: str, phase: str, **also: float
 ) -> None:
-    """The history's row for the begin or end of the fault on one link."""
+    """Record that the fault began or ended on one link."""
     about = {"fault": fault.do, "injection": fault.recorded_injection, "stream": fault.stream}
     on = {"source": source, "target": target, "value": {**also, **fault.numbers}}
     record("fault", fault_id=fault_id, phase=phase, **about, **on)
 
 
 class LinkFaultInjector(ABC):
-    """The links and their faults. Context manager; leaving it ends every fault.
+    """Keeps the links and their faults. As a context manager it ends every fault when its block ends.
 
     `record` gets one `fault` row per link when a fault begins and one when it ends, right after the call took effect.
     Methods raise ToxiproxyError if Toxiproxy refuses. A fault that could not begin on every link begins on none.
@@ -71,7 +71,7 @@ class LinkFaultInjector(ABC):
 
     @abstractmethod
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        """Bring the link from state `now` (None: unknown) to `wanted`."""
+        """Prepare what is slow, for a fault on several links, so that the links then change close together."""
 
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
@@ -81,7 +81,7 @@ class LinkFaultInjector(ABC):
         under.state = wanted
 
     def _add(self, link: Link) -> bool:
-        """Add the link; whether it belongs to the experiment from its start, and not to a later address of a node."""
+        """Add the link. Returns False if it leads to a later address of a node, True for all other links."""
         of = Link(link.node, first_address(link.peer))
         if of == link:
             self._links[link] = LinkUnderFault(link=link)
@@ -97,7 +97,7 @@ class LinkFaultInjector(ABC):
         self._moved[node] = self._moved.get(node, 1) + 1
 
     def _at(self, node: str) -> str:
-        """The node's name, with the number of its current address if the node has moved (`broker-a@2`)."""
+        """Return the node's name, with the number of its current address if the node has moved (`broker-a@2`)."""
         return later_address(node, self._moved[node]) if node in self._moved else node
 
     @property
@@ -106,13 +106,13 @@ class LinkFaultInjector(ABC):
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Within the block no fault begins or ends. False if one is beginning or ending now."""
+        """Keep faults from beginning and ending within the block. Gives False if a fault is doing so already."""
         return held_if_free(self._lock)
 
     def begin(
         self, fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], *, fault_id: str | None = None
     ) -> str:
-        """Begin a fault on each of the links, with the stream that `links` gives. Its id."""
+        """Begin a fault on each of the links, in the direction that `links` gives. Returns the fault's id."""
         with self._lock:
             self._begun += 1
             fault_id = fault_id or f"{fault.do}-{self._begun}"
@@ -140,8 +140,9 @@ class LinkFaultInjector(ABC):
             return fault_id
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
-        """End a fault that has begun on some of its links only. An error here is suppressed by the one that stopped
-        it."""
+        """End a fault that began on only some of its links. The caller raises the error that stopped the fault; an
+        error here is suppressed.
+        """
         for link, under in chosen.items():
             if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
                 with suppress(ToxiproxyError):
@@ -150,9 +151,9 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links. Other faults on the links stay.
+        """End one fault, or only its part `on` these links. Other faults on the links continue.
 
-        Nothing happens if it has ended already.
+        Nothing happens if the fault has ended already.
         """
         with self._lock:
             if fault_id not in self._active:
@@ -180,13 +181,13 @@ class LinkFaultInjector(ABC):
                 del self._active[fault_id]
 
     def heal(self, on: Collection[Link]) -> None:
-        """End every fault on these links, newest first. On other links they stay."""
+        """End every fault on these links, the newest first. On other links the faults continue."""
         with self._lock:
             for fault_id in reversed(tuple(self._active)):
                 self.end(fault_id, on)
 
     def heal_all(self) -> None:
-        """End every fault, newest first. All are tried before the first failure is raised."""
+        """End every fault, the newest first. A failure is raised once the end of all faults was tried."""
         with self._lock:
             failed: ToxiproxyError | None = None
             for fault_id in reversed(tuple(self._active)):
@@ -199,7 +200,7 @@ class LinkFaultInjector(ABC):
 
     @contextmanager
     def fault(self, fault: LinkFault, links: Sequence[Link]) -> Iterator[str]:
-        """The fault is in force within the block."""
+        """Keep the fault in force while its block runs."""
         fault_id = self.begin(fault, links)
         try:
             yield fault_id

@@ -35,7 +35,7 @@ from .process_faults import (
 
 
 class NameServerList(Action):
-    """The address server answers with another list from now on."""
+    """From now on the address server answers with another list of NameServers."""
 
     do: Literal["name_server_list"] = "name_server_list"
     name_servers: tuple[str, ...] = Field(min_length=1, max_length=9)
@@ -71,7 +71,7 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """A fault in a history or at a proxy that is none of ours. `do` and `how` are the history's words."""
+    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` are the history's words."""
 
     how: str = ""
     injection = ""
@@ -105,9 +105,10 @@ _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECOR
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
-    """The fault of a row, recognized by its injection, or else by its name.
+    """Return the fault of a row, recognized by its injection, or else by its name.
 
-    Nothing is validated, because it happened. A row without a number that its fault needs gives UnknownFault.
+    Nothing is validated, because the fault has happened. A row without a number that its fault needs gives
+    UnknownFault.
     """
     kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
     if kind is not None:
@@ -122,7 +123,7 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
 
 
 def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
-    """The fault that matches a toxic set by somebody else, in RocketMQ's time, for either stream."""
+    """Return the fault that matches a toxic set by somebody else, in RocketMQ's time, for either direction."""
     match toxic:
         case "bandwidth":
             rate = attributes.get("rate")

@@ -51,7 +51,7 @@ class LinkFault(Fault):
     """What it does to each direction of `stream`, if that depends on nothing else."""
 
     def effect(self) -> Effect:
-        """The fault's effect on each direction of `stream`."""
+        """Return the fault's effect on each direction of `stream`."""
         return self.does
 
     def works_on(self, direction: Direction) -> bool:
@@ -83,7 +83,7 @@ class BlackHole(LinkFault):
 
 
 class Latency(LinkFault):
-    """Delays each direction of `stream` by latency_ms ± jitter_ms. With both directions a round trip has it twice."""
+    """Delays each direction of `stream` by latency_ms ± jitter_ms. With both, a round trip is delayed twice."""
 
     do: Literal["latency"] = "latency"
     latency_ms: float = Field(gt=0)
@@ -201,7 +201,7 @@ class Timeout(LinkFault):
 
 
 class Heal(Action):
-    """Ends every fault of every link. With `links`: of these links. With `faults`: faults of these names."""
+    """Ends every fault of every link. `links`: only on these links. `faults`: only the faults with these names."""
 
     do: Literal["heal"] = "heal"
     faults: tuple[str, ...] = ()
@@ -247,7 +247,7 @@ class LinkState(NamedTuple):
 
     @property
     def of_stale(self) -> LinkState:
-        """The state for a connection made before: everything is kept back."""
+        """Return the state for connections that were made before the fault: all their bytes are kept back."""
         return LinkState(self.enabled, self.upstream._replace(rate_kb_s=0), self.downstream._replace(rate_kb_s=0))
 
     @property
@@ -257,7 +257,7 @@ class LinkState(NamedTuple):
 
 
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
-    """The effect of overlapping faults of one link, in the machine's time, which is RocketMQ's divided by `scale`.
+    """Return the effect of overlapping faults of one link, in the machine's time: RocketMQ's time divided by `scale`.
 
     A cut, reset or packet loss is in effect while any of the faults has it. The lowest bandwidth counts; a black hole
     is 0. Latencies add up.

@@ -35,7 +35,7 @@ CALL_LIMIT_S = 5.0
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
-    """The faults on a link, from its proxy as Toxiproxy shows it."""
+    """Return the faults on a link, from its proxy as Toxiproxy shows the proxy."""
     if not proxy["enabled"]:
         return frozenset({Cut()})
     streams: dict[LinkFault, set[Stream]] = {}
@@ -49,10 +49,10 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
 
 
 class OutsideFaults:
-    """Context manager. A thread polls proxies and processes, and records what changed.
+    """Polls proxies and processes in a thread, and records what changed. Context manager.
 
-    `pids` gives those of the nodes. `record` is called from that thread. A Toxiproxy that does not answer is asked
-    again; nothing is raised.
+    `pids` gives the process ids of the nodes. `record` is called from the thread. A Toxiproxy that does not answer is
+    asked again; nothing is raised.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class OutsideFaults:
         self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
     def active(self) -> list[tuple[str, str, str]]:
-        """(id, fault, link or node) of every detected fault in force."""
+        """Return (id, fault, link or node) of every detected fault in force."""
         links = [(fault_id, fault.do, name) for (name, fault), fault_id in self._active.items()]
         return links + [(fault_id, Pause().do, node) for node, fault_id in self._paused.items()]
 
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record ends and begins since the last call, ends first. The faults of a proxy that is gone have ended."""
+        """Record ends and begins since the last call, ends first. A deleted proxy counts as the end of its faults."""
         now: set[tuple[str, LinkFault]] = set()
         for name, proxy in proxies.items():
             theirs = proxy if self._links is None else self._links.without_ours(name, proxy)
@@ -93,7 +93,7 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, paused: Mapping[str, bool]) -> None:
-        """Record the pauses that began or ended since the last call. `paused`: node to whether it is paused."""
+        """Record the pauses that began or ended since the last call. `paused` says for each node if it is paused."""
         for node, now in paused.items():
             before = self._paused.get(node)
             if now and before is None:

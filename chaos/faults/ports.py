@@ -25,21 +25,22 @@ SWALLOWS = 4096
 
 
 class PortHolder:
-    """Context manager. `take` reserves addresses, `close` frees all ports."""
+    """Reserves ports: `take` reserves addresses, `close` frees all ports. Context manager."""
 
     def __init__(
         self, host: str = "127.0.0.1", ports: range = range(FIRST, LAST + 1), *, outside: str | None = None
     ) -> None:
-        """`outside`: where programs outside dial their proxies; None: at `host`, too."""
+        """`outside` is the host at which outside programs connect to their proxies; None: at `host`, too."""
         self._host, self._ports = host, ports
         self.outside = host if outside is None else outside
         self._of_outside = self if self.outside == host else PortHolder(self.outside, ports)
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
-        """An unused address of this host, reserved until `close`. HarnessError if none is left.
+        """Return an unused address of this host, reserved until `close`. HarnessError if none is left.
 
-        The ports so far `beside` it are reserved, too, and with `vip` a broker's VIP port below it.
+        `beside`: the port this far above it is reserved, too. `vip`: a broker's VIP port, two below it, is reserved,
+        too.
         """
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
@@ -75,8 +76,9 @@ class PortHolder:
         return sock
 
     def swallow(self, address: Address) -> bool:
-        """Let connections there succeed and stay without an answer. False if somebody listens there or the port is not
-        reserved here."""
+        """Let connections to the address succeed and stay without an answer. Returns False if a program listens at the
+        address, or the port is not reserved here.
+        """
         held = self._held.get(address.port)
         if held is None or address.host != self._host:
             return False
@@ -87,7 +89,7 @@ class PortHolder:
         return True
 
     def refuse(self, address: Address) -> None:
-        """Refuse connections there again and reset those that were swallowed. The port stays reserved."""
+        """Refuse connections to the address again and resets those that were swallowed. The port stays reserved."""
         held = self._held.get(address.port)
         if held is not None and held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             held.shutdown(socket.SHUT_RD)
@@ -128,7 +130,7 @@ class FullAcceptQueue:
         self._filler: socket.socket | None = socket.create_connection(self.address)
 
     def open(self, to: Address) -> None:
-        """Pending attempts get connected to `to` at their kernel's next SYN. Call it only when no new attempts come."""
+        """Let pending attempts reach `to` at their kernel's next SYN. Call it only when no new attempts come."""
         self._front.listen(128)
         threading.Thread(target=self._let_in, args=(to,), name="accept-queue", daemon=True).start()
 
@@ -170,7 +172,7 @@ def _splice(taken: socket.socket, to: Address) -> None:
 
 
 def _carry(one: socket.socket, other: socket.socket) -> None:
-    """Copy bytes from one to the other until either ends; then close both."""
+    """Copy bytes from one stream to the other until either ends; then closes both."""
     with contextlib.suppress(OSError):
         while data := one.recv(_CHUNK):
             other.sendall(data)

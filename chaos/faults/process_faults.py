@@ -55,15 +55,16 @@ class Pause(ProcessFault):
 
 
 class StoodStill(Pause):
-    """A time in which the machine did not run the process, as the process's own timers measured. A timeline cannot have
-    this fault."""
+    """A time in which the machine did not run the process, as the process's own timers measured it. A timeline cannot
+    have this fault.
+    """
 
     title = "stood still"
     injection = "timer_lag"
 
 
 class Remove(ProcessFault):
-    """Takes a NameServer away for ever. Brokers cannot be removed, because the final reads need each of them."""
+    """Takes a NameServer away for the rest of the run. Brokers cannot be removed: the final reads need each of them."""
 
     do: Literal["remove"] = "remove"
     done_by = "kill"
@@ -97,7 +98,7 @@ class Resume(Action):
 
 
 class Restart(Action):
-    """Ends a kill or a stop: a new process with the same files and port. A running node is stopped first."""
+    """Ends a kill or a stop: a new process starts with the same files and port. A running node is stopped first."""
 
     do: Literal["restart"] = "restart"
     implementation: str | None = None
@@ -112,7 +113,7 @@ class Restart(Action):
 
 
 class RollingRestart(Action):
-    """Restarts one node after the other, each a fixed time after the previous one listens again."""
+    """Restarts one node after the other, each a fixed time after the previous node listens again."""
 
     do: Literal["rolling_restart"] = "rolling_restart"
     pause_s: float = Field(30, ge=0, le=100_000)
@@ -157,14 +158,14 @@ class HostAction(Action):
 
 
 class LoseHost(HostAction):
-    """A host whose nodes stop answering without a sign."""
+    """Makes the nodes of a host stop answering, without closing a connection."""
 
     do: Literal["lose_host"] = "lose_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host, then `kill` of its nodes"
 
 
 class IsolateHost(HostAction):
-    """A host whose nodes keep running and reach one another, and nobody else."""
+    """Cuts a host off from all others. Its nodes keep running and reach one another."""
 
     do: Literal["isolate_host"] = "isolate_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host"

@@ -19,7 +19,7 @@ from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume,
 
 
 class Processes(Protocol):
-    """The calls that the cluster offers. `on_effect` is called at the moment that counts as the fault's begin."""
+    """The cluster's calls that execute faults. `on_effect` is called at the moment that counts as the fault's begin."""
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
@@ -31,7 +31,7 @@ class Processes(Protocol):
 def note(
     record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str, asked_ms: float | None = None
 ) -> None:
-    """The history's row for the begin or end of the fault."""
+    """Record that the fault began or ended on the node."""
     about: dict[str, Any] = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
     if asked_ms is not None:
         about["value"] = {"asked_ms": asked_ms}
@@ -39,13 +39,13 @@ def note(
 
 
 def not_done(record: Recorder, node: str, what: str, why: str) -> None:
-    """The history's row for something that a node did not do for the harness."""
+    """Record that a node did not do what the harness asked of it."""
     record("not_done", source=node, value={"f": what, "why": why})
 
 
 @contextmanager
 def held_if_free(lock: threading.RLock) -> Iterator[bool]:
-    """Take the lock for the block if it is free; whether it was."""
+    """Take the lock for the block if it is free. Gives whether it was free."""
     free = lock.acquire(blocking=False)
     try:
         yield free
@@ -55,8 +55,9 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 
 class ProcessFaults:
-    """The fault that each node is under, and its rows. `heal_all` resumes paused nodes and restarts those that are
-    down."""
+    """Keeps the fault that each node is under, and records its rows. `heal_all` resumes paused nodes and restarts those
+    that are down.
+    """
 
     def __init__(
         self,
@@ -66,8 +67,9 @@ class ProcessFaults:
         moves: Callable[[str], object] = lambda _node: None,
         clock: Clock | None = None,
     ) -> None:
-        """Calls `restarted` with each node whose new process works, and `moves` with each node whose new process will
-        listen at another address. `clock`: the history's, to record when a clean stop was asked for."""
+        """`restarted` is called with each node whose new process works, `moves` with each node whose new process will
+        listen at another address. `clock` is the history's, and records when a clean stop was asked for.
+        """
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
@@ -76,7 +78,7 @@ class ProcessFaults:
 
     @property
     def active(self) -> dict[str, ProcessFault]:
-        """The fault that each affected node is under."""
+        """Return the fault that each affected node is under."""
         return {node: fault for node, (_, fault) in self._active.items()}
 
     @property
@@ -84,14 +86,14 @@ class ProcessFaults:
         return {node: fault_id for node, (fault_id, _) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Within the block no fault begins or ends. False if one is beginning or ending now."""
+        """Keep faults from beginning and ending within the block. Gives False if a fault is doing so already."""
         return held_if_free(self._lock)
 
     def resume(self, node: str) -> None:
         self._end(node, "resume", self._processes.resume)
 
     def restart(self, node: str, *, new_address: bool = False) -> None:
-        """End a kill or a stop: a new process with the same files and port. A running node is stopped first."""
+        """End a kill or a stop: a new process starts with the same files and port. A running node is stopped first."""
         with self._lock:
             if node not in self._active:
                 self.begin(Stop(), node)
@@ -100,13 +102,14 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Take over a recorded kill by somebody else, so that `restart` can end it."""
+        """Take over a kill that somebody else did and that is recorded, so that `restart` can end it."""
         with self._lock:
             self._active[node] = (fault_id, Kill())
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
-        """End every fault that can end, in the order of their begins, `but` those of these nodes. All are tried before
-        the first failure is raised."""
+        """End every fault that can end, in the order in which they began. `but`: nodes whose faults continue. If an end
+        fails, the remaining faults are ended before the failure is raised.
+        """
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
@@ -172,8 +175,9 @@ class ProcessFaults:
 
 
 class UnplannedDeaths:
-    """Processes that ended without the harness. Each is recorded as a kill, which is what its peers see, and is not
-    restarted."""
+    """Records processes that ended without the harness. Each is recorded as a kill, because peers see the same, and is
+    not restarted.
+    """
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -181,8 +185,9 @@ class UnplannedDeaths:
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
-        """Record the death; at the end of the block, in which connections to the node must become refused, record
-        `gone`."""
+        """Record the death. In the block the caller makes connections to the node refused; at its end `gone` is
+        recorded.
+        """
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

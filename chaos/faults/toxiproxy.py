@@ -52,8 +52,9 @@ class Toxiproxy:
         return str(self._call("get", "/version").json()["version"])
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
-        """Create every proxy in one call: name to (listen, upstream). An existing proxy with these values is left
-        alone."""
+        """Create every proxy in one call. `proxies` gives (listen, upstream) by name. An existing proxy with these
+        values does not change.
+        """
         body = [
             {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
             for name, (listen, upstream) in proxies.items()
@@ -63,16 +64,16 @@ class Toxiproxy:
             raise ToxiproxyError(f"Toxiproxy made {len(made)} of {len(body)} proxies")
 
     def proxies(self) -> dict[str, dict[str, Any]]:
-        """Every proxy as the server shows it: listen, upstream, enabled, toxics."""
+        """Return every proxy as the server shows it: listen, upstream, enabled, toxics."""
         shown: dict[str, dict[str, Any]] = self._call("get", "/proxies").json()
         return shown
 
     def set_enabled(self, proxy: str, enabled: bool) -> None:
-        """If disabled, all connections of the proxy close and new ones are refused."""
+        """Enable or disables the proxy. Disabling closes its connections, and new ones are refused."""
         self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
-        """Enable or disable all of these proxies at once. Returns the proxies that were enabled just before.
+        """Enable or disables all of these proxies at once. Returns the proxies that were enabled just before.
 
         The requests, one per proxy, are pipelined on one connection, because a crash must refuse at once.
         """
@@ -94,7 +95,7 @@ class Toxiproxy:
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
-        """Add the toxic at the end of its direction's chain. If there is a toxic of that name, change it."""
+        """Add the toxic at the end of its direction's chain. If the chain has a toxic of that name, change that."""
         name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:
@@ -114,7 +115,7 @@ class Toxiproxy:
         self._call("post", f"/proxies/{proxy}/toxics/{name}", json=body)
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Remove a toxic. Nothing happens if there is none of that name."""
+        """Remove a toxic. Nothing happens if the proxy has no toxic of that name."""
         try:
             self._call("delete", f"/proxies/{proxy}/toxics/{name}")
         except ToxiproxyError as exc:
@@ -153,14 +154,14 @@ def _request(verb: str, path: str, host: Address, body: Any = None) -> bytes:
 
 
 def _answer(stream: BinaryIO) -> tuple[int, bytes]:
-    """Status and body of the next answer. The stream is left where the following one begins."""
+    """Return status and body of the next answer. The stream then stands at the beginning of the following answer."""
     response = http.client.HTTPResponse(_Stream(stream))  # type: ignore[arg-type]
     response.begin()
     return response.status, response.read()
 
 
 class _Stream:
-    """A connection with answers one after the other, for HTTPResponse, which closes what it has read to the end."""
+    """A connection with several answers in a row. HTTPResponse closes what it has read to the end; this stays open."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -182,7 +183,8 @@ def _text(exc: BaseException) -> str:
 
 
 class ToxiproxyServer:
-    """A toxiproxy-server process that ends with ours, even if ours is killed. Context manager; `stop` may be repeated.
+    """A toxiproxy-server process that ends with this process, even if this process is killed. Context manager; `stop`
+    may be repeated.
 
     Start it from a thread that outlives it, best the main one: the kernel counts the starting thread as its parent.
     """
@@ -196,7 +198,7 @@ class ToxiproxyServer:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Toxiproxy:
-        """A client of the server once it answers. ToxiproxyError if it does not within START_LIMIT_S."""
+        """Start the server. Returns a client once it answers; ToxiproxyError if it does not within START_LIMIT_S."""
         binary = self._binary or find_server()
         api = Toxiproxy(self._ports.take())
         self._log_file.parent.mkdir(parents=True, exist_ok=True)

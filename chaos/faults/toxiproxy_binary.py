@@ -1,4 +1,4 @@
-"""Which toxiproxy-server is run."""
+"""Finds the toxiproxy-server to run."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from ..installation import how_to_get_toxiproxy
 
 
 def find_server() -> Path:
-    """The toxiproxy-server to run: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError if none."""
+    """Return the path of toxiproxy-server: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError."""
     named = os.environ.get("NEMESRV_TOXIPROXY")
     if named:
         found = shutil.which(named)

@@ -83,7 +83,7 @@ class LinkFaults(LinkFaultInjector):
         *,
         front_for: Callable[[str], SilentPort] = lambda _node: FullAcceptQueue(),
     ) -> None:
-        """`front_for` makes a port that answers no dial of this node's."""
+        """`front_for` makes a port that answers none of this node's connection attempts."""
         super().__init__(clock, record)
         self._api, self._front_for = api, front_for
         self._ports: LinkPorts | None = None
@@ -109,7 +109,7 @@ class LinkFaults(LinkFaultInjector):
         """Tells a node where to dial from now on."""
 
     def open(self, upstreams: Mapping[Link, Address], ports: LinkPorts) -> dict[Link, Address]:
-        """Create one proxy per link. `links`: link to its peer's own address; returned: link to the proxy's address."""
+        """Create one proxy per link. `links` has the peers' own addresses. Returns each proxy's address."""
         self._ports = ports
         taken = ports.take_for(link.node for link in upstreams)
         made = {
@@ -139,22 +139,21 @@ class LinkFaults(LinkFaultInjector):
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
-        """The address that everybody gets instead of a peer's own: the one for outside clients, if there are any."""
+        """Return the address that everybody gets in place of a peer's own: the address for outside clients, if any."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """For TcpNetwork: each peer's advertised address to the address at which `node` must connect."""
+        """Return the address at which `node` must connect, for each peer's advertised address (for TcpNetwork)."""
         return {self.advertised(self._proxies[of].peer): self._dialled(of) for of in self._from.get(node, ())}
 
     def _dialled(self, link: Link) -> Address:
-        """The address at which the link's node connects now."""
         front = self._fronts.get(link)
         return self._proxies[link].listen if front is None else front.address
 
     # -- processes behind the proxies (actors.watch.Dials)
 
     def refuse(self, name: str, pid: int) -> None:
-        """The node's process is gone: refuse connections to it, except under a black hole."""
+        """Refuse connections to the node, whose process is gone. Under a black hole they are not refused."""
         with self._lock:
             at = self._at(name)
             if at not in self._gone and self._pids.get(name, pid) == pid:
@@ -162,7 +161,7 @@ class LinkFaults(LinkFaultInjector):
                 self._switch(at)
 
     def make_way(self, name: str) -> None:
-        """A process of the node is about to listen: free its port."""
+        """Free the node's port, because its new process is about to listen."""
         with self._lock:
             at = self._at(name)
             self._coming.add(at)
@@ -170,7 +169,7 @@ class LinkFaults(LinkFaultInjector):
                 self._swallow(link, wanted=False)
 
     def admit(self, name: str, pid: int) -> None:
-        """The node's process listens: let connections through again, except where a fault of the link refuses them."""
+        """Let connections to the node through again, except where a fault of the link refuses them."""
         with self._lock:
             self._pids[name] = pid
             at = self._at(name)
@@ -183,8 +182,9 @@ class LinkFaults(LinkFaultInjector):
         return self._towards.get(at, [])
 
     def _switch(self, at: str) -> None:
-        """Enable or disable the proxies to a node's address close together, by the faults on their links and the
-        process behind them."""
+        """Enable or disables the proxies to a node's address close together, by the faults on their links and the
+        process behind them.
+        """
         wanted: dict[Link, bool] = {}
         for link in self._to(at):
             state = self._links[Link(link.node, first_address(link.peer))].state
@@ -213,8 +213,9 @@ class LinkFaults(LinkFaultInjector):
             self._ports.refuse(address)
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What others did to a proxy that Toxiproxy shows. None while it is not known which faults of our own are on
-        the proxy."""
+        """Return what others did to a proxy that Toxiproxy shows; None while it is not known which of our faults the
+        proxy has.
+        """
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:
@@ -257,7 +258,7 @@ class LinkFaults(LinkFaultInjector):
             self._switch_front(link, wanted.undialled)
 
     def _take_second_proxy(self, link: Link, now: LinkState | None) -> None:
-        """Make the node connect to a new proxy in the same state; existing connections stay at the old one."""
+        """Make the node connect to a new proxy in the same state; existing connections keep the old proxy."""
         assert self._ports is not None
         before = self._proxies[link]
         older = self._older.setdefault(link, [])
@@ -273,8 +274,7 @@ class LinkFaults(LinkFaultInjector):
         self.tell(link.node, self.dials_of(link.node))
 
     def _inject_older(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        """Put the link's state on the older connections. While the link is half-open, everything on them is kept
-        back."""
+        """Put the link's state on the older connections. While the link is half-open, all bytes of these wait."""
         half_opens = wanted.stale > (0 if now is None else now.stale)
         for proxy in tuple(self._older.get(link, ())):
             was = None if now is None else now.of_stale if proxy.name in self._stale else now
@@ -288,7 +288,7 @@ class LinkFaults(LinkFaultInjector):
                 self._older[link].remove(proxy)
 
     def _switch_front(self, link: Link, undialled: bool) -> None:
-        """Leave the node's connection attempts without an answer from now on, or let them reach its proxy again."""
+        """Leave the node's connection attempts without an answer from now on, or lets them reach its proxy again."""
         if undialled:
             self._fronts[link] = self._front_for(link.node)
             self.tell(link.node, self.dials_of(link.node))

@@ -19,7 +19,7 @@ _MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
-    """A response with `code`. Opaque and header type are those of the request or response in `frame`."""
+    """Return a response with `code`. Opaque and header type are those of the request or response in `frame`."""
     command = decode_frame(frame)
     remark = f"response code {code} of a front"
     if code == ResponseCode.TOPIC_NOT_EXIST:
@@ -39,21 +39,22 @@ def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """The frame with another body. Its header stays byte for byte."""
+    """Return the frame with another body. Its header stays byte for byte."""
     header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
     return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
 
 
 def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
-    """`body` with these addresses replaced. The same bytes if it contains none of them."""
+    """Return `body` with these addresses replaced; the same bytes if it has none of them."""
     # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
     told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
 
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
-    """A request or answer in which header fields with one of these addresses have the other. The same bytes if none
-    has."""
+    """Return the frame with these addresses replaced in its header fields; the same bytes if its header has none of
+    them.
+    """
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:
@@ -68,7 +69,7 @@ def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -
 
 
 def without(body: bytes, names: Collection[str]) -> bytes | None:
-    """`body` without these brokers. None if it lists no others. RemoteProtocolError if it cannot be read."""
+    """Return the route without these brokers; None if it lists no others. RemoteProtocolError if it is unreadable."""
     route = fastjson.loads(body)
     if not isinstance(route, dict):
         return body
@@ -82,7 +83,7 @@ def without(body: bytes, names: Collection[str]) -> bytes | None:
 
 
 def _numbered(value: Any, by_number: bool = False) -> Any:
-    """`value` with numeric keys that fastjson writes without quotes."""
+    """Return `value` with the numeric keys that fastjson writes without quotes."""
     if isinstance(value, list):
         return [_numbered(item) for item in value]
     if not isinstance(value, dict):

@@ -81,7 +81,7 @@ class Unreachable:
         self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
 
     def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
-        """For a `fault` row: the server whose front must behave in another way, and how. None if no front must."""
+        """Take a `fault` row. Returns the server whose front must now behave in another way, and how, or None."""
         source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
         if target is None and fault in _REFUSED_WHILE:
             server, dials = str(source), Dials.REFUSED
@@ -96,7 +96,7 @@ class Unreachable:
 
     @property
     def meets(self) -> dict[str, Dials]:
-        """For each server that does not accept connection attempts now: how it treats them."""
+        """Return each server that does not accept connection attempts now, and how it treats them."""
         return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
 
     def _meets(self, server: str) -> Dials:
@@ -105,8 +105,9 @@ class Unreachable:
 
 
 def behaviour_of(dials: Dials) -> Behaviour:
-    """The front's behaviour that treats connection attempts in this way. A server that refuses has also ended its
-    connections."""
+    """Return the front's behaviour that treats connection attempts in this way. A server that refuses has also ended
+    its connections.
+    """
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

@@ -89,7 +89,6 @@ class FrontConnection:
             self._up_passed = passed
 
     def _look_up(self, data: bytes, at_ms: float) -> None:
-        """Decode bytes that have been passed on to the server."""
         up = self._up
         for frame in up.feed(data):
             self._asked(frame, at_ms)
@@ -108,7 +107,7 @@ class FrontConnection:
         return asked
 
     def _answers(self, frame: bytes, asked: Asked | None) -> bool:
-        """Whether the front answers this request itself; if so, it has."""
+        """Answer the request itself if the front's behaviour says so. Returns whether it has."""
         if asked is None:
             return False
         code = self._front.behaviour.codes.get(asked.code)
@@ -132,8 +131,9 @@ class FrontConnection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """The first bytes from the client, as many as the front needs to recognize the caller; fewer if the client's
-        data end there."""
+        """Return the first bytes from the client, as many as the front needs to recognize the caller; fewer if the
+        client's data end before.
+        """
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun
@@ -175,7 +175,6 @@ class FrontConnection:
             self._down_passed = passed
 
     def _look_down(self, data: bytes, at_ms: float) -> None:
-        """Decode bytes that have been passed on to the client."""
         down = self._down
         for frame in down.feed(data):
             self._answered(frame, By.SERVER, at_ms)
@@ -184,7 +183,7 @@ class FrontConnection:
             self._foreign(down, at_ms)
 
     def _rewritten(self, frame: bytes) -> bytes:
-        """The frame; a route answer is changed as this front must change it."""
+        """Return the frame with its route answer changed, if this front changes route answers."""
         front = self._front
         if not (front.behaviour.without or front.addresses):
             return frame
@@ -216,7 +215,7 @@ class FrontConnection:
             self._deliver(frame, frame, By.FRONT)
 
     def _deliver(self, data: bytes, frame: bytes | None, by: By) -> None:
-        """Send to the client, after all that waits and after the delay. `frame`: the one that these bytes complete."""
+        """Send to the client, after all that waits and after the delay. These bytes complete `frame`."""
         delay_ms = self._front.behaviour.delay_ms
         if not delay_ms and not self._delayed:
             self._to_client(data)
@@ -278,7 +277,7 @@ class FrontConnection:
             self.client.resume()
 
     def unreachable(self) -> None:
-        """The server refuses, or there is none: act as if it had closed, unless the front is silent."""
+        """Close, because the server refuses or does not exist. A silent front keeps the connection open."""
         self._server_is_gone = True
         if not self._front.behaviour.swallows:
             self.end(By.SERVER, How.FIN)
@@ -295,8 +294,7 @@ class FrontConnection:
             self.client.write_eof()
 
     def eof(self, end: _End) -> None:
-        """This end sends no more: pass the end of the stream on to the other side, after all bytes that are still on
-        their way."""
+        """Pass the end of this end's stream on to the other side, after all bytes that are still on their way."""
         if end is self.client:
             self._has_begun()
             self._closed(By.CLIENT, How.FIN)
@@ -313,7 +311,7 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """This end is gone: close the other end, except after a loss of the server's end while the front is silent."""
+        """Close the other end, because this end is gone. A silent front keeps it open if the server's end was lost."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True
@@ -350,12 +348,12 @@ class FrontConnection:
 
 
 def reset_at_close(taken: socket.socket) -> None:
-    """When the socket is closed, the kernel sends RST instead of FIN."""
+    """Make the kernel send RST instead of FIN when the socket closes."""
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 class _End(asyncio.Protocol):
-    """One of a connection's two ends: an asyncio protocol."""
+    """One end of a connection, as an asyncio protocol."""
 
     def __init__(self, connection: FrontConnection, who: By) -> None:
         self._connection = connection
@@ -393,7 +391,6 @@ class _End(asyncio.Protocol):
         self._other.resume()
 
     def pause(self) -> None:
-        """Stop reading from it."""
         if self.transport is not None and not self.transport.is_closing():
             with contextlib.suppress(RuntimeError):
                 self.transport.pause_reading()
@@ -421,7 +418,7 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def reset(self) -> None:
-        """Reset it: its peer gets RST, and what was written is lost."""
+        """Reset this end: its peer gets RST, and written bytes are lost."""
         if self.transport is not None:
             taken = self.transport.get_extra_info("socket")
             if taken is not None:

@@ -27,7 +27,7 @@ _METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CON
 
 
 class Stream:
-    """The bytes of one direction, cut into frames."""
+    """Cuts the bytes of one direction into frames."""
 
     __slots__ = ("_head", "_reader", "began", "is_broken", "rest")
 
@@ -40,11 +40,11 @@ class Stream:
 
     @property
     def unfinished(self) -> int:
-        """Number of bytes of the last frame, while it is incomplete."""
+        """The number of bytes of the last frame, while it is incomplete."""
         return self._reader.unfinished
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The frames that `data` completes. Empty once the stream is broken."""
+        """Return the frames that `data` completes; none once the stream is broken."""
         if self.is_broken:
             return ()
         reader = self._reader
@@ -65,13 +65,13 @@ class Stream:
         return frames
 
     def break_off(self, frame: bytes) -> None:
-        """The stream is broken at `frame`: its length was right, and it cannot be decoded."""
+        """Mark the stream as broken at `frame`, whose length was right and which cannot be decoded."""
         if not self.is_broken:
             self.is_broken, self.began, self.rest = True, frame, self._reader.rest()
 
 
 class Conversation:
-    """One connection. It remembers requests by opaque, so that it knows what an answer answers."""
+    """One connection. It remembers requests by opaque, so it knows which request an answer belongs to."""
 
     __slots__ = ("_connection", "_front", "_waiting")
 
@@ -80,7 +80,7 @@ class Conversation:
         self._waiting: dict[int, tuple[int, str]] = {}
 
     def of_client(self, frame: bytes, at_ms: float) -> Asked | None:
-        """The request in the frame; None for the client's answer to a request of the server. RemoteProtocolError."""
+        """Return the request in the frame; None for the client's answer to a server's request. RemoteProtocolError."""
         command = decode_frame(frame)
         flag, code = command.flag, command.code
         if flag & FLAG_RESPONSE:
@@ -106,11 +106,11 @@ class Conversation:
         )
 
     def asked_for(self, opaque: int) -> tuple[int, str]:
-        """Code and topic of the request with this opaque, the topic for look-ups only. -1 if no such request waits."""
+        """Return code and topic of the waiting request with this opaque: code -1 if none waits, topic of look-ups."""
         return self._waiting.get(opaque, (-1, ""))
 
     def of_server(self, frame: bytes, at_ms: float, by: By = By.SERVER) -> Answered | Pushed:
-        """The response or request in the frame. RemoteProtocolError."""
+        """Return the response or request in the frame. RemoteProtocolError."""
         command = decode_frame(frame)
         fields = command.ext_fields or {}
         if not command.flag & FLAG_RESPONSE:
@@ -130,7 +130,7 @@ class Conversation:
         )
 
     def foreign(self, began: bytes, at_ms: float) -> Foreign:
-        """The observation of a connection whose stream is broken."""
+        """Return the observation of a connection whose stream is broken."""
         return Foreign(
             at_ms=at_ms,
             front=self._front,
@@ -141,7 +141,7 @@ class Conversation:
 
 
 def protocol_of(began: bytes) -> Protocol:
-    """The protocol that begins with these four or more bytes: TLS, HTTP/2 (as gRPC), HTTP, or unknown."""
+    """Return the protocol that begins with these four or more bytes: TLS, HTTP/2 (as gRPC), HTTP, or unknown."""
     if began[:2] == b"\x16\x03":  # a handshake record of any TLS version
         return Protocol.TLS
     if began[:4] == b"PRI ":

@@ -37,7 +37,7 @@ _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
 class DialWatch:
-    """The connects of one program. `front_of` names the front at an address; None: the address is no front's."""
+    """The connects of one program. `front_of` returns the name of the front at an address; None: no front is there."""
 
     def __init__(
         self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]
@@ -65,7 +65,7 @@ class DialWatch:
         """Dials that could not be told because nobody read them in time."""
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command to start instead of `command`, with `pass_fds`. Its exit status is the command's."""
+        """Return the command to start instead of `command`, with `pass_fds`. Its exit status is the command's."""
         return [sys.executable, "-I", "-S", str(_SUPERVISE), str(self._write), *command]
 
     @property
@@ -159,7 +159,7 @@ class DialWatch:
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
     async def _look(self) -> None:
-        """Report unanswered connects to fronts, and their end. It looks all the time only where there is no filter."""
+        """Report unanswered connects to fronts, and their end. Without the filter it looks all the time."""
         known: set[tuple[Address, Address]] = set()
         looked_ms = 0.0
         while True:

@@ -70,7 +70,7 @@ class Front:
 
     @property
     def address(self) -> Address:
-        """Address at which it accepts. It stays known after `close`."""
+        """The address at which the front accepts. It stays known after `close`."""
         assert self._address is not None, f"front {self.name} is not open"
         return self._address
 
@@ -83,7 +83,7 @@ class Front:
 
     @property
     def doors(self) -> tuple[Address, ...]:
-        """Every address at which it accepts: its own, and a broker's VIP port."""
+        """Every address at which the front accepts: its own, and a broker's VIP port."""
         return (self.address, self.address.vip_channel)[: len(self._ports)]
 
     async def open(self, address: Address = ANY_PORT) -> Address:
@@ -108,7 +108,7 @@ class Front:
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave like this from now on; on return open connections have been treated so, too."""
+        """Behave like this from now on. When it returns, open connections have been treated so, too."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)
@@ -172,5 +172,5 @@ class Front:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def gone(self, connection: FrontConnection) -> None:
-        """Forget the connection: both its ends are closed."""
+        """Forget the connection, both ends of which are closed."""
         self._connections.discard(connection)

@@ -92,7 +92,7 @@ class _Held:
 class Instances:
     """Passes each observation to its client. `came` and `went` are called once per client, `saw` per observation.
 
-    `clients`: the number of clients in a process, where it is known.
+    `clients` is the number of clients in a process, if known.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Instances:
             self._in_vain(one)
 
     def _in_vain(self, one: Dialled | GaveUp) -> None:
-        """A connect that was not accepted, with its end."""
+        """Handle a connect that was not accepted, and the end of such a connect."""
         dialled = next((each for each in self._dials if each is one or each.front == one.front), None)
         if dialled is None or dialled.front is None:
             return
@@ -252,7 +252,7 @@ class Instances:
             self._owner_saw(owner, one)
 
     def _owner(self, held: _Held, now_ms: float, is_last: bool) -> Instance | None:
-        """The client that made the connection. None if it is not known yet."""
+        """Return the client that made the connection; None if it is not known yet."""
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)
@@ -271,8 +271,9 @@ class Instances:
         return self._of_broker(held, living, is_over)
 
     def _waits_for_its_thread(self, held: _Held, living: Sequence[Instance]) -> bool:
-        """Whether nothing was asked on it, and its Java client is known once its thread has dialled a connection on
-        which something is."""
+        """Whether the connection must wait: nothing was asked on it, and only the thread that made it can show its Java
+        client.
+        """
         if held.thread is None or held.asked or not held.closed or len(self._held) > HELD_MAX:
             return False
         unknown = any(each.language == "JAVA" and each.thread is None for each in living)
@@ -296,7 +297,7 @@ class Instances:
         return self._alike(held, lacking or living)[0]
 
     def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
-        """The client that made a connection to a NameServer."""
+        """Return the client that made a connection to a NameServer."""
         lacking = [each for each in living if held.front not in each.open.values()]
         known = max(len(self._ids[held.process]), self._clients or 0)
         has_more = known > len(living)
@@ -329,8 +330,10 @@ class Instances:
     def _second(
         self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, *, has_more: bool, is_known: bool
     ) -> Instance | None:
-        """The client of an additional connection, where each candidate has one already. It is a new client's, unless
-        the first closes a moment later or stays idle from now on (as when two threads connect at once)."""
+        """Return the client of an additional connection, if each candidate has one already. The client is a new one,
+        unless the first connection closes a moment later or stays idle from now on (as when two threads connect at
+        once).
+        """
         if held.asked and self._used(living, held):
             return self._new(held)
         if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:
@@ -344,19 +347,19 @@ class Instances:
         return all(each.asked_ms > held.since_ms for each in instances)
 
     def _is_lost(self, instance: Instance, at_ms: float) -> bool:
-        """Whether its NameServer was not answering it then, or is behaving badly."""
+        """Whether the client's NameServer did not answer at that time, or is behaving badly."""
         fronts = {front for front in instance.open.values() if front in self._name_servers}
         waited_ms = at_ms - min(instance.waiting.values(), default=at_ms)
         behave = [self._behave.get(front, PASSES) for front in fronts]
         return waited_ms >= PATIENT_MS or any(one.swallows or one.dials is not Dials.ACCEPTED for one in behave)
 
     def _alike(self, held: _Held, instances: Sequence[Instance]) -> Sequence[Instance]:
-        """The candidates that share most topics and groups with it, oldest first."""
+        """Return the candidates that share most topics and groups with the connection, oldest first."""
         common = [len(each.topics & held.topics) + len(each.groups & held.groups) for each in instances]
         return [each for each, number in zip(instances, common, strict=True) if number == max(common)]
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
-        """The first candidate; if there are several, all become `unclear`."""
+        """Return the first candidate. If there are several, all become `unclear`."""
         if len(instances) == 1 or all(each.unclear for each in instances):
             return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1
@@ -387,7 +390,7 @@ def groups_of(one: Asked) -> set[str]:
 
 
 def ids_of(one: Asked) -> set[str]:
-    """The clientIDs in a heartbeat."""
+    """Return the clientIDs in a heartbeat."""
     if one.code != HEART_BEAT:
         return set()
     return {found.decode(errors="replace") for found in _CLIENT_ID.findall(one.body)}

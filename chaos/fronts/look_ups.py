@@ -45,7 +45,7 @@ class Put(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The part of a client profile by which its calls are told apart (oracle/client_profiles.py)."""
+    """The part of a client profile that says which tries belong to one call (oracle/client_profiles.py)."""
 
     shuffled: bool = True
     start: int = 0
@@ -77,7 +77,7 @@ class _Try:
 
 
 class LookUps:
-    """One client's look-ups. `name_servers`: by front name, in the order of the client's list."""
+    """One client's look-ups. `name_servers` are the front names, in the order of the client's list."""
 
     def __init__(self, put: Put, rules: Rules, name_servers: Mapping[str, str], *, seen: bool = True) -> None:
         self._put, self._rules, self._seen = put, rules, seen
@@ -213,7 +213,6 @@ class LookUps:
         self._ended(call, ended_ms, "fail", None)
 
     def _failed_dials(self, now_ms: float) -> None:
-        """Record connects without an answer as failed, once the client has gone on."""
         failed, self._dials = self._dials, []
         for at_ms, address in failed:
             self._connect_failed(address, at_ms, now_ms)
@@ -285,7 +284,7 @@ class LookUps:
             self._ended(call, at_ms, "fail" if outcome == _CONNECT_FAILED else "info", None)
 
     def _join(self, began_ms: float, f: str | None = None, topic: str | None = None) -> _Call | None:
-        """The call that a new try continues."""
+        """Return the call that a new try continues."""
         call = self._waiting
         if call is None or began_ms - call.ended_ms > JOIN_MS:
             return None
@@ -337,7 +336,7 @@ class LookUps:
         self._put(at_ms, "name_server_chosen", name_server=address, value=value)
 
     def _skipped(self, address: str, began_ms: float) -> list[str]:
-        """Entries between the chosen one and this one that could not be reached and whose connects were not seen.
+        """Return the entries between the chosen one and this one that the client tried without a visible connect.
 
         A client that found no reachable entry may have gone round the list and be anywhere in it.
         """

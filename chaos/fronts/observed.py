@@ -25,7 +25,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class By(StrEnum):
-    """The peer that did it."""
+    """The peer that acted."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -61,8 +61,7 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp:
-    """An unanswered connect is over: its socket in SYN_SENT (/proc/net/tcp) is gone. Its time is as exact as the
-    polling."""
+    """An unanswered connect is over: its socket in SYN_SENT (/proc/net/tcp) is gone. Exact to the polling period."""
 
     at_ms: float
     address: Address

@@ -22,7 +22,7 @@ _TRIES = 20
 
 
 class Port:
-    """Bound from `open` to `close`. `accepted` gets each accepted socket with its peer's address."""
+    """One bound port, from `open` to `close`. `accepted` gets each accepted socket with its peer's address."""
 
     def __init__(self, accepted: Callable[[socket.socket, Address], None]) -> None:
         self._accepted = accepted
@@ -31,7 +31,7 @@ class Port:
         self._listens = False
 
     def open(self, host: str, port: int = 0) -> Address:
-        """Bind, and accept from now on. OSError."""
+        """Bind the port and accept connections from now on. OSError."""
         with _reusable(host) as any_port:  # a port that was asked for by number stays bound when nobody listens
             any_port.bind((host, port))
             self._socket = _reusable(host)
@@ -46,8 +46,7 @@ class Port:
         return Address(*self._socket.getsockname()[:2])
 
     def behave(self, dials: Dials) -> None:
-        """Treat connection attempts like this from now on. CLOSED and RESET are accepted first; `accepted` then ends
-        them."""
+        """Treat connection attempts like this from now on. `accepted` ends the connections of CLOSED and RESET."""
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()
@@ -126,7 +125,7 @@ def _reusable(host: str) -> socket.socket:
 
 
 def _is_writable(sock: socket.socket, within_ms: int) -> bool:
-    """Uses poll(), because select() takes no descriptor above 1023, and there may be thousands of sockets."""
+    """Whether the socket is writable. poll(), because select() takes no descriptor above 1023."""
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
     return bool(poll.poll(within_ms))

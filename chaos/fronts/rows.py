@@ -54,8 +54,6 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _Send:
-    """A send under way, with its tries so far."""
-
     topic: str
     began_ms: float
     tries: int = 0
@@ -116,14 +114,14 @@ class ClientRows:
             self._of_broker(one, str(front))
 
     def passed(self, now_ms: float) -> None:
-        """Time has passed: decide what waited for more observations."""
+        """Decide what waited for more observations, as time has passed."""
         self._look_ups.passed(now_ms)
         for op_id, send in [*self._sends.items()]:
             if send.failed_ms is not None and now_ms - send.failed_ms >= SEND_ENDS_MS:
                 self._end_of(op_id, send, send.failed_ms, "info" if send.unsure else "fail")
 
     def end(self, now_ms: float) -> None:
-        """The observations end. Requests without an answer will not get one."""
+        """End the observations. Requests that have no answer by now will get none."""
         self.passed(now_ms)
         for key in [*self._attempts]:
             self._no_answer(key, now_ms)
@@ -177,8 +175,7 @@ class ClientRows:
     def _asks_and_answers(self, one: Observation) -> None:
         """Record an answer that no request of its connection waits for.
 
-        Only on connections that were seen to open and are not closed. A closed connection may still bring answers, and
-        a connection from before the rows began may have had earlier requests.
+        Connections that were not seen to open, or have closed, are left out, because their requests may be unknown.
         """
         match one:
             case Opened():
@@ -287,7 +284,7 @@ class ClientRows:
 
 
 def number_of(text: str | None) -> int | None:
-    """The number in a request's field, if it is one."""
+    """Return the number in a request's field, if it is a number."""
     try:
         return None if text is None else int(text)
     except ValueError:

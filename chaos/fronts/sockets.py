@@ -24,7 +24,7 @@ class Socket(NamedTuple):
 
 
 def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterator[Socket]:
-    """Every TCP socket of this network namespace. With `port`: only those that have it at either end."""
+    """Return every TCP socket of this network namespace; with `port`, only those with this port at either end."""
     at = "" if port is None else f":{port:04X} "
     for table in tables:
         for line in _read(table).splitlines()[1:]:
@@ -34,7 +34,7 @@ def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterato
 
 
 def dialling() -> Iterator[tuple[Address, Address]]:
-    """Both ends of each connect whose SYN was not answered."""
+    """Return both ends of each connect whose SYN was not answered."""
     for table in _TABLES:
         for local, remote in _DIALLING.findall(_read(table)):
             yield _address(local), _address(remote)
@@ -49,7 +49,7 @@ def _read(table: str) -> str:
 
 
 class DiallingLately:
-    """`dialling`, shared by any number of callers: a recent result is used again.
+    """Gives any number of callers the result of `dialling`; a recent result is used again.
 
     With ten thousand sockets one look takes 30 ms of CPU. Looking takes one part in SHARE of the time, or happens once
     per OLD_S if that is rarer. An unanswered connect lasts seconds.
@@ -66,7 +66,7 @@ class DiallingLately:
         self._at_s, self._took_s = -float("inf"), 0.0
 
     def look(self) -> tuple[float, frozenset[tuple[Address, Address]]]:
-        """The age of the look in seconds, and its result."""
+        """Return the age of the look in seconds, and its result."""
         if self._now_s() - self._at_s > min(self.OLD_S, max(self.NEW_S, self.SHARE * self._took_s)):
             began_s = self._cpu_s()
             self._seen = frozenset(dialling())
@@ -75,7 +75,7 @@ class DiallingLately:
 
 
 def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | None:
-    """The process, of these, that has the connection from `peer` to `own`. None if none of them visibly has it."""
+    """Return which of these processes has the connection from `peer` to `own`; None if none of them visibly has it."""
     inodes = {each.inode for each in sockets(peer.port) if each.local == peer and each.remote == own}
     names = {f"socket:[{inode}]" for inode in inodes if inode}
     for process in processes:
@@ -90,7 +90,7 @@ def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | N
 
 
 def descendants(process: int) -> tuple[int, ...]:
-    """The process and all its living descendants."""
+    """Return the process and all its living descendants."""
     found, at = [process], 0
     while at < len(found):
         try:
@@ -105,7 +105,7 @@ def descendants(process: int) -> tuple[int, ...]:
 
 
 def _address(text: str) -> Address:
-    """`0100007F:1F90`, as the kernel writes its words."""
+    """Return the address in `0100007F:1F90`, as the kernel writes its words."""
     host, port = text.split(":")
     words = bytes.fromhex(host)
     raw = b"".join(struct.pack("!I", word) for word in struct.unpack(f"={len(words) // 4}I", words))

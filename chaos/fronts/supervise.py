@@ -57,7 +57,7 @@ class NotHere(Exception):
 
 
 def install(libc: ctypes.CDLL) -> int:
-    """The listener of a filter that makes every connect() of this process and its descendants wait. NotHere."""
+    """Make each connect() of this process and its descendants wait. Returns the filter's listener. NotHere."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise NotHere(f"connect() calls are not known on {platform.machine()}")
@@ -148,8 +148,7 @@ class Supervisor:
             self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process, thread=thread)
 
     def _is_dial(self, process: int, fd: int) -> bool:
-        """Whether this is a new TCP connect. Resolvers connect datagram sockets, and a non-blocking connect() may be
-        called again to learn its result."""
+        """Whether this is a new TCP connect: no datagram socket's, no second call on a non-blocking socket."""
         theirs = self._libc.syscall(_SYS_PIDFD_OPEN, process, 0)
         if theirs < 0:
             return True
@@ -201,7 +200,7 @@ def _process_of(thread: int) -> int:
 
 
 def _address_in(thread: int, at: int, length: int) -> tuple[str, int] | None:
-    """The IPv4 or IPv6 address in these bytes. None for another family or too few bytes."""
+    """Return the IPv4 or IPv6 address in these bytes; None for another family or too few bytes."""
     memory = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         raw = os.pread(memory, min(length & 0xFFFFFFFF, 28), at)

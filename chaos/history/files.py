@@ -1,4 +1,4 @@
-"""The files of a growing history: raw ones of each process, and parts (merge.py); their names and lines."""
+"""The files of a growing history: raw files of each process, and parts (merge.py); their names and lines."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +19,12 @@ def parts_dir(run_dir: Path | str) -> Path:
 
 
 def part_files(run_dir: Path | str) -> list[Path]:
-    """The parts of a growing history, in the order of writing, which is the order of time."""
+    """Return the parts of a growing history, in the order of writing, which is the order of time."""
     return sorted(parts_dir(run_dir).glob("part-*.parquet"))
 
 
 def process_of(raw: Path) -> Process:
-    """The process of a raw file, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
+    """Return the process of a raw file, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
     node, _, rest = raw.stem.rpartition(".")
     return of_file_name(node), int(rest.partition("-")[0])
 
@@ -34,12 +34,12 @@ def raw_name(node: str, incarnation: int) -> str:
 
 
 def number_of(raw: Path) -> int:
-    """0 for the first file of a process, plus 1 per rotation."""
+    """Return the file's number: 0 for the first file of a process, plus 1 per rotation."""
     return int(raw.stem.rpartition(".")[2].partition("-")[2] or 0)
 
 
 def rotated(first: Path, number: int) -> Path:
-    """The file with that number, of the process whose first file is `first`."""
+    """Return the file with that number, of the process whose first file is `first`."""
     return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first
 
 

@@ -32,7 +32,7 @@ Correction = Callable[[float], float]
 
 
 class ClockReading(NamedTuple):
-    """At `at_ms` of the harness's clock the host's was ahead by `offset_ms` ± `bound_ms`."""
+    """A reading of a host's clock: at `at_ms` of the harness's clock it was ahead by `offset_ms` ± `bound_ms`."""
 
     at_ms: float
     offset_ms: float
@@ -40,7 +40,7 @@ class ClockReading(NamedTuple):
 
     @classmethod
     def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> ClockReading:
-        """From one request and its answer."""
+        """Make a reading from one request and its answer."""
         at_ms = (sent_ms + received_ms) / 2
         return cls(at_ms, host_ms - at_ms, (received_ms - sent_ms) / 2)
 
@@ -55,7 +55,7 @@ def reading_of(value: Mapping[str, Any]) -> ClockReading:
 
 
 class Jump(NamedTuple):
-    """The host's clock jumped by so much between these moments (below 0: it stood still)."""
+    """A jump of the host's clock by so much between two moments (below 0: the clock stood still)."""
 
     from_ms: float
     to_ms: float
@@ -95,12 +95,12 @@ class HostClock:
 
     @classmethod
     def of(cls, readings: Iterable[ClockReading]) -> HostClock:
-        """From all readings, in any order; without any, the clock is unknown."""
+        """Make the clock of all readings, in any order. Without readings the clock is unknown."""
         stretches, jumps = _split(sorted(readings))
         return cls(tuple(map(_best, stretches)), jumps)
 
     def bounds(self, from_ms: float, to_ms: float) -> list[Bound]:
-        """The error in [from_ms, to_ms], piece by piece; inf where the clock may have jumped."""
+        """Return the error in [from_ms, to_ms], piece by piece; inf where the clock may have jumped."""
         if not self._knots:
             return [Bound(from_ms, to_ms, math.inf)]
         edges = {from_ms, to_ms, *(at for at in self._times if from_ms < at < to_ms)}
@@ -108,7 +108,7 @@ class HostClock:
         return [Bound(one, other, self._bound_ms(one, other)) for one, other in pairwise(sorted(edges))]
 
     def _bound_ms(self, from_ms: float, to_ms: float) -> float:
-        """The error of a piece without a reading inside."""
+        """Return the error of a piece that has no reading."""
         if any(jump.from_ms < to_ms and jump.to_ms > from_ms for jump in self.jumps):
             return math.inf
         after = bisect_left(self._times, to_ms)
@@ -119,8 +119,11 @@ class HostClock:
         return nearest.bound_ms + DRIFT * max(abs(from_ms - nearest.at_ms), abs(to_ms - nearest.at_ms))
 
     def correction(self) -> Correction:
-        """From the host's clock to the harness's time: linear between readings, constant beyond them. CLOCK_MONOTONIC
-        never goes back, so each of its times occurs once."""
+        """Return the correction from the host's clock to the harness's time: linear between readings, constant beyond
+        them.
+
+        CLOCK_MONOTONIC never goes back, so each of its times occurs once.
+        """
         shows: list[float] = []
         late: list[float] = []
         """By how much the harness's clock showed more then."""
@@ -141,14 +144,16 @@ class HostClock:
 
 
 def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
-    """The range of possible offsets after this time, narrowed by the new reading; high < low: the readings contradict
-    each other."""
+    """Return the range of possible offsets after this time, narrowed by the new reading.
+
+    If low > high, the readings contradict each other.
+    """
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 
 
 def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], tuple[Jump, ...]]:
-    """The readings, split where the clock jumped. A reading that fits both sides of a jump is left out."""
+    """Return the readings, split where the clock jumped. A reading that fits both sides of a jump is left out."""
     stretches: list[list[ClockReading]] = []
     jumps: list[Jump] = []
     low, high = -math.inf, math.inf
@@ -171,7 +176,7 @@ def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], 
 
 
 def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
-    """The last reading that contradicts `after`; if none does, the last reading."""
+    """Return the last reading that contradicts `after`; if none does, the last reading."""
     low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
     for number in range(len(readings) - 1, -1, -1):
         low, high = _grown(low, high, at_ms - readings[number].at_ms, readings[number])
@@ -182,7 +187,7 @@ def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
 
 
 def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
-    """For each reading's time, the reading that has the smallest error at that time."""
+    """Return for each reading's time the reading that has the smallest error at that time."""
     forth: list[ClockReading] = []
     for reading in readings:
         forth.append(min((reading, *forth[-1:]), key=lambda one: one.bound_ms + DRIFT * (reading.at_ms - one.at_ms)))
@@ -221,7 +226,7 @@ class Axis:
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Use a row about hosts; `value` may be an object or its JSON text."""
+        """Take a row about hosts. Its `value` may be an object or JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}
@@ -232,12 +237,12 @@ class Axis:
             self._host_of[str(row["source"])] = str(value["host"])
 
     def correction_of(self, node: str) -> Correction | None:
-        """For the rows of one process, in order. None: no correction is needed."""
+        """Return the correction for the rows of one process; None if its rows need no correction."""
         readings = self._readings.get(self._host_of.get(node, ""))
         return HostClock.of(readings).correction() if readings else None
 
     def corrected(self, path: Path) -> Iterator[Row | None]:
-        """`read_raw`, with each row's time on the common axis."""
+        """Return the rows of `read_raw`, each with its time on the common axis."""
         correction = self.correction_of(process_of(path)[0])
         for row in read_raw(path):
             if row is not None and correction is not None:
@@ -263,7 +268,7 @@ class LiveAxis(Axis):
             del self._readings[str(row["source"])][:-_RECENT]
 
     def correct(self, row: Row) -> None:
-        """The row with its time on the common axis."""
+        """Return the row with its time on the common axis."""
         if not self._told:
             return
         process = row["node"], row["incarnation"]
@@ -280,7 +285,7 @@ class LiveAxis(Axis):
 
 
 def axis_of(run_dir: Path | str) -> Axis | None:
-    """The hosts in the run's raw rows and parts. None: one host, or no clock was measured."""
+    """Return the hosts in the run's raw rows and parts; None for one host, or if no clock was measured."""
     own = [path for path in raw_dir(run_dir).glob("*.jsonl") if process_of(path)[0] == CLOCKS]
     if not own:
         return None

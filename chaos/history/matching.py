@@ -1,6 +1,4 @@
-"""Matches the transitions of a replay with the original's: one to one, in order, with the least distance in time.
-Pure.
-"""
+"""Matches the transitions of a replay with those of the original: in order, with the least distance in time. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,14 +13,14 @@ _ALIGNED_MAX = 400
 
 
 class TransitionPair(NamedTuple):
-    """A transition of the original and its match in the replay; None where one is missing."""
+    """A transition of the original and its match in the replay; None if one of them is missing."""
 
     original: Transition | None
     replay: Transition | None
 
     @property
     def apart_ms(self) -> float | None:
-        """How much later the replay's came; None if one is missing."""
+        """How much later the replay's transition came; None if one of the two is missing."""
         return None if self.original is None or self.replay is None else self.replay.at_ms - self.original.at_ms
 
     @property
@@ -33,7 +31,7 @@ class TransitionPair(NamedTuple):
 
 
 def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[TransitionPair]:
-    """Every transition of both once, in order of time. Pairs have equal keys and do not cross."""
+    """Return every transition of both runs once, in order of time. Pairs have equal keys and do not cross."""
     vague = {one.key[:3] for one in original if one.how == "unknown"}
 
     def key(one: Transition) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Merges what a run's processes recorded into Parquet: a small history, a large one, or one kept in parts."""
+"""Merges the rows of a run's processes into Parquet: a small history, a large one, or one kept in parts."""
 
 import heapq
 import itertools
@@ -53,13 +53,13 @@ _HARDLY_REPEAT = ("time_ms", "seq", "op_id", "msg_key", "offset", "duration_ms",
 
 
 def clustered_writer(path: Path) -> pq.ParquetWriter:
-    """A Parquet writer for large histories: fast, with statistics for every column."""
+    """Return a Parquet writer for large histories: fast, with statistics for every column."""
     dictionary = [field.name for field in arrow_schema() if field.name not in _HARDLY_REPEAT]
     return pq.ParquetWriter(path, arrow_schema(), compression="snappy", use_dictionary=dictionary)
 
 
 def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
-    """Number of rows written: one file per slice, one row group per table. Replaces the old history.
+    """Write one file per slice, one row group per table. Returns the number of rows. Replaces the old history.
 
     Each table has one event. OSError if the disk refuses; the old history then stays.
     """
@@ -100,7 +100,7 @@ def _order(row: Row) -> tuple[float, str, int, int]:
 
 
 def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
-    """The rows of one file; unreadable lines are skipped and counted in `torn`."""
+    """Return the rows of one file; unreadable lines are skipped and counted in `torn`."""
     before = torn[0]
     for row in read_raw(path) if axis is None else axis.corrected(path):
         if row is None:
@@ -143,7 +143,7 @@ _ORDER = [(name, "ascending") for name in ("time_ms", "node", "incarnation", "se
 
 
 def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
-    """The next part, complete or not at all. OSError from the disk."""
+    """Write the next part, completely or not at all. OSError from the disk."""
     path = parts_dir(run_dir) / f"part-{number:06d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -153,10 +153,10 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """The history from its parts, if there are any, and the rows not yet in them; the parts stay. At most one slice is
-    in memory.
+    """Merge the parts, if there are any, and the rows that no part has yet. The parts stay.
 
-    Up to SLICE_ROWS rows become one file in order of time; more become clustered files (`write_clustered`).
+    Memory holds at most one slice. Up to SLICE_ROWS rows become one file in order of time; more become clustered files
+    (`write_clustered`).
     """
     files = part_files(run_dir)
     known, torn = _known(files), [0]
@@ -177,7 +177,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
 
 
 def discard(run_dir: Path | str) -> None:
-    """Remove parts and raw lines. Only after `merge`."""
+    """Remove parts and raw lines. Call it only after `merge`."""
     for folder in (parts_dir(run_dir), raw_dir(run_dir)):
         for path in folder.glob("*"):
             path.unlink()
@@ -186,7 +186,7 @@ def discard(run_dir: Path | str) -> None:
 
 
 def _known(files: Iterable[Path]) -> dict[Process, int]:
-    """The highest `seq` of each process in the parts."""
+    """Return the highest `seq` of each process in the parts."""
     found: dict[Process, int] = {}
     for file in files:
         table = pq.read_table(file, columns=["node", "incarnation", "seq"])
@@ -208,7 +208,7 @@ def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]
 
 
 def _by_event(table: pa.Table) -> Iterator[pa.Table]:
-    """One table per event, each in order."""
+    """Return one table per event, each in order."""
     table = table.sort_by(_ORDER)
     for event in sorted(table.column("event").unique().to_pylist()):
         yield table.filter(pc.equal(table.column("event"), event))

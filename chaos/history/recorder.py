@@ -34,7 +34,7 @@ BUFFER_S = 0.020
 
 
 def _plain(value: object) -> object:
-    """Values that orjson cannot write: sets as sorted lists, bytes as text, others (an Address, say) as str()."""
+    """Return JSON for values that orjson cannot write: sets as sorted lists, bytes as text, others as str()."""
     if type(value) is Address:  # by far the most frequent
         return str(value)
     if isinstance(value, set | frozenset):
@@ -49,7 +49,7 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class EventLines:
-    """One process's events as lines of its file, numbered from 0.
+    """Makes of one process's events the lines of its file, numbered from 0.
 
     {"node":"ns-0","role":"name_server","incarnation":0,"event":"route", │ "topic":…,"value":…,"time_ms":…,"seq":…}
     the same for each event of that name: encoded once                   │ encoded for each
@@ -64,7 +64,7 @@ class EventLines:
         self.seq = 0
 
     def line(self, event: str, fields: dict[str, object], at_ms: float | None = None) -> bytes:
-        """The next line, with the clock's time or this one. `fields` are not validated: use check_fields."""
+        """Return the next line, with the clock's time or this time. `fields` are not validated: use check_fields."""
         fields["time_ms"] = self._clock.monotonic_s() * 1000.0 if at_ms is None else at_ms
         fields["seq"] = self.seq
         try:
@@ -80,7 +80,7 @@ class EventLines:
 
 
 def check_fields(event: str, fields: Mapping[str, object]) -> None:
-    """TypeError if the catalogue has no such event, or the event has no such column."""
+    """Raise TypeError if the catalogue has no such event, or the event has no such column."""
     allowed = _COLUMNS_OF.get(event)
     if allowed is None:
         raise TypeError(f"{event!r} is no event of the history: the catalogue is chaos/history/schema.py")
@@ -108,8 +108,9 @@ class HistoryWriter:
         self._fd: int | None = _appended(path)
 
     def __call__(self, event: str, /, **fields: object) -> None:
-        """Append one event. TypeError for a field that is no column; OSError if the disk refuses. Does nothing once
-        closed."""
+        """Append one event. TypeError for a field that is no column; OSError from the disk. A closed writer does
+        nothing.
+        """
         self._append(event, fields, None)
 
     def at(self, at_ms: float, event: str, /, **fields: object) -> None:
@@ -145,7 +146,7 @@ class HistoryWriter:
             log.error("history of %s cannot be written to %s: %s", self._node, self.path, exc)
 
     def flush(self) -> None:
-        """Give everything recorded so far to the kernel."""
+        """Give all recorded events to the kernel."""
         with self._lock:
             if self._scheduled is not None:
                 self._scheduled.cancel()
@@ -184,7 +185,7 @@ def _appended(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
-    """Where a process records, and its identity; can be pickled, so that the process opens the file itself."""
+    """The place where a process records, and its identity; can be pickled, so the process opens its file itself."""
 
     path: Path
     node: str
@@ -204,17 +205,17 @@ class RecorderSpec:
         *,
         rotate_bytes: int | None = None,
     ) -> RecorderSpec:
-        """The spec with the file name that `to_parquet` looks for."""
+        """Return the spec with the file name that `to_parquet` looks for."""
         path = raw_dir(run_dir) / raw_name(node, incarnation)
         return cls(path, node, role, incarnation, clock, rotate_bytes)
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:
-        """For the node's next process: the same folder, a file of its own."""
+        """Return the spec for the node's next process: the same folder, a file of its own."""
         path = self.path.with_name(raw_name(self.node, incarnation))
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
 
     def open(self) -> HistoryWriter:
-        """A writer at the end of the file; its folder is created if missing. OSError."""
+        """Return a writer at the end of the file, whose folder is created if missing. OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock, self.rotate_bytes)
 
@@ -223,7 +224,7 @@ STEP_S, STEP_MAX_S = 0.020, 0.100
 
 
 def step_s_of(scale: float) -> float:
-    """Machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
+    """Return the machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
 
     Shorter steps would cost too much CPU at time scale 1, and no timer is that short.
     """
@@ -231,7 +232,7 @@ def step_s_of(scale: float) -> float:
 
 
 def unseen_s_of(scale: float) -> float:
-    """The part of a stall that may fall between two steps longer than STEP_S; it counts as lateness, too."""
+    """Return the part of a stall that may fall between two steps longer than STEP_S; it counts as lateness, too."""
     return step_s_of(scale) - STEP_S
 
 
@@ -247,7 +248,7 @@ class LagProbe:
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self, record: Recorder, clock: Clock) -> None:
-        """Begin, on the running loop."""
+        """Begin to measure, on the running event loop."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._measure(record, clock))
 

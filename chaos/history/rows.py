@@ -26,7 +26,7 @@ class Merged(NamedTuple):
 
 
 def _cell(value: object, type_: str) -> object:
-    """`value` as the column's type; None if that is not possible."""
+    """Return `value` as the column's type; None if that is not possible."""
     if value is None:
         return None
     try:
@@ -55,7 +55,7 @@ def _array(column: Column, cells: Sequence[object]) -> pa.Array:
 
 
 def to_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows (`value` as an object) as an Arrow table in the history's schema and order: time_ms, node, seq."""
+    """Return rows (`value` is an object) as an Arrow table in the history's schema and order: time_ms, node, seq."""
     # Rows with the same keys are turned into columns together: most columns are null in most rows, and a look at each
     # cell of each row costs more than all the rest of a merge.
     alike: dict[tuple[str, ...], list[Iterable[object]]] = {}
@@ -88,7 +88,7 @@ def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
 
 
 def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
-    """Write `rows` as the run's history, replacing the old one; never half a file."""
+    """Write `rows` as the run's history, in place of the old one; never half a file."""
     return write_table(to_table(rows), run_dir)
 
 
@@ -106,12 +106,12 @@ def write_table(table: pa.Table, run_dir: Path | str) -> Path:
 
 
 def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> list[Row]:
-    """The run's history, or these events of it, as dicts in order with `value` decoded; for small runs."""
+    """Return the run's history, or these events of it, as dicts in order with `value` decoded; for small runs."""
     return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)], events)
 
 
 def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa.Table:
-    """The rows of these Parquet files in the history's order, with all columns."""
+    """Return the rows of these Parquet files in the history's order, with all columns."""
     wanted = None if events is None else pc.field("event").isin(sorted(events))
     # A folder named NAME=VALUE makes no column.
     read = [pq.read_table(file, schema=arrow_schema(), partitioning=None, filters=wanted) for file in files]
@@ -123,7 +123,7 @@ def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa
 
 
 def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> list[Row]:
-    """The rows of these Parquet files as dicts, with `value` decoded."""
+    """Return the rows of these Parquet files as dicts, with `value` decoded."""
     rows: list[Row] = table_in(files, events).to_pylist()
     for row in rows:
         if row["value"] is not None:

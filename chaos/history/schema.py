@@ -55,12 +55,12 @@ def arrow_schema() -> pa.Schema:
 
 
 def raw_dir(run_dir: Path | str) -> Path:
-    """Where a run's processes append their lines."""
+    """Return the folder in which a run's processes append their lines."""
     return Path(run_dir) / "history" / "_raw"
 
 
 def parquet_path(run_dir: Path | str) -> Path:
-    """The first file of the run's history, and the only one unless it is large."""
+    """Return the first file of the run's history, and its only file unless the history is large."""
     return Path(run_dir) / "history" / "part-00000.parquet"
 
 
@@ -102,12 +102,12 @@ EVENTS: Mapping[str, Event] = _catalogue()
 
 
 def named(*groups: Group) -> tuple[str, ...]:
-    """Names of the events of these groups."""
+    """Return the names of the events of these groups."""
     return tuple(event.name for event in EVENTS.values() if event.group in groups)
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """`value` as an object, from an object or its JSON text; empty for anything else."""
+    """Return `value` as an object, from an object or its JSON text; an empty object for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -117,6 +117,6 @@ def object_of(value: object) -> dict[str, Any]:
 
 
 def list_of(value: object) -> list[Any]:
-    """`value` as a list, from a list or its JSON text."""
+    """Return `value` as a list, from a list or its JSON text; an empty list for anything else."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []

@@ -22,7 +22,7 @@ _PHYSICAL = {"string": "BYTE_ARRAY", "long": "INT64", "int": "INT32", "double": 
 
 
 def local_path(where: Path | str) -> Path | None:
-    """The path of something on this machine; None for another URI."""
+    """Return the path of something on this machine; None for another URI."""
     if isinstance(where, Path):
         return where
     parts = urlsplit(where)
@@ -32,7 +32,7 @@ def local_path(where: Path | str) -> Path | None:
 
 
 def local_size(where: Path | str) -> int | None:
-    """Size of a history on this machine in bytes, merged or not; None if it is elsewhere."""
+    """Return the size of a history on this machine in bytes, merged or not; None if it is elsewhere."""
     path = local_path(where)
     if path is None:
         return None
@@ -41,7 +41,7 @@ def local_size(where: Path | str) -> int | None:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The history's files; empty if it was never merged, or is none."""
+    """Return the history's files; none if it was never merged, or is no history."""
     if path.is_file():
         return [path]
     history = parquet_path(path).parent
@@ -49,7 +49,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def merged_files(path: Path) -> list[Path]:
-    """The history's files, merged now if necessary. HarnessError if nothing was recorded."""
+    """Return the history's files, merged now if necessary. HarnessError if nothing was recorded."""
     from .merge import to_parquet
 
     if not parquet_files(path):
@@ -58,7 +58,7 @@ def merged_files(path: Path) -> list[Path]:
 
 
 def refuse_unreadable(files: Sequence[Path]) -> None:
-    """ScenarioError for a broken Parquet file, or one with other columns than a history's."""
+    """Raise ScenarioError for a broken Parquet file, or one with other columns than a history's."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -77,14 +77,14 @@ def refuse_unreadable(files: Sequence[Path]) -> None:
 
 
 def row_count(path: Path) -> int:
-    """Number of rows by the files' metadata."""
+    """Return the number of rows by the files' metadata."""
     import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))
 
 
 def rows_of(path: Path, events: Collection[str] | None = None) -> list[Row]:
-    """The rows of the history, or of these events, in order, with all columns and `value` decoded."""
+    """Return the rows of the history, or of these events, in order, with all columns and `value` decoded."""
     from .rows import rows_in
 
     return rows_in(merged_files(path), events)

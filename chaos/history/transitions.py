@@ -57,7 +57,7 @@ class Transition(NamedTuple):
 
     @property
     def words(self) -> str:
-        """`ns-0 lost broker-a (silent)`."""
+        """Return `ns-0 lost broker-a (silent)`."""
         node, kind, subject, how = self.key
         if kind in ("started", "stopped"):
             return f"{node} {kind}"
@@ -104,7 +104,7 @@ def seen(
     clients: Mapping[str, str] | None = None,
     blink_ms: float = BLINK_MS,
 ) -> ShownTransitions:
-    """The transitions of the rows (in order) in [from, to). Times count from `zero_ms` (else `from_ms`).
+    """Return the transitions of the rows (in order) in [from, to). Times count from `zero_ms` (else `from_ms`).
 
     `names`: the other history's names of nodes. `clients`: client id to node, if the id does not show it. `blink_ms`:
     shorter states are left out, with the changes that they made; 0: everything counts.
@@ -166,7 +166,7 @@ class _Reader:
         self.found.append(Transition(float(row["time_ms"]), self._name(row["node"]), kind, subject, how))
 
     def _changed(self, row: Mapping[str, Any], kind: str, subject: str, how: str) -> bool:
-        """Whether this is the lane's first state, or another one than before."""
+        """Whether the lane had no state before, or another."""
         key = row["node"], kind, subject
         before, self._state[key] = self._state.get(key), how
         return before != how
@@ -198,7 +198,7 @@ class _Reader:
             self._forget(row)
 
     def _forget(self, row: Mapping[str, Any]) -> None:
-        """Forget the node's states: it has a new process."""
+        """Forget the node's states, because it has a new process."""
         node = self._name(row["node"])
         for lane in [lane for lane in self._open if lane[0] == node]:
             self._shut(lane, row["time_ms"])
@@ -242,7 +242,7 @@ class _Reader:
             self._add(row, kind, str(topic), how)
 
     def _told(self, route: Mapping[str, Any]) -> str:
-        """`broker-a, broker-b (read-only)`: the brokers of a route."""
+        """Return `broker-a, broker-b (read-only)`: the brokers of a route."""
         said = []
         queues = route.get("queues") or {}
         for name, ids in sorted((route.get("brokers") or {}).items()):
@@ -278,7 +278,7 @@ class _Reader:
             self._add(row, "client lost", client, str(row.get("f") or UNTOLD))
 
     def _client(self, row: Mapping[str, Any]) -> str:
-        """The client's node by its id, `address@node#time` in our runs; "" for the harness's and unknown ones."""
+        """Return the client's node by its id, `address@node#time` in our runs; "" for the harness and unknown ids."""
         id_ = str(object_of(row.get("value")).get("client") or "")
         node = self.clients.get(id_) or node_of_client_id(id_)
         kind = self._kinds.get(node)
@@ -324,8 +324,10 @@ _HANDLERS = {
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
-    """Client to its NameServers in the order of use, by name, starting at the one chosen at `at_ms`, else at its first
-    choice. A broker's list is in its own order."""
+    """Return each client's NameServers in the order of use, by name.
+
+    The order starts at the NameServer chosen at `at_ms`, else at the first choice. A broker's list is in its own order.
+    """
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}
@@ -348,7 +350,7 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """The lists of later processes that began after `at_ms`, if their order differs."""
+    """Return the lists of later processes that began after `at_ms`, if their order differs."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):
@@ -365,7 +367,7 @@ def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) 
 
 
 def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
-    """The changes, without states shorter than `blink_ms`."""
+    """Return the changes, without states shorter than `blink_ms`."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)
     kept: list[Transition] = []
     for one in found:
@@ -387,7 +389,7 @@ def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
 
 
 def _whole(parts: Iterable[tuple[float, float, str]], blink_ms: float) -> list[tuple[float, float, str]]:
-    """The stretches joined over gaps, and then without stretches, shorter than `blink_ms`."""
+    """Return the stretches joined over gaps, and then without stretches, shorter than `blink_ms`."""
     joined: list[tuple[float, float, str]] = []
     for from_ms, to_ms, what in parts:
         if joined and joined[-1][2] == what and from_ms - joined[-1][1] < blink_ms:

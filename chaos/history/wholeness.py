@@ -42,7 +42,7 @@ class RecordedProcess(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Missing rows between two that exist. `since_ms` None: before the first."""
+    """Missing rows between two rows that exist. `since_ms` is None for rows missing before the first."""
 
     rows: int
     since_ms: float | None
@@ -50,7 +50,7 @@ class Gap(NamedTuple):
 
 
 def missing_of_table(table: pa.Table) -> list[Row]:
-    """The `rows_missing` rows of a history in memory."""
+    """Return the `rows_missing` rows of a history in memory."""
     numbered = table.select(["node", "incarnation", "seq", "time_ms"])
     sums = [("seq", "count"), ("seq", "max"), ("time_ms", "max")]
     counted = numbered.group_by(["node", "incarnation"]).aggregate(sums).sort_by([("node", "ascending")])
@@ -66,14 +66,14 @@ def missing_of_table(table: pa.Table) -> list[Row]:
 
 
 def _steps_ms(table: pa.Table) -> dict[str, float]:
-    """Each node's median time between two `timer_lag` rows, in milliseconds."""
+    """Return each node's median time between two `timer_lag` rows, in milliseconds."""
     lags = table.filter(pc.and_(pc.equal(table["event"], "timer_lag"), pc.greater(table["duration_ms"], 0.0)))
     listed = lags.group_by("node").aggregate([("duration_ms", "list")]).to_pylist()
     return {row["node"]: median(row["duration_ms_list"]) for row in listed}
 
 
 def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
-    """The gaps between rows of one process, given by `seq` and time, in order."""
+    """Return the gaps between rows of one process, given by `seq` and time, in order."""
     found = []
     before, since_ms = -1, None
     for seq, time_ms in seqs:
@@ -88,8 +88,10 @@ def missing(
     gaps_of: Callable[[RecordedProcess], Iterable[Gap]],
     table: pa.Table,
 ) -> list[Row]:
-    """The `rows_missing` rows of these processes; none for an import. `table`: at least all rows that are no
-    traffic."""
+    """Return the `rows_missing` rows of these processes; none for an import.
+
+    `table` has at least all rows that are no traffic.
+    """
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

@@ -32,13 +32,13 @@ MARGIN_MS = 20_000.0
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row is a change, such as a fault or a drop. After other rows a verdict changes only because time
-    passes."""
+    """Whether the row is a change, such as a fault or a drop. After other rows only passing time changes a verdict."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
 def quiet_after_ms(world: World) -> float:
-    """Distance from every change beyond which a row is far from all of them, whatever faults are still to come.
+    """Return the distance from every change beyond which a row is far from all of them, whatever faults are still to
+    come.
 
     No check has a window that is longer, counted from its change.
     """
@@ -66,7 +66,7 @@ class Pace:
     _judged_s: float = field(default=float("-inf"), init=False)
 
     def due(self, now_s: float, changed_ms: float) -> bool:
-        """Whether a judging is due; if so, it counts as done. `changed_ms`: run time of the last change."""
+        """Whether a judging is due; if so, it counts as done. `changed_ms` is the run time of the last change."""
         if changed_ms > self._changed_ms:
             self._changed_ms, self._changed_s = changed_ms, now_s
         gap_s = self.every_s if self._changed_s > self._judged_s else self._judged_s - self._changed_s
@@ -78,7 +78,7 @@ class Pace:
 
 @dataclass(slots=True)
 class News:
-    """Which verdicts have changed since they were last said."""
+    """The verdicts that have changed since they were last printed."""
 
     _said: dict[str, tuple[Validity, int]] = field(default_factory=dict)
 

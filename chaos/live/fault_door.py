@@ -61,7 +61,7 @@ class FaultDoor:
         return self._cluster.run_dir / DOOR
 
     def open(self) -> None:
-        """`nemesrv fault` can connect from now on."""
+        """Accept `nemesrv fault` from now on."""
         self._thread.start()
         temporary = self._door.with_name(f".{DOOR}.tmp")
         said = {"pid": os.getpid(), "socket": str(self._folder / "control")}
@@ -103,7 +103,7 @@ class FaultDoor:
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
-        """Every fault in force: this experiment's own, and those of others through Toxiproxy or by signals."""
+        """Return every fault in force: this experiment's own, and those of others through Toxiproxy or by signals."""
         experiment = self._cluster.experiment
         found = [
             {"fault_id": fault_id, "fault": fault.do, "on": ", ".join(map(str, links))}
@@ -133,7 +133,7 @@ class FaultDoor:
         timer.start()
 
     def _end(self, do: str, on: tuple[str, ...], begun: tuple[str, ...]) -> None:
-        """End these faults on the nodes or hosts `on`, where they are still in force."""
+        """End these faults on the nodes or hosts `on`, if they are still in force there."""
         still = self._cluster.experiment.processes.ids
         if do in HOST_ACTIONS:
             if {*begun} & {*still.values(), *self._cluster.experiment.links.active}:

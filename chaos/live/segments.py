@@ -28,7 +28,7 @@ IDLE_S = 1.0
 
 @dataclass(slots=True)
 class _Writer:
-    """The files of one process: how much was read, and the rows after the watermark."""
+    """The files of one process: how much of them was read, and the rows after the watermark."""
 
     path: Path
     offset: int = 0
@@ -84,7 +84,7 @@ class _Writer:
             self.waiting.append(row)
 
     def delete_read_out(self) -> None:
-        """Delete the files whose rows have all been taken."""
+        """Delete the files all of whose rows have been taken."""
         next_seq = self.waiting[0]["seq"] if self.waiting else self.last_seq + 1
         while self.read_out and self.read_out[0][1] < next_seq:
             self.read_out.pop(0)[0].unlink(missing_ok=True)
@@ -111,11 +111,11 @@ class SegmentWriter:
 
     @property
     def changed_ms(self) -> float:
-        """Time of the last change among all rows read."""
+        """The time of the last change among all rows read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def read(self, clock_ms: float, now_s: float) -> float:
-        """Read what was appended. The moment up to which all rows are known.
+        """Read the appended lines. Returns the moment up to which all rows are known.
 
         `clock_ms` is the run's time and `now_s` the machine's, both taken before this call. OSError from the disk.
         """
@@ -146,7 +146,7 @@ class SegmentWriter:
             writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:
-        """Moment up to which every process that is waited for has written all its rows; infinity if none is."""
+        """Return the moment up to which every process waited for has written all its rows; infinity without any."""
         newest: dict[str, int] = {}
         for node, incarnation in self._writers:
             newest[node] = max(incarnation, newest.get(node, 0))
@@ -161,10 +161,10 @@ class SegmentWriter:
 
 
 def thinned(rows: list[Row], after_ms: float) -> list[Row]:
-    """All rows, but after `after_ms` one `timer_lag` row per process and minute of RocketMQ time, with the largest lag.
+    """Return all rows, but after `after_ms` one `timer_lag` row per process and minute of RocketMQ time.
 
-    Its `duration_ms` covers the rows that it replaces. Used far from every change, where checks ask only for the
-    largest lateness.
+    That row has the largest lag, and its `duration_ms` covers the rows that it replaces. Used far from every change,
+    where checks ask only for the largest lateness.
     """
     found: list[Row] = []
     of_minute: dict[tuple[str, int, int], Row] = {}

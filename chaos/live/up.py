@@ -64,7 +64,7 @@ def scenario_of(
     checks: Sequence[str] = (),
     clients: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
-    """A scenario of NameServers, brokers and the links to them, with an empty timeline.
+    """Return a scenario of NameServers, brokers and the links to them, with an empty timeline.
 
     `clients`: the clients under test by name, with their profiles. A client without a profile gets the
     implementation's, 4.9 if the servers are ours. ScenarioError for a scenario that is not possible.
@@ -90,7 +90,7 @@ def scenario_of(
 
 
 def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Broker name → brokerId → host:port."""
+    """Return host:port by broker name and brokerId."""
     found: dict[str, dict[str, str]] = {}
     for broker, address in addresses.items():
         found.setdefault(broker_name(broker), {})[str(broker_id(broker))] = address
@@ -118,7 +118,10 @@ class Up:
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def serve(self) -> int:
-        """The exit status: the verdict's if the cluster was judged, else 0. HarnessError if a part does not start."""
+        """Keep the cluster up. Returns the exit status: the verdict's if the cluster was judged, else 0.
+
+        HarnessError if a part does not start.
+        """
         scenario = self.scenario
         refuse_used(self.out)
         here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)
@@ -171,7 +174,6 @@ class Up:
         )
 
     def _stay(self, cluster: RunningCluster, stage: RealStage) -> None:
-        """Return after `for_s`, or at Ctrl-C."""
         experiment, api = cluster.experiment, stage.toxiproxy
         outside = stage.outside_faults(experiment.record, lambda: experiment.pids, experiment.processes)
         try:
@@ -183,7 +185,7 @@ class Up:
             return  # what it does has been done by then; how a run ends, the experiment knows
 
     def _died(self, death: Death, fault_id: str) -> None:
-        """Record that somebody else killed a node. `nemesrv fault restart` starts it again."""
+        """Record that somebody else killed a node. `nemesrv fault restart` starts the node again."""
         if self._cluster is not None:
             self._cluster.experiment.processes.found_gone(death.name, fault_id)
         again = f"`nemesrv fault restart {death.name}` starts it again"
@@ -234,6 +236,6 @@ class Up:
 
 
 def _told(client: ClientUnderTest) -> dict[str, object]:
-    """What a client's programs need to know: the addresses of their servers, and the profile that judges them."""
+    """Return what a client's programs must know: their servers' addresses, and the profile that judges them."""
     servers = {"name_servers": list(client.name_servers), "brokers": _by_id(client.brokers)}
     return {**servers, "profile": client.profile.name}

@@ -56,7 +56,7 @@ _CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zs
 
 
 class LogError(ScenarioError):
-    """There are no logs at the place (exit status 2)."""
+    """The place has no logs (exit status 2)."""
 
     def __init__(self, said: str) -> None:
         HarnessError.__init__(self, said)
@@ -65,7 +65,7 @@ class LogError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task reads."""
+    """The part of a log that one task reads."""
 
     file: str
     """As in rows."""
@@ -98,7 +98,7 @@ class Read:
 
 @contextmanager
 def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Iterator[list[str]]:
-    """The places, with a temporary file for `-`. LogError if standard input is empty."""
+    """Return the places, with a temporary file for `-`. LogError if standard input is empty."""
     if "-" not in places:
         yield list(places)
         return
@@ -117,7 +117,7 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 
 def planned(places: Iterable[str | Path]) -> Plan:
-    """The parts of all logs at these places. LogError for a missing place, and if there is no log at all."""
+    """Return the parts of all logs at these places. LogError for a missing place, and if no log exists at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)
@@ -191,7 +191,7 @@ _PACKAGE = re.compile(rb"(?:apache|alibaba)[./]rocketmq[./]")
 
 
 def _has_record(path: Path) -> bool:
-    """Whether its first part has a line of RocketMQ's or one of its exceptions, whatever the file's name."""
+    """Whether the file's first part has a line of RocketMQ's or one of its exceptions, whatever the file's name."""
     counts = Counts()
     try:
         with ExitStack() as stack:
@@ -245,7 +245,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 
 
 def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
-    """The part's rows, and its result once all rows are taken."""
+    """Return the part's rows, and its result once all rows are taken."""
     read = Read(Counts())
     return _rows(part, read, skim), read
 
@@ -270,7 +270,7 @@ def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
 
 
 def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
-    """(its bytes, unpacked; their buffered file, if it has no member)."""
+    """Return the unpacked bytes, and the buffered file if it has no member."""
     suffix = Path(part.member or part.path).suffix
     if part.member and part.path.endswith(".zip"):
         archive = stack.enter_context(zipfile.ZipFile(part.path))
@@ -294,13 +294,13 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
-    """Whole lines of the part, unpacked, as they stand there; none of what cannot be read."""
+    """Return whole lines of the part, unpacked and otherwise unchanged; nothing of what is unreadable."""
     with suppress(*_CANNOT), ExitStack() as stack:
         yield from (block for block, _ in _blocks_in(part, _opened(part, stack)[0], []))
 
 
 def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[bytes, bool]]:
-    """The part's lines, in UTF-8 or GBK; for each block, whether it is a line that was cut."""
+    """Return the part's lines, in UTF-8 or GBK, and for each block whether it is a line that was cut."""
     if part.start:
         file.seek(part.start - 1)
         _skip_line(file)
@@ -323,7 +323,7 @@ def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[
 
 
 def _wide(first: bytes) -> str | None:
-    """The UTF-16 encoding of text without a byte order mark, recognized by its zeros; None: another encoding."""
+    """Return the UTF-16 encoding of text without a byte order mark, by its zeros; None for another encoding."""
     half = len(first) // 2
     for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
         if half and first[low::2].count(0) > 0.6 * half and first[1 - low :: 2].count(0) < 0.1 * half:
@@ -332,7 +332,7 @@ def _wide(first: bytes) -> str | None:
 
 
 def _is_binary(first: bytes) -> bool:
-    """Whether the bytes are no text. A run of zeros does not count: a log that was cut while being written ends so."""
+    """Whether the bytes are no text. A run of zeros does not count, because a log cut while being written ends so."""
     return b"\0" in _HOLE.sub(b"", first)
 
 
@@ -340,7 +340,7 @@ _HOLE = re.compile(rb"\0{16,}")
 
 
 class _Joined:
-    """A stream that was partly read already."""
+    """A stream with the bytes that were read from it already put back."""
 
     def __init__(self, first: bytes, file: IO[bytes]) -> None:
         self._first, self._file = first, file
@@ -356,7 +356,7 @@ _FRAME = re.compile(rb"(\d{1,6}) (?=<\d{1,3}>\d )")
 
 
 class _Framed:
-    """Syslog records of RFC 6587, each after its length, as lines."""
+    """Reads syslog records of RFC 6587, each after its length, as lines."""
 
     def __init__(self, stream: _Joined) -> None:
         self._stream, self._rest = stream, b""
@@ -386,7 +386,7 @@ def _skip_line(file: IO[bytes]) -> None:
 
 
 def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines: `first`, `left` more bytes, and the rest of the last line; each with whether it is cut."""
+    """Return whole lines (`first`, `left` more bytes, the rest of the last line), each with whether it was cut."""
     rest, data = b"", first
     while True:
         if not data:
@@ -421,14 +421,14 @@ def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[b
 
 
 def _over(file: IO[bytes], left: int | None) -> int | None:
-    """Skip the rest of a line that is too long. The rest of the range."""
+    """Skip the rest of a line that is too long. Returns the rest of the range."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         left = None if left is None else left - len(piece)
     return None if left is None else left - len(piece)
 
 
 def _read_beyond(reader: Reader, file: IO[bytes]) -> None:
-    """The continuation of the range's last record after its end."""
+    """Return the continuation of the range's last record after its end."""
     lines = file.read(_BEYOND).decode("utf-8", "replace").split("\n")
     reader.beyond(lines[:-1])
 

@@ -30,7 +30,7 @@ CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
 
 
 class Head(NamedTuple):
-    """A line that begins a record."""
+    """The head of a line that begins a record."""
 
     text: str
     writer: str
@@ -100,7 +100,7 @@ _cache: dict[str, int | None] = {}
 
 
 def second_of(stamp: str) -> int | None:
-    """Milliseconds of a stamp's digits to its second, read as UTC; None for no valid time."""
+    """Return the milliseconds of a stamp's digits to its second, read as UTC; None for an invalid time."""
     try:
         return _cache[stamp]
     except KeyError:
@@ -152,9 +152,9 @@ _EPOCH = re.compile(r"\[?(?P<seconds>1\d{9})[.,]?(?P<digits>\d{3})\d{0,6}\]?(?=[
 
 
 def as_usual(line: str, year: int) -> tuple[str, str | None] | None:
-    """A line whose stamp has another format, with the stamp in the usual one, and its zone.
+    """Return the line with its stamp in the usual format, and the stamp's zone; None if the stamp has no known format.
 
-    `year`: for stamps without one. In `05/06/2024` the month comes first, as Java writes dates with slashes.
+    `year` is for stamps without a year. In `05/06/2024` the month comes first, as Java writes dates with slashes.
     """
     if (found := _EPOCH.match(line)) is not None:
         at = datetime.fromtimestamp(int(found["seconds"]), UTC)
@@ -250,7 +250,7 @@ def go(line: str) -> Head | None:
 
 
 def host(line: str) -> Head | None:
-    """A user's own pattern: the parts in brackets or before ` - ` or ` : ` are recognized by their form."""
+    """Return the head in a user's own pattern; parts in brackets or before ` - ` or ` : ` are known by their form."""
     if (found := _HOST_STAMP.match(line)) is None:
         return None
     level, thread, logger = found["level"] or "", None, None
@@ -295,7 +295,7 @@ _LEVEL_FIRST = re.compile(rf"{_LEVEL} +(?P<thread>[A-Za-z][\w#.-]*) +- +(?P<text
 
 
 def without_stamp(line: str) -> Head | None:
-    """A server's line without its stamp."""
+    """Return the head of a server's line without its stamp."""
     if (found := _LEVEL_FIRST.match(line)) is None:
         return None
     level, thread, text = found.group("level", "thread", "text")
@@ -303,12 +303,12 @@ def without_stamp(line: str) -> Head | None:
 
 
 def node(line: str) -> Head | None:
-    """Node's screen output, which has no head."""
+    """Return the head of Node's screen output, which has no stamp."""
     return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
 
 
 def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
-    """A line of JSON: (its record or the line in it, and the container runtime's stamp)."""
+    """Return the record in a line of JSON, or the line in it, and the container runtime's stamp."""
     if isinstance(inner := found.get("log"), str):  # docker's json-file
         return inner.rstrip("\n"), found.get("time")
     text = next((found[key] for key in ("message", "msg") if isinstance(found.get(key), str)), None)
@@ -331,7 +331,7 @@ LAYOUTS = (server, client_49, client_5, bare, cpp, go, host, node)
 
 
 def head_of(line: str) -> Head | None:
-    """None: the line continues the record before."""
+    """Return the head of the line; None if the line continues the record before."""
     first = line[:1]
     if not first or first in " \t":
         return None

@@ -45,7 +45,7 @@ _FIRST_YEAR_MS = 1_325_376_000_000
 
 @dataclass(slots=True)
 class FileRead:
-    """The line counts of a file: `lines` is the sum of the next three."""
+    """The line counts of a file. `lines` is the sum of the next three."""
 
     file: str = ""
     writer: str | None = None
@@ -69,7 +69,7 @@ class LogsRead:
 
 
 def read_plain(places: Sequence[str | Path]) -> LogsRead:
-    """All events, read in this process, in the order of files and lines."""
+    """Return all events, read in this process, in the order of files and lines."""
     plan = planned(places)
     rows, summaries = list[LogRow](), list[dict[str, Any]]()
     before: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def are_large(places: Sequence[str | Path]) -> bool:
 
 
 def by_processes(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-    """The result of `work` for each item, in order, from as many processes as this machine has cores."""
+    """Return the result of `work` for each item, in order, from a process per core of this machine."""
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         yield from processes.map(work, items)
 
@@ -141,7 +141,6 @@ def _mapped(
 
 
 def _done(spark: SparkSession | None, plan: Plan, read: _Tasks) -> list[dict[str, Any]]:
-    """The summary of each part."""
     told = dict(_mapped(spark, read, _bins(plan)))
     return [told[number] for number in range(len(plan.parts))]
 
@@ -165,7 +164,7 @@ def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
 
 
 def _bins(plan: Plan) -> list[list[tuple[int, Part]]]:
-    """The work of each task: one part, or several small files."""
+    """Return the work of each task: one part, or several small files."""
     bins = list[list[tuple[int, Part]]]()
     room = 0
     for number, part in enumerate(plan.parts):
@@ -188,7 +187,7 @@ def _aside(folder: str, number: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """A task: (number, summary) of each of its parts, and their events in files of that folder."""
+    """Reads parts as tasks. A task's result is (number, summary) of each part; its events are files in that folder."""
 
     folder: str
     events: frozenset[str]
@@ -221,7 +220,7 @@ class _Tasks:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A task of the second step: take the connections of the needed hosts from those that were put aside."""
+    """Takes the connections of the needed hosts from those that were put aside, as the second step."""
 
     folder: str
     hosts: frozenset[str]
@@ -269,7 +268,7 @@ def _summary(read: Read) -> dict[str, Any]:
 
 
 def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
-    """Number of lines of its file before each part."""
+    """Return for each part the number of its file's lines before it."""
     before: Counter[str] = Counter()
     offsets = []
     for part, count in zip(parts, lines, strict=True):
@@ -313,7 +312,7 @@ def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
 
 
 def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iterator[str]:
-    """What is strange about a file that could be read."""
+    """Return what is strange about a file that could be read."""
     if relative:
         yield (
             f"{read.file}: {relative:,} records have no date: their times are relative, by the time of day or, without "
@@ -345,7 +344,7 @@ def _notes(files: Iterable[FileRead]) -> list[str]:
 
 
 def _here(spark: SparkSession | None, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
-    """The places as paths on this machine; files in Hadoop's file systems are copied here by this Spark."""
+    """Return the places as paths on this machine. Spark copies files from Hadoop's file systems to it."""
     here, folder = list[str | Path](), None
     for number, place in enumerate(places):
         scheme, found, _rest = str(place).partition("://")

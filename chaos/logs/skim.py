@@ -49,7 +49,7 @@ _WORTH_IT = 0.3
 
 
 class Stamps(NamedTuple):
-    """Skipped lines: their number, and each stamp that differs from the line before."""
+    """Skipped lines: their number, and each stamp that differs from the stamp of the line before."""
 
     lines: int
     writer: str
@@ -62,7 +62,7 @@ Stretch = tuple[int, int, Stamps | None]
 
 @dataclass(slots=True)
 class Aside:
-    """The lines of a file about a host that may not be needed."""
+    """Puts aside the lines of a file about hosts that may not be needed."""
 
     path: Path
     lines: int = 0
@@ -90,7 +90,7 @@ class Aside:
 
 
 def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Number and text of each line about these hosts, and of lines with an unclear host."""
+    """Return number and text of each line about these hosts, and of lines with an unclear host."""
     import pyarrow.parquet as pq
 
     asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
@@ -100,7 +100,7 @@ def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
 
 @dataclass(slots=True)
 class Skim:
-    """The events that become rows; lines of others are only counted."""
+    """Skips lines of all events but those that become rows; skipped lines are only counted."""
 
     events: frozenset[str]
     """Including those put aside, which may have other layouts."""
@@ -108,7 +108,7 @@ class Skim:
     """Where connections of hosts go; None: they are read like any line."""
 
     def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
-        """The block's stretches, in order; None: read all of it."""
+        """Return the block's stretches, in order; None if all of it must be read."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc

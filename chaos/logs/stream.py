@@ -83,7 +83,7 @@ SHAPES_MAX = 2_000
 
 
 class LogRow(NamedTuple):
-    """An event and its place."""
+    """An event and its place in the logs."""
 
     file: str
     line: int
@@ -128,7 +128,7 @@ class Counts:
 
 
 class _Open(NamedTuple):
-    """A record of no known shape; the next lines may still show its event."""
+    """A record that no shape fits yet; the next lines may still show its event."""
 
     head: Head
     line: int
@@ -153,7 +153,7 @@ _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
 
 def _in_json(line: str) -> Head | None:
-    """The head of a line as servers write it; None for JSON, which has none."""
+    """Return the head of a line as servers write it; None for JSON."""
     return None if line[:1] == "{" else server(line)
 
 
@@ -195,7 +195,7 @@ class Reader:
         """Of each stream the line of which only pieces were read."""
 
     def block(self, data: bytes) -> Iterator[LogRow]:
-        """The rows complete after these bytes of whole lines; lines that a `skim` skips are counted."""
+        """Return the rows complete after these bytes of whole lines. Lines that a `skim` skips are counted."""
         known = self._skim is not None and not self._prefixes
         if (ends := data.count(b"\r")) and ends > data.count(
             b"\r\n"
@@ -231,7 +231,7 @@ class Reader:
             yield row
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
-        """The rows complete after these lines."""
+        """Return the rows complete after these lines."""
         counts, pending, more, opened, closed = self.counts, self._pending, self._more, self._opened, self._closed
         for line in lines:
             self._number += 1
@@ -269,7 +269,7 @@ class Reader:
                 yield row
 
     def _several(self, texts: Sequence[str]) -> Iterator[LogRow]:
-        """A JSON line with several records, each of which counts as a line."""
+        """Read a JSON line with several records, each of which counts as a line."""
         number = self._number
         for text in texts:
             first, *self._behind = text.splitlines()
@@ -283,7 +283,7 @@ class Reader:
         self.counts.lines -= 1
 
     def _began_with_more(self, head: Head, outer_ms: int | None, prefix: str | None) -> Iterator[LogRow]:
-        """A line with a whole record and its stack trace: the row of the record before."""
+        """Read a line with a whole record and its stack trace. Returns the row of the record before."""
         last, more = self._pending.get(prefix), self._more.pop(prefix, None)
         self._pending[prefix] = self._opened(head, outer_ms, prefix)
         self._behind_went_on(prefix)
@@ -311,14 +311,14 @@ class Reader:
         return True
 
     def beyond(self, lines: Iterable[str]) -> None:
-        """Lines after the end of this part, which may continue the last record."""
+        """Read lines after the end of this part, which may continue the last record."""
         for line in lines:
             head, prefix, _outer, rest = self._slowly(line.rstrip("\r"))
             if head is not None or (rest and not self._went_on(prefix, rest)):
                 return
 
     def finished(self) -> Iterator[LogRow]:
-        """The rows of records that were open at the end."""
+        """Return the rows of records that were open at the end."""
         for prefix, last in self._pending.items():
             if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
                 yield row
@@ -327,7 +327,7 @@ class Reader:
     # --- a line -------------------------------------------------------------------------------------------------------
 
     def _slowly(self, line: str) -> tuple[Head | None, str | None, int | None, str]:
-        """(head, prefix, outer stamp, line without prefix), by trying each layout and each tool's prefix."""
+        """Return head, prefix, outer stamp and line without prefix, by trying each layout and each tool's prefix."""
         prefix, outer_ms = None, None
         if line[:1] == "{" and not self._prefixes and (told := json_object(line)) is not None:
             self._layout = _in_json  # as all lines of a file are of which one is
@@ -388,14 +388,14 @@ class Reader:
     def _of_object(
         self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str] | None:
-        """`_slowly` for a line that is a JSON object; None: it has no record."""
+        """Do as `_slowly` for a line that is a JSON object. None: it has no record."""
         unwrapped = self._of_json(told)
         if isinstance(unwrapped, Head):
             return unwrapped, prefix, None, line
         return None if unwrapped is None else self._behind_head(unwrapped, prefix, outer_ms)
 
     def _of_another_format(self, line: str) -> Head | None:
-        """The record after a stamp of another format."""
+        """Return the record after a stamp of another format."""
         if (usual := as_usual(line, self._year)) is None:
             return None
         text, zone = usual
@@ -405,7 +405,7 @@ class Reader:
     def _behind_head(
         self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str]:
-        """`_slowly` for a line whose wrapping was removed; what the inner line says counts."""
+        """Do as `_slowly` for a line whose wrapping was removed. If the inner line has a stamp, that counts."""
         name, stamp_ms, line = taken
         outer_ms = stamp_ms if outer_ms is None else outer_ms
         if (plainly := server(line)) is not None:  # as most are
@@ -414,7 +414,7 @@ class Reader:
         return head, prefix or name or inner, outer_ms if inner_ms is None else inner_ms, rest
 
     def _whole(self, prefix: str | None, found: re.Match[str]) -> str | None:
-        """The line after a runtime's stamp, its pieces joined; None: the rest is still to come."""
+        """Return the line after a runtime's stamp, its pieces joined; None while pieces are missing."""
         line: str = found["rest"]
         if found["piece"] is None:
             return line
@@ -425,7 +425,7 @@ class Reader:
         return None
 
     def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
-        """The record in a JSON object: the object itself, or (log, runtime's stamp, line) of a record in its fields."""
+        """Return the record in a JSON object: the object, or (log, runtime's stamp, line) of a record in its fields."""
         stamp_ms, text = None, None
         if isinstance(piece := told.get("log"), str):
             if self._pieces or len(piece) >= DOCKERS_PIECE:
@@ -455,7 +455,7 @@ class Reader:
         return stream_of(told), stamp_ms, text
 
     def _is_outer(self, found: re.Match[str]) -> bool:
-        """Whether a container runtime put this stamp: it is as fine as theirs, or another stamp follows."""
+        """Whether a container runtime wrote this stamp: it is as fine as theirs, or another stamp follows."""
         digits = len(found["digits"] or "")
         if digits > 7 or found["piece"] is not None:
             return True
@@ -499,8 +499,9 @@ class Reader:
         )
 
     def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
-        """(time, zone) of a record without a date, by its time of day or by the records before it; (None, None) for an
-        invalid stamp."""
+        """Return time and zone of a record without a date, by its time of day or the records before; None, None if
+        invalid.
+        """
         before_ms = self._stamped_ms.get(prefix)
         last_ms = self._relative_ms.get(prefix, RELATIVE_MS) if before_ms is None else before_ms
         if (clock := _CLOCK.fullmatch(head.stamp)) is not None:
@@ -537,7 +538,7 @@ class Reader:
         self._stamped_ms[prefix] = stamp_ms
 
     def _closed(self, prefix: str | None, last: LogRow | _Open, more: list[str] | None) -> LogRow | None:
-        """The row of a record with its continuation; None: it has none, or belongs to a run."""
+        """Return the row of a record with its continuation; None if it has none, or is one of similar lines."""
         exception = exception_of(more) if more else None
         if isinstance(last, _Open):
             head = last.head
@@ -612,7 +613,7 @@ def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
 
 
 def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
-    """The event of a text of no known shape: a setting, or Netty's own words."""
+    """Return the event of a text that no shape fits: a setting, or a text of Netty's."""
     if head.logger is not None and head.logger.startswith("io.netty"):
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
@@ -623,7 +624,7 @@ _PIECES_OF_A_LINE = 8
 
 
 def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, str]]:
-    """The event of a line that was wrapped by a window or mail: joined with the following lines, or its first part."""
+    """Return the event of a line that a window or a mail wrapped: joined with the next lines, or its first part."""
     for between in ("", " "):
         whole = text
         for piece in more[:_PIECES_OF_A_LINE]:
@@ -634,7 +635,7 @@ def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, st
 
 
 def _text(line: bytes) -> str:
-    """As UTF-8, or as GB18030, which includes GBK."""
+    """Return the bytes as text, by UTF-8 or else GB18030, which includes GBK."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -648,7 +649,7 @@ def _is_own(logger: str | None) -> bool:
 
 
 def _not_indented(line: str) -> str:
-    """Without spaces before its stamp; without a stamp after them it continues the record before."""
+    """Return the line without spaces before its stamp. Without a stamp after them it continues the record before."""
     first = line.lstrip(" \t")[:1]
     if first.isdigit() and (found := _STAMPED.match(line)) is not None:
         return line[found.end() :]
@@ -663,7 +664,7 @@ _TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|
 
 
 def exception_of(lines: Sequence[str]) -> dict[str, str] | None:
-    """The exception in a record's continuation: RocketMQ's own if there is one, else the first."""
+    """Return the exception in a record's continuation: RocketMQ's own if it has one, else the first."""
     chosen: re.Match[str] | None = None
     at = 0
     for number, line in enumerate(lines):

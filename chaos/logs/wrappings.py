@@ -41,7 +41,7 @@ _OF_A_STREAM = re.compile(
 
 
 def plain(text: str) -> str:
-    """Without colours, and with HTML's character references resolved."""
+    """Return the text without colours, and with HTML's character references resolved."""
     if "\x1b" in text:
         text = SCREEN_CODES.sub("", text)
     return html.unescape(text) if "&" in text and ";" in text else text
@@ -57,7 +57,7 @@ def _begins_record(text: str) -> bool:
 
 
 def json_object(line: str) -> dict[str, Any] | None:
-    """The JSON object of a line, alone or in a list."""
+    """Return the JSON object of a line, alone or in a list."""
     line = line.strip().removeprefix("[").rstrip(",]") if line[0] == "[" or line[-1] in ",]" else line
     if not line.startswith("{") or '":' not in line:
         return None
@@ -75,7 +75,7 @@ _MEMBER = re.compile(
 
 
 def member(line: str) -> str | None:
-    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of pretty-printed JSON or YAML."""
+    """Return the record in a line of pretty-printed JSON or YAML, like `  "message": "2024-05-20 …",`."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
     text = found["bare"] or (found["yaml"] or "").replace("''", "'") or _unquoted(found["text"] or found["said"] or "")
@@ -84,7 +84,7 @@ def member(line: str) -> str | None:
 
 
 def records_in(line: str) -> list[str]:
-    """The texts with records in a JSON line that has several."""
+    """Return the texts with records in a JSON line that has several."""
     if line.count("}") < 2 or line.count(":") < 6 or len(_MAY_BEGIN.findall(line)) < 2:
         return []
     try:
@@ -96,7 +96,7 @@ def records_in(line: str) -> list[str]:
 
 
 def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Each text in an object, with its path."""
+    """Return each text in an object, with its path."""
     for key, said in found.items():
         if isinstance(said, str):
             yield before + key, said
@@ -107,7 +107,7 @@ def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def stream_of(found: Mapping[str, Any]) -> str | None:
-    """The log of an object's line: its pod, container or host."""
+    """Return the log that an object's line belongs to: its pod, container or host."""
     if len(found) <= 3 and "log" in found:  # docker's own: the line, its output and its stamp
         return None
     said = [text for path, text in fields_of(found) if _is_of_a_stream(path)]
@@ -126,7 +126,7 @@ class Heads:
         self._known: dict[str, re.Pattern[str]] = {}
 
     def taken_off(self, line: str) -> tuple[str | None, int | None, str] | None:
-        """(the log, the head's exact stamp in UTC, the line after the head); None: no head."""
+        """Return the log, the head's exact stamp in UTC, and the line after the head; None if the line has no head."""
         at = None
         if not self._known and not _may_hold(line):
             return None
@@ -149,7 +149,7 @@ class Heads:
 
 
 def _unquoted(text: str) -> str:
-    """Unquoted as in JSON, and as in tables, which double a quote."""
+    """Return the text unquoted as in JSON, and as in tables, which double a quote."""
     text = text.replace('""', '\\"')
     try:
         said: str = json.loads(f'"{text}"')
@@ -159,7 +159,7 @@ def _unquoted(text: str) -> str:
 
 
 def _may_hold(line: str) -> bool:
-    """A quick test that excludes most lines without a stamp."""
+    """Whether the line may have a stamp; a quick test that excludes most lines."""
     return line.count("-") >= 2 and line.count(":") >= 2
 
 
@@ -173,7 +173,7 @@ def _stamp_in(head: str) -> int | None:
 
 
 def utc_ms(found: re.Match[str]) -> int | None:
-    """A stamp with a zone, in UTC."""
+    """Return a stamp with a zone as UTC milliseconds."""
     second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"].replace(":", "")
     if second is None:
         return None

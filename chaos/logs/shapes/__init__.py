@@ -34,7 +34,6 @@ class Shape(NamedTuple):
 
 @cache
 def _compiled(text: str) -> re.Pattern[str]:
-    """Compiled on first use, because most shapes occur in no log."""
     return re.compile(text, re.DOTALL)
 
 
@@ -63,7 +62,7 @@ _NAMED = re.compile(r"\(\?P<\w+>")
 
 
 class _Shapes:
-    """Shapes that may begin alike, and one pattern for all: its group tells which one fits first."""
+    """Shapes that may begin alike, and one pattern for all of them: its group tells which shape fits first."""
 
     __slots__ = ("_known", "members", "text")
 
@@ -87,7 +86,7 @@ LETTERS = 3
 
 
 def _by_begin() -> Mapping[str, _Shapes]:
-    """For each beginning its possible shapes; "" has those that begin with anything."""
+    """Return the possible shapes for each beginning; "" has the shapes that begin with anything."""
     found: dict[str, list[Shape]] = defaultdict(list)
     for shape in SHAPES:
         begins = {begin if len(begin) == LETTERS else "" for begin, _ in _begins(shape.text)}
@@ -100,7 +99,7 @@ def _by_begin() -> Mapping[str, _Shapes]:
 
 
 def _begins(pattern: str, letters: int = LETTERS) -> set[tuple[str, bool]]:
-    """The beginnings of its texts, so many letters long, and whether nothing else may come before the rest."""
+    """Return the beginnings of the shape's texts, so many letters long, and whether nothing else may begin them."""
     found, open_ = set[tuple[str, bool]](), {""}
     for token in tokens_of(pattern):
         goes_on = _begins_of(token, letters)
@@ -149,7 +148,7 @@ _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
 
 
 def event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """The event of a record's text, with its fields; None: no known shape."""
+    """Return the event of a record's text, with its fields; None if no shape fits."""
     text = text.rstrip("\r\n")
     if (shape := _shape_of(text)) is not None and (found := shape.matches.fullmatch(text)) is not None:
         return shape.event, _fields(found)
@@ -170,7 +169,7 @@ def _is_quiet(text: str) -> bool:
 
 @cache
 def _openings() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """The openings by their first letters; openings that come after a name are separate."""
+    """Return the openings by their first letters, and separately those that come after a name."""
     found: dict[str, list[str]] = defaultdict(list)
     for line in _lines_of("openings.txt"):
         found["*" if line.startswith("* ") else line[:LETTERS]].append(line.removeprefix("* "))
@@ -184,13 +183,13 @@ def _fields(found: re.Match[str]) -> dict[str, str]:
 
 
 def setting_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """`key=value`, as the servers' main thread prints its settings at the start."""
+    """Return the setting in `key=value`, as the servers' main thread prints its settings at the start."""
     found = _SETTING.fullmatch(text.rstrip("\r\n"))
     return None if found is None else ("setting", {"key": found["key"], "value": found["value"]})
 
 
 def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """The event of an edited text: with additional spaces, or without its end (field `cut`)."""
+    """Return the event of an edited text: with additional spaces, or without its end (field `cut`)."""
     text = _SPACES.sub(" ", text).strip()
     for mark in _MARKS_OF_A_CUT:
         text = text.removesuffix(mark).removeprefix(mark).strip()
@@ -217,7 +216,7 @@ _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
 
 def tokens_of(pattern: str) -> list[str]:
-    """The parts of a regular expression in sequence, each with its repetition."""
+    """Return the parts of a regular expression in sequence, each with its repetition."""
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -249,8 +248,7 @@ def _group_end(pattern: str, at: int) -> int:
 
 @cache
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Matches text that begins like the shape and ends anywhere after its first field; None for a shape without
-    fields."""
+    """Return a pattern for texts that begin like the shape and end after its first field; None without fields."""
     tokens = tokens_of(pattern)
     first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):
@@ -262,7 +260,7 @@ def cut_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
-    """The fields of a cut line, without one in its last word, which may be incomplete."""
+    """Return the fields of a cut line. A field in the last word, which may be incomplete, is left out."""
     known = cut_pattern(pattern)
     found = None if known is None else known.fullmatch(text)
     if found is None:
@@ -297,7 +295,7 @@ GO = dict(_go_messages())
 
 
 def go_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """The event of `msg="…" topic=T` or `message          topic=T`."""
+    """Return the event of `msg="…" topic=T` or `message          topic=T`."""
     pairs = {key: _unquoted(said) for key, said in _PAIR.findall(text)}
     said = pairs["msg"] if text.startswith("msg=") and "msg" in pairs else _before_pairs(text)
     if (found := GO.get(said)) is None:
