@@ -34,6 +34,7 @@ from .timers import Timers
 INJECTION = "by_hand"
 TABLE_ACTS = frozenset({"register", "unregister", "closed"})
 _RW = 6
+_CLUSTER = "DefaultCluster"
 
 
 class Act(NamedTuple):
@@ -119,6 +120,8 @@ class Surroundings(NamedTuple):
     """Whether a fault keeps this broker from this NameServer at some time."""
     slaves: Mapping[str, str | None] = {}
     """As `brokers`, of those under a master's name."""
+    clusters: Mapping[str, str] = {}
+    """Broker to its cluster, of those that are not in DefaultCluster."""
 
 
 def affected(acts: Sequence[Act], around: Surroundings) -> list[Affected]:
@@ -158,6 +161,11 @@ def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Aff
                 end_ms = math.inf  # the NameServer still has this broker's version, so it need not register
             elif timers.profile is Profile.V5_X and act.value.get("state_version"):
                 end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
+        elif act.f == "unregister" and timers.F_ms is not None:
+            named = act.value.get("cluster_name") or _CLUSTER
+            is_another = timers.profile is Profile.V5_X and named != around.clusters.get(broker, _CLUSTER)
+            if address != act.address or is_another:
+                end_ms = math.inf  # as above: the version stands under the address, in 5.x under cluster and address
         yield Affected(act, broker, act.node, act.began_ms, end_ms)
 
 

@@ -158,7 +158,7 @@ class _Pair:
         pauses = (cause for cause in process_causes(world, life.node, "name_server") if not cause.loss.closes)
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
         causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
-        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
+        causes = [c for c in causes if c.start_ms <= c.end_ms and not _changes_nothing(c, self.timers)]
         causes = [*self._but_stalls_within(causes)]
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
             causes = unlisted  # what is never sent cannot arrive, whatever else happens

@@ -204,6 +204,11 @@ class World:
                 for fault in (*self.process_faults(broker), *self.link_faults(broker, node), *self.process_faults(node))
             ),
             slaves={node.name: node.address for node in self.of_kind("slave")},
+            clusters={
+                node.name: cluster
+                for node in self.of_kind("broker", "slave")
+                if (cluster := self._own(broker_name(node.name)).get("cluster_name"))
+            },
         )
         open_ = tuple(
             Fault(one.act.act_id, one.act.f, INJECTION, one.source, one.target, None, one.start_ms, one.end_ms)

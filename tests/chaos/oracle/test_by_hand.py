@@ -40,6 +40,26 @@ def test_an_unregistration_is_over_with_the_next_registration_of_its_broker() ->
     assert must_hold(builder, "ns-0", "broker-b") == must_hold(builder, "ns-1", "broker-a") == [(33.0, 200.0)]
 
 
+@pytest.mark.parametrize(
+    ("profile", "address", "cluster_name", "comes_back"),
+    [
+        ("4.9", "broker-a", "eu", True),
+        ("4.9", "broker-b", "DefaultCluster", False),
+        ("5.x", "broker-a", "DefaultCluster", True),
+        ("5.x", "broker-a", "eu", False),
+    ],
+)
+def test_a_broker_that_asks_first_comes_back_where_the_unregistration_took_its_version_out(
+    profile: str, address: str, cluster_name: str, comes_back: bool
+) -> None:
+    builder = story(node_timers={"broker-a": {"F_ms": 24_000.0}})
+    builder.rows[0]["value"]["profile"] = profile
+    about = {"broker_name": "broker-a", "address": address_of(address), "value": {"cluster_name": cluster_name}}
+    act(builder, 60, "unregister", **about)
+    builder.end(300)
+    assert any(to_s == 300.0 for _, to_s in must_hold(builder, "ns-0", "broker-a")) is comes_back
+
+
 def test_a_stranger_in_the_place_of_a_broker_is_out_with_its_next_registration() -> None:
     builder = story()
     act(builder, 60, "register", broker_name="broker-a", address=STRANGE)
