@@ -132,8 +132,8 @@ class Silence(NamedTuple):
 
 class BrokerAtNameServer:
     """`sent`: the broker's registrations there, in order of their beginning. `read`: what the process's transport read
-    of it, in order of time; None where nobody recorded that. `is_alone`: nobody registered another name at its address,
-    whose silence, or channel, RouteInfoManager takes for the broker's, and the other way round."""
+    of it, in order of time; None where nobody recorded that. `is_alone`: nobody registered, or unregistered, another
+    name at its address, whose silence, or channel, RouteInfoManager takes for the broker's, and the other way round."""
 
     def __init__(
         self,
@@ -361,6 +361,8 @@ class RoutesRead:
         self.read: dict[tuple[str, str], list[Read]] = defaultdict(list)
         self.registered: set[tuple[str, str, str]] = set()
         """Name, id and address of all that registered."""
+        self.unregistered: set[tuple[str, str]] = set()
+        """4.9: name and address of all that left; an address without brokerLiveInfo is never silent."""
         self.unknown: set[str] = set()
         """Topics that somebody registered without a broker (217)."""
 
@@ -390,6 +392,7 @@ class RoutesRead:
                 self._leaving.append((one.at_ms, one.name, one.address))
             case "UNREGISTER_BROKER":
                 self._live.pop(self._key(one.name, one.address), None)
+                self.unregistered.add((one.name, one.address))
                 self._end(one, one.name, self._brokers.get(one.name, {}).get(one.id_, ""))
                 self._remove(one.name, [one.id_])
             case "WIPE_WRITE_PERM_OF_BROKER":

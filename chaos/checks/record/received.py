@@ -53,7 +53,8 @@ class Received:
                 of = self._read(life)
                 own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
                 read = sorted(one for at in own for one in of.read.get((name, at or ""), ()))
-                is_alone = not any(other != name and at in own for other, _, at in of.registered)
+                named = of.unregistered | {(other, at) for other, _, at in of.registered}
+                is_alone = not any(other != name and at in own for other, at in named)
             if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
                 self._made[key] = PromisedAtNameServer(world, life, broker)
             else:
