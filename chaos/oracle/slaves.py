@@ -44,9 +44,13 @@ def slaves_of(world: World, master: str) -> tuple[str, ...]:
 
 def offsets_vary(world: World, master: str, at_ms: float) -> bool:
     """Whether a consumer may have committed to, or read from, one of the name's brokers what the other does not know: a
-    slave has its master's offsets each 10 s, and a master never has its slave's."""
+    slave has its master's offsets each 10 s, and a master never has its slave's. A consumer uses the slave while its
+    NameServer does not know the master."""
     if not slaves_of(world, master):
         return False
+    asked = {server.name for consumer in world.of_kind("consumer") for server in world.listed(consumer.name)}
+    if asked - {server.name for server in world.listed(master)}:
+        return True
     return any(fault.start_ms < at_ms and not world.harmless(fault) for fault in world.faults)
 
 
