@@ -255,8 +255,7 @@ class HostAgent:
 
     def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
         """Make a part with the factory and keep it under this key; returns its `opened` value, if it has one. A context
-        manager is entered, and left when the part is closed.
-        """
+        manager is entered, and left when the part is closed."""
         return self._home.submit(self._open, key, factory, args).result()
 
     def _open(self, key: str, factory: Callable[..., Any], args: tuple[Any, ...]) -> Any:

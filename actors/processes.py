@@ -172,8 +172,7 @@ def sweep() -> None:
 @contextmanager
 def signals_deferred(*, patient: bool = False) -> Iterator[None]:
     """Ctrl-C and SIGTERM take effect only after the block, a second Ctrl-C at once. `patient`: all of them only after
-    the block, so that a clean-up is never interrupted.
-    """
+    the block, so that a clean-up is never interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -62,8 +62,7 @@ def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mappin
 
 def taken_up(stored: StoredMessage) -> PutMessage | None:
     """The original message of a message that waited; None if its record has no original topic and queue. REAL_TOPIC,
-    REAL_QID and the property for which it waited stay, as with Apache's brokers.
-    """
+    REAL_QID and the property for which it waited stay, as with Apache's brokers."""
     properties = stored.properties
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
     return copied(stored, topic, int(queue_id), properties) if topic is not None and queue_id.isdigit() else None

@@ -92,8 +92,7 @@ class JavaClientConfig:
 
 class JavaClient(JavaNode):
     """One client of Apache's: `prepare` starts the JVM, `start` the client in it; producers `begin` and `finish`
-    sending.
-    """
+    sending."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)

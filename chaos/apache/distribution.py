@@ -60,8 +60,7 @@ class Distribution:
     @property
     def profile(self) -> Profile:
         """The profile (4.9 or 5.x) by whose timers this version is judged. JavaMissing if the folder is none of
-        Apache's.
-        """
+        Apache's."""
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:

@@ -69,8 +69,7 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
     """Return brokerId and brokerRole of a broker. A scenario may set a master's role; a DLedger group's brokers have
-    none.
-    """
+    none."""
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:

@@ -27,7 +27,7 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """What happens at one time of the timeline. Within a series: at least `after_s` after the entry before it."""
+    """An act at one time of the timeline. In a series it comes at least `after_s` after the act before it."""
 
     at_s: float
     do: Callable[[], object]
@@ -38,7 +38,7 @@ class TimelineStep(NamedTuple):
 def steps_of(
     scenario: Scenario, seed: int, *, join: Callable[[str], object], act: Callable[[ActionModel], object]
 ) -> list[TimelineStep]:
-    """The steps in order of time. At equal times nodes join first."""
+    """Return the steps in order of time. At equal times nodes join first."""
     joins = sorted((of.joins_at_s, name) for name, of in scenario.nodes.items() if of.joins_at_s is not None)
     steps = [TimelineStep(at_s, partial(join, name)) for at_s, name in joins]
     steps += [
@@ -75,7 +75,7 @@ class WallClocks:
             self._change(what, node, f"{what.do}-{self._changes}")
 
     def restarted(self, node: str) -> None:
-        """The node has a new process; its machine's clock is as wrong as before."""
+        """Give the node's new process the wrong clock of its machine."""
         if node in self._shown:
             shown = self._shown[node]
             with self.or_not_done(node, ADJUST_CLOCK):
@@ -104,8 +104,9 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """Finds faults without a duration: they begin with the timeline's last entry and nothing ends them but the end of
-    the timeline. Without this class such a run could be VALID, though its fault never was.
+    """Finds faults that begin with the timeline's last entry and end only because the timeline ends.
+
+    Without this class such a run could be VALID, though its fault was never in force.
     """
 
     _ids: tuple[str, ...] = ()
@@ -120,7 +121,8 @@ class LastFaults:
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
         """Record each of these faults as not done if it is still in force and no time has passed since its begin.
-        Faults of clients are left out: a client that has just left comes back at the end.
+
+        Faults of clients are left out, because a client that has just left comes back at the end.
         """
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return
@@ -137,8 +139,10 @@ class LastFaults:
 def _in_force(
     processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """What each fault affects, its id, and what ends it. Faults that nothing ends, and those of these processes, are
-    left out."""
+    """Return what each fault affects, its id, and what ends it.
+
+    Faults that nothing ends, and those of these processes, are left out.
+    """
     ids = processes.ids
     for node, fault in processes.active.items():
         if fault.ended_by and node not in but:
@@ -157,8 +161,10 @@ def chosen_links(
     but: Collection[str],
     or_not_done: Callable[[str, str], AbstractContextManager[None]],
 ) -> dict[Link, Stream]:
-    """The links of an action with their directions: those that it names, and those to the NameServers that clients use
-    now. `but`: nodes that a fault has stopped, so they cannot be asked."""
+    """Return the links of an action with their directions: links that it names, and links to the NameServers in use.
+
+    `but` names nodes that a fault has stopped, so they cannot be asked which NameServer they use.
+    """
     known = [expression for expression in action.links if not is_chosen(expression)]
     links = topology.parse_streams(*known)
     if len(known) == len(action.links):
@@ -238,7 +244,6 @@ class Actions:
             self.links.heal_all()
 
     def _serve(self, what: NameServerList) -> None:
-        """The address server answers with another list from now on."""
         self._lists_served += 1
         addresses = [self.advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
         with self.or_not_done(ADDRESS_SERVER, "serve"):
@@ -269,7 +274,7 @@ class Actions:
         self.heal_all()
 
     def heal_all(self) -> None:
-        """As `end_all`, but faults without a duration are not recorded as not done."""
+        """Do as `end_all`, but record no fault without a duration as not done."""
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()
@@ -278,7 +283,7 @@ class Actions:
                 self.nodes.call(ADMIN, "leave")
 
     def finish_acts_by_hand(self) -> None:
-        """Wait for each act by hand: it has ended, or is recorded as not done."""
+        """Wait until each act by hand has ended, or is recorded as not done."""
         for act in self._asked_by_hand:
             with self.or_not_done(ADMIN, "act"):
                 act.result(timeout=60)

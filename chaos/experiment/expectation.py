@@ -36,7 +36,7 @@ class Expectation(NamedTuple):
 
 
 def expected_world(scenario: Scenario) -> Expectation:
-    """The scenario's World. Times count from the start of the timeline."""
+    """Return the scenario's World. Its times count from the start of the timeline."""
     expected = _Expected(scenario)
     plan = scenario.plan(scenario.seed)
     expected.unknown += plan.unknown
@@ -158,8 +158,7 @@ class _Expected:
         self._by_hand(*args)
 
     def _by_hand(self, act: Mapping[str, Any], nodes: Sequence[str], act_id: str) -> None:
-        """Each act is answered at once. A process that keeps registering does so until it is unregistered or the
-        end."""
+        """Answer each act at once. A process that keeps registering does so until it is unregistered or the end."""
         address = act.get("address") or act.get("broker") or ""
         if address in self._topology.kinds:
             address = f"{address}:1"
@@ -179,7 +178,7 @@ class _Expected:
                 self._add(at_ms + 1, ADMIN, "admin", target=node, duration_ms=1.0, **row)
 
     def _unregistered_ms(self, node: str, broker: str | None, broker_id: int | None) -> float:
-        """When the current registration there is unregistered; the end of the timeline if it never is."""
+        """Return when the current registration there is unregistered; the end of the timeline if it never is."""
         later = [step for step in self._scenario.unfolded() if 1000 * step.at_s > self._now_ms]
         for step in later:
             what, said = step.what, (broker, broker_id)
@@ -189,8 +188,6 @@ class _Expected:
 
 
 class _OpenLinks(LinkFaultInjector):
-    """Links on which faults take effect at once."""
-
     loses_packets = True
 
     def __init__(self, expected: _Expected, record: Recorder, links: Iterable[Link]) -> None:

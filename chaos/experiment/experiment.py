@@ -63,7 +63,7 @@ def _quiet(_text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """One experiment on the given stage, done once by `run`. `say` gets each phase."""
+    """One experiment on the given stage. Call `run` once. `say` gets each phase."""
 
     scenario: Scenario
     seed: int
@@ -88,8 +88,8 @@ class Experiment:
     """Passes faults on to nodes that connect through their own fronts."""
 
     def run(self) -> None:
-        """Run it. The history is then in the run folder. HarnessError or ClusterError if the experiment itself
-        failed."""
+        """Run the experiment and write its history into the run folder. HarnessError or ClusterError if it fails
+        itself."""
         with self.running():
             begin_s = self._now_s()
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
@@ -108,8 +108,9 @@ class Experiment:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Within the block the cluster is up and its workload runs; after it the history is in the run folder. The
-        block must call `finish` at its end; without it the recorded part can still be judged. HarnessError or
+        """Keep the cluster and its workload running within the block. Afterwards the history is in the run folder.
+
+        The block must call `finish` at its end; without it the recorded part can still be judged. HarnessError or
         ClusterError if the experiment itself failed.
         """
         stack = ExitStack()
@@ -201,7 +202,6 @@ class Experiment:
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
 
     def _moves(self, name: str) -> None:
-        """The node's next process has another address."""
         self.links.move(name)
         self._at.move(name)
         self._note_node(name)
@@ -216,12 +216,11 @@ class Experiment:
             self._cluster.start(*rest)
 
     def _there(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The nodes that are there from the start."""
         own = self.scenario.nodes
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """A node that has only listened begins its work. A broker brings the workload's topic; a NameServer is a new
+        """Let a node that has only listened begin its work. A broker brings the workload's topic; a NameServer is a new
         process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
@@ -234,7 +233,7 @@ class Experiment:
         self._works_again(name)
 
     def _works_again(self, name: str) -> None:
-        """A producer's next process continues to send, with keys of its own."""
+        """Let a producer's next process continue to send, with keys of its own."""
         if name in self._producers:
             with self._or_not_done(name, "begin"):
                 self._cluster.call(name, "begin")
@@ -260,8 +259,10 @@ class Experiment:
         return self._at.of(self.scenario.topology().of(NodeKind.BROKER))
 
     def _give_topics(self) -> None:
-        """Give brokers their topics. The prober creates the workload's topic at each master; brokers that elect their
-        master all begin with it."""
+        """Give brokers their topics. The prober creates the workload's topic at each master.
+
+        Brokers that elect their master all begin with the topic.
+        """
         own, topics = self.scenario.workload.topic, self.scenario.topics()
         others = {topic: queues for topic, queues in topics.items() if topic != own}
         groups = self.scenario.electing_names()
@@ -281,8 +282,10 @@ class Experiment:
             self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
 
     def _warm_up(self) -> None:
-        """Send each of Apache's brokers a first message. A JVM's first answer takes up to a second of machine time; in
-        scaled time a client would not wait that long."""
+        """Send each of Apache's brokers a first message, because a JVM's first answer takes up to a second.
+
+        In scaled time a client would not wait that long.
+        """
         brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return
@@ -298,7 +301,7 @@ class Experiment:
 
     @contextmanager
     def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:
-        """Run it; if a node does not do it in time or fails, record that as a finding and go on."""
+        """Run it. If a node fails, or does not do it in time, record that and go on."""
         try:
             yield
         except (NodeFailed, RocketMQError, TimeoutError) as exc:
@@ -319,11 +322,11 @@ class Experiment:
 
     @property
     def addresses(self) -> Mapping[str, Address]:
-        """Where clients reach each server: through their own proxy, if the scenario has outside clients."""
+        """Return where clients reach each server: through their own proxy, if the scenario has outside clients."""
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """The client under test with accepting fronts; a new one if the scenario has none of that name.
+        """Return the client under test with accepting fronts. If the scenario has no client of that name, it gets one.
 
         ScenarioError for a name or a profile that is not possible.
         """
@@ -342,7 +345,7 @@ class Experiment:
 
     @property
     def now_s(self) -> float:
-        """RocketMQ seconds since the experiment's origin."""
+        """Return the RocketMQ seconds since the experiment's origin."""
         return self._now_s()
 
     def wait(self, seconds: float) -> None:
@@ -353,7 +356,7 @@ class Experiment:
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End this fault of links; others stay. Nothing happens if it has ended."""
+        """End this fault of links; other faults continue. Nothing happens if it has ended."""
         if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
             self.links.end(fault_id)
@@ -364,7 +367,7 @@ class Experiment:
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
     def has_done(self, timeline: Sequence[ActionModel]) -> None:
-        """Use the steps of a test as the scenario's timeline; the end needs to know the current masters."""
+        """Use the steps of a test as the scenario's timeline, because the end must know the current masters."""
         self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
@@ -391,7 +394,7 @@ class Experiment:
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading. Later rows are not judged.
 
-        HarnessError if an outside program connected past its proxies; then nothing is judged.
+        HarnessError if an outside program's connection avoided its proxies; then nothing is judged.
         """
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
@@ -463,26 +466,26 @@ class Whereabouts:
         self._servers, self._links = topology.servers, topology.links
 
     def upstreams(self) -> dict[Link, Address]:
-        """Each link to its peer's address, and one link to each later address of a peer (`later_address`)."""
+        """Return each link with its peer's address, and one link for each later address of a peer (`later_address`)."""
         found = {link: self.listen[link.peer] for link in self._links}
         return found | {
             Link(link.node, at): self.listen[at] for link in self._links for at in self._later.get(link.peer, ())
         }
 
     def told(self, advertised: Mapping[str, Address]) -> None:
-        """The advertised address for each listening address from now on."""
+        """Return the advertised address for each listening address from now on."""
         self._told = advertised
         self.advertised = {name: advertised[name] for name in self._servers}
 
     def of_processes(self) -> dict[str, list[tuple[Address, Address]]]:
-        """Listening and advertised address of each process of a moving server, in order."""
+        """Return the listening and the advertised address of each process of a moving server, in order."""
         return {node: [(self.listen[at], self._told[at]) for at in turns] for node, turns in self._turns.items()}
 
     def move(self, node: str) -> None:
         self.advertised[node] = self._told[self._later[node].pop(0)]
 
     def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
-        """The node's `node` row with its current address."""
+        """Return the node's `node` row with its current address."""
         address, clients = self.advertised.get(name), scenario.cluster.clients
         if name in clients:
             value = about_client(name, profile_of(clients[name], scenario.profile), NodeKind.EXTERNAL)

@@ -1,4 +1,4 @@
-"""What several runs share: Ray, the Spark session, the ports. Started once and always ended.
+"""The parts that several runs share: Ray, the Spark session, the ports. Each starts once and always ends.
 
 Spark's JVM starts in a thread while the cluster runs, at the lowest priority, because a starting JVM would delay every
 timer of a small machine. `spark()` waits for it.
@@ -83,7 +83,7 @@ class Harness:
             self._spark.set_result(spark)
 
     def spark(self) -> SparkSession:
-        """The session, once it has started. HarnessError if it could not."""
+        """Return the session once it has started. HarnessError if it could not start."""
         self.start_spark()
         try:
             spark = self._awaited()
@@ -102,7 +102,7 @@ class Harness:
         return spark
 
     def _awaited(self) -> SparkSession:
-        """The session; TimeoutError after the limit.
+        """Return the session; TimeoutError after the limit.
 
         Its JVM gets normal priority as soon as it exists; at the lowest it might never run.
         """
@@ -116,7 +116,6 @@ class Harness:
                     raise
 
     def _hurry(self) -> None:
-        """Give Spark normal priority, if allowed, because the run now waits for it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
         from ..checks.spark.session import jvm_pid
@@ -135,7 +134,7 @@ class Harness:
                 os.setpriority(os.PRIO_PROCESS, int(one.name), niceness)
 
     def end_ray(self) -> None:
-        """Shut Ray down in a thread, since no further experiment follows."""
+        """Shut Ray down in a thread, because no further experiment follows."""
         if self._ray_ends is None:
             self._ray_ends = threading.Thread(target=self.ray.stop, name="ray-end", daemon=True)
             self._ray_ends.start()

@@ -100,7 +100,7 @@ class HostsStage(RealStage):
         return self.harness.ray
 
     def host_of(self, node: str) -> RemoteHost:
-        """The host of a node; the driver's own for other names."""
+        """Return the host of a node; the driver's own host for other names."""
         name = self._placed.get(node)
         return self.joined.driver_host if name is None else self._hosts[name]
 
@@ -113,7 +113,6 @@ class HostsStage(RealStage):
         return Starts()
 
     def _bring_programs(self, scenario: Scenario) -> None:
-        """Fetch Apache's programs to each host that runs one."""
         asked = {}
         for host in self._hosts.values():
             there = {node for node, name in self._placed.items() if name == host.name}
@@ -219,7 +218,7 @@ class HostsStage(RealStage):
         return self.clock.monotonic_s() * 1000.0
 
     def _shown_by(self, host: RemoteHost) -> Callable[[], float]:
-        """The clock of that host's nodes, in RocketMQ milliseconds."""
+        """Return the clock of that host's nodes, in RocketMQ milliseconds."""
         clock = host.clock(self.clock)
 
         def shown_ms() -> float:
@@ -245,7 +244,7 @@ class HostsStage(RealStage):
 
 
 def _answers(asked: Mapping[RemoteHost, Any], limit_s: float) -> dict[RemoteHost, Any]:
-    """The answers of all hosts that were asked. HarnessError names the host that failed."""
+    """Return the answers of all hosts that were asked. HarnessError names the host that failed."""
     found = {}
     for host, ref in asked.items():
         try:
@@ -258,6 +257,6 @@ def _answers(asked: Mapping[RemoteHost, Any], limit_s: float) -> dict[RemoteHost
 def real_stage(
     harness: Harness, *, unplanned: Callable[[Death, str], None] | None = None, rotates: bool = False
 ) -> RealStage:
-    """The stage on this machine, or on the hosts of the Ray cluster that the harness has joined."""
+    """Return the stage on this machine, or on the hosts of the Ray cluster that the harness has joined."""
     made = HostsStage if isinstance(harness.ray, JoinedRay) else RealStage
     return made(harness, unplanned=unplanned, rotates=rotates)

@@ -74,8 +74,8 @@ class NodePlan:
         return made
 
     def _in_turn(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node; one for each of its processes, if their address or the order of their list
-        differs."""
+        """Return the programs of the node's processes; a single one if their address and the order of their list never
+        change."""
         said = self.scenario.nodes.get(name)
         if name in self.later:
             each = (
@@ -98,8 +98,10 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """NameServers with which a broker or client is configured: its own list, or all. Empty with an address server;
-        the prober then has that server's first list."""
+        """Return the NameServers with which a broker or client is configured: its own list, or all.
+
+        With an address server the list is empty, and the prober has that server's first list.
+        """
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)
@@ -108,16 +110,15 @@ class NodePlan:
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
     def _listed(self, node: str) -> dict[str, Address]:
-        """The entry by name, or by address if no server of the run is there."""
+        """Return the entry's name, or its address if the run has no server there."""
         names = {address: server for server, address in self.advertised.items()}
         return {names.get(at, str(at)): at for at in self.name_servers(node)}
 
     def addresses(self, entries: Iterable[str]) -> tuple[Address, ...]:
-        """Addresses of NameServers; host:port stays as it is."""
+        """Return the NameServers' addresses; host:port stays as it is."""
         return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in entries)
 
     def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
-        """The node's configuration: the scenario's settings over `own`."""
         return {**own, **config_fields(self.settings.get(name, {}), kind, self.profile), "profile": self.profile}
 
     def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
@@ -162,7 +163,7 @@ class NodePlan:
         )
 
     def _controllers(self, name: str) -> dict[str, Address]:
-        """The NameServers that are controllers, for a broker under a controller."""
+        """Return the NameServers that are controllers, for a broker under a controller."""
         if self.settings.get(name, {}).get("enableControllerMode") is not True:
             return {}
         servers = self.scenario.topology().of(NodeKind.NAME_SERVER)
@@ -170,7 +171,7 @@ class NodePlan:
         return {one: self.advertised[one] for one in told}
 
     def _members(self, name: str) -> dict[str, Address]:
-        """The other brokers of its name, with their advertised addresses."""
+        """Return the other brokers of its name, with their advertised addresses."""
         brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
         own = [one for one in brokers if broker_name(one) == broker_name(name) and one != name]
         return {one: self.advertised[one] for one in own}
@@ -259,7 +260,7 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
 
 
 def client_profile_of(scenario: Scenario, name: str) -> str | None:
-    """The client's own profile; None: the run's. Apache's client has its version's."""
+    """Return the client's own profile (of a client of Apache's, its version's); None for the run's profile."""
     said = scenario.nodes.get(name)
     if said is not None and said.client_profile is not None:
         return said.client_profile
@@ -271,7 +272,7 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
 
 
 def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
-    """The value of a node's `node` row. For a client under test about_client makes it."""
+    """Return the value of a node's `node` row. For a client under test about_client makes it."""
     value: dict[str, object] = {"kind": str(kind)}
     if (profile := client_profile_of(scenario, name)) is not None:
         value["client_profile"] = profile
@@ -281,14 +282,14 @@ def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, objec
 
 
 def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tuple[str, ...]:
-    """The brokers that have the NameServer on their lists."""
+    """Return the brokers that have the NameServer on their lists."""
     common = scenario.cluster.name_server_list or (name_server,)
     own = {name: plan.name_servers for name, plan in scenario.nodes.items() if plan.name_servers}
     return tuple(broker for broker in brokers if name_server in own.get(broker, common))
 
 
 def cold(scenario: Scenario) -> tuple[str, ...]:
-    """Brokers that get a message before clients begin: Apache's masters, and those that may be elected."""
+    """Return the brokers that get a message before clients begin: Apache's masters, and those that may be elected."""
     if not scenario.cluster.warm_up:
         return ()
     groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
@@ -297,18 +298,18 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
 
 
 def timers_of(scenario: Scenario) -> Timers:
-    """The timers that the run's nodes obey, for the checks' windows."""
+    """Return the timers that the run's nodes obey, for the checks' windows."""
     return timers_and_differing(scenario)[0]
 
 
 def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
-    """The run's timers, and for each node those that differ."""
+    """Return the run's timers, and for each node the timers that differ from them."""
     kinds = scenario.topology().kinds
     return timers_of_nodes(scenario.profile, scenario.timers.time_scale, scenario.settings(), kinds)
 
 
 def about(scenario: Scenario) -> dict[str, Any]:
-    """The part of the scenario that checks need, for `run_begin`: profile, timers, workload, settings."""
+    """Return the part of the scenario that checks need, for `run_begin`: profile, timers, workload, settings."""
     timers, differing = timers_and_differing(scenario)
     where_said = {
         "promises": scenario.promises.model_dump(exclude_defaults=True),
@@ -331,13 +332,13 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """The scenario's settings of single nodes, for `run_begin`."""
+    """Return the scenario's settings of single nodes, for `run_begin`."""
     found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
     return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 
 
 def _topics_of(scenario: Scenario) -> dict[str, Any]:
-    """Topics with queues, their users, and each consumer's group. Empty if all use the workload's topic."""
+    """Return topics with queues, their users, and each consumer's group. Empty if all use the workload's topic."""
     own = any(node.topic or node.group for node in scenario.nodes.values())
     if not scenario.workload.topics and not own:
         return {}

@@ -187,8 +187,7 @@ class ClientUnderTest:
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
         """Return what each front did since the client's process began: the client may have connected before it was
-        seen.
-        """
+        seen."""
         began_ms = instance.since_ms - (HANGS_MS if instance.process is None else _age_ms(instance.process))
         at_first = {one.front: one for one in self._behaved if one.at_ms <= began_ms}
         return [*at_first.values(), *(one for one in self._behaved if one.at_ms > began_ms)]

@@ -52,8 +52,7 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
     """Return the node with a defect: one of the self-test's by name, because functions may not be picklable, or a
-    user's.
-    """
+    user's."""
     from ..scenarios.defect import shipped_defects
 
     node = factory(context)

@@ -47,16 +47,15 @@ _SERIES = ("rolling_restart", "restart_storm")
 
 
 class NotValid(AssertionError):
-    """A check said INVALID or UNKNOWN. The text has each with its reason and first example."""
+    """A check said INVALID or UNKNOWN. The text has each such check with its reason and first example."""
 
 
 def __tracebackhide__(_exception: object) -> bool:
-    """pytest shows no frame of this module; the error is in the test."""
     return True
 
 
 class _InTheTest:
-    """Errors in the block appear as raised by the test's own line.
+    """Raise errors of the block as the test's own line.
 
     `step` is the method that the test called; messages name it instead of a scenario's file and entry.
     """
@@ -98,22 +97,22 @@ class RunningCluster:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """host:port of each NameServer for your client: its own proxies."""
+        """Return host:port of each NameServer for your client, through the client's own proxies."""
         return self._addresses(NodeKind.NAME_SERVER)
 
     @property
     def name_server_list(self) -> str:
-        """The NameServers' addresses as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
+        """Return the NameServers' addresses as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
         return ";".join(self.name_servers)
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Broker name to host:port of its master, for your client."""
+        """Return host:port of each broker name's master, for your client."""
         names = self.scenario.topology().of(NodeKind.BROKER)
         return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """A client under test: `name_server_list` for its programs, and the profile that judges it.
+        """Return a client under test: `name_server_list` for its programs, and the profile that judges it.
 
         `profile` is one of docs/client-profiles.md; None: that of our own clients. What the client does is recorded as
         node `name` and judged by the checks of docs/clients-under-test.md. They are UNKNOWN while it makes no
@@ -129,13 +128,13 @@ class RunningCluster:
 
     @property
     def slaves(self) -> dict[str, str]:
-        """host:port of each slave, by master and id: broker-a/1."""
+        """Return host:port of each slave, by broker name and id: broker-a/1."""
         names = self.scenario.topology().of(NodeKind.SLAVE)
         return dict(zip(names, self._addresses(NodeKind.SLAVE), strict=True))
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario with the steps so far as its timeline."""
+        """Return the scenario with the steps so far as its timeline."""
         return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
 
     @property
@@ -152,7 +151,7 @@ class RunningCluster:
 
     @property
     def now_s(self) -> float:
-        """Seconds since the workload began."""
+        """Return the RocketMQ seconds since the workload began."""
         return self._experiment.now_s - self._begin_s
 
     def _addresses(self, kind: NodeKind) -> tuple[str, ...]:
@@ -178,7 +177,7 @@ class RunningCluster:
             self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
-        """Bytes on these links are kept back until the end. `for_s`: wait so long, then end everything."""
+        """Keep the bytes on these links back until the end. `for_s`: wait so long, then end everything."""
         self._act("black_hole", for_s, links=links, stream=stream)
 
     def cut(self, *links: str, for_s: float | None = None) -> None:
@@ -188,7 +187,7 @@ class RunningCluster:
     def latency(
         self, *links: str, latency_ms: float, jitter_ms: float = 0, stream: str = "both", for_s: float | None = None
     ) -> None:
-        """Every byte of these links arrives later by this delay."""
+        """Delay every byte of these links."""
         self._act("latency", for_s, links=links, stream=stream, latency_ms=latency_ms, jitter_ms=jitter_ms)
 
     def bandwidth(self, *links: str, rate_kb_s: int, stream: str = "both", for_s: float | None = None) -> None:
@@ -200,27 +199,27 @@ class RunningCluster:
         self._act("reset", for_s, links=links)
 
     def kill(self, *nodes: str) -> None:
-        """SIGKILL."""
+        """Kill these nodes by SIGKILL."""
         self._act("kill", nodes=nodes)
 
     def stop(self, *nodes: str) -> None:
-        """A clean end: a broker unregisters."""
+        """Stop these nodes cleanly: a broker unregisters."""
         self._act("stop", nodes=nodes)
 
     def pause(self, *nodes: str) -> None:
-        """SIGSTOP."""
+        """Pause these nodes by SIGSTOP."""
         self._act("pause", nodes=nodes)
 
     def resume(self, *nodes: str) -> None:
-        """SIGCONT."""
+        """Resume these nodes by SIGCONT."""
         self._act("resume", nodes=nodes)
 
     def restart(self, *nodes: str) -> None:
-        """A new process with the same files and port."""
+        """Restart these nodes: each gets a new process with the same files and port."""
         self._act("restart", nodes=nodes)
 
     def heal(self, *links: str) -> None:
-        """End every fault of these links, or of all."""
+        """End every fault of these links, or of all links."""
         self._act("heal", links=links)
 
     def wait(self, seconds: float) -> None:
@@ -279,7 +278,7 @@ class RunningCluster:
         return begun or ()
 
     def _hosts(self) -> dict[str, list[str]]:
-        """Host to its nodes, by the placement or as they were placed. Empty with one host."""
+        """Return the nodes of each host, by the placement or as they were placed. Empty with one host."""
         found = self._scenario.hosts()
         if not found:
             for node in self._scenario.topology().nodes:
@@ -312,7 +311,7 @@ class RunningCluster:
         return tuple(chain.from_iterable(begun))
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links; others stay. Nothing happens if it has ended."""
+        """End one fault of links; other faults continue. Nothing happens if it has ended."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:
@@ -334,7 +333,7 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """End faults, settle, read every queue, end the cluster, and judge; by the marker's checks if none is named."""
+        """End faults, settle, read every queue, end the cluster, and judge by these checks, else by the marker's."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
@@ -368,7 +367,7 @@ class RunningCluster:
         return self._judge(self._experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
-        """As `check`, but NotValid if any check is not VALID."""
+        """Do as `check`, but raise NotValid if any check is not VALID."""
         wrong = [verdict for verdict in self.check(*checks) if verdict.verdict is not Validity.VALID]
         if wrong:
             raise NotValid("\n".join(map(_advertised, wrong)))
@@ -390,7 +389,7 @@ def _advertised(verdict: Verdict) -> str:
 def session(
     scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
 ) -> Iterator[RunningCluster]:
-    """A running cluster for the block. Afterwards nothing is left running, and the history can be judged.
+    """Run the cluster for the block. Afterwards nothing is left running, and the history can be judged.
 
     `scenario` has a seed and no timeline. HarnessError or ClusterError if the experiment itself fails.
     """

@@ -70,16 +70,16 @@ class StageClock(Clock, ScaledClock, Protocol):
 
 
 class Stage(Protocol):
-    """The methods are called in this order. What must be undone at the end goes on `stack`."""
+    """The calls of an experiment to its surroundings, in this order. What must be undone at the end goes on `stack`."""
 
     @property
     def clock(self) -> StageClock: ...
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
-        """Start what is slow. The clock starts now at 0."""
+        """Start what is slow. The clock starts now, at 0."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """When each node begins to work, and the timeline: here as soon as they are there."""
+        """Return when each node begins to work, and when the timeline starts: here as soon as all nodes are there."""
         return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
@@ -88,27 +88,27 @@ class Stage(Protocol):
     def probe(self) -> Callable[[], Probe]: ...
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        """The address at which each of these servers must listen."""
+        """Return the address at which each of these servers must listen."""
 
     def host_name(self, node: str) -> str | None:
-        """The node's host; None if there is only one."""
+        """Return the node's host; None if there is only one."""
         return None
 
     def spec(self, spec: NodeSpec) -> NodeSpec:
-        """The recorder's settings, as they must be on the node's host."""
+        """Return the recorder's settings, as they must be on the node's host."""
         return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[RunningNodes, LinkFaultInjector]:
-        """Create every link, before there is a node."""
+        """Create every link, before any node exists."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        """The addresses that everybody gets instead of `addresses`: the same, or those for outside clients."""
+        """Return the addresses that everybody gets in place of `addresses`: the same, or those for outside clients."""
         return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Each advertised address to the address at which `node` must connect."""
+        """Return for each advertised address the address at which `node` must connect."""
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
         """Open the links of an outside client, too. HarnessError if that is not possible."""
@@ -116,7 +116,7 @@ class Stage(Protocol):
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
-        """The client under test of this name, the same when asked again. HarnessError if there can be none."""
+        """Return the client under test of this name, the same at each call. HarnessError if there can be none."""
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
         """React to a row that the harness recorded."""
@@ -200,7 +200,7 @@ class RealStage(Stage):
         return cluster
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
-        """The watch with values that are known before the cluster; the cluster adds its nodes."""
+        """Return the watch with values that are known before the cluster; the cluster adds its nodes."""
         carriers = {f"Ray's {name}": pid for name, pid in self.harness.ray.servers().items()}
         if toxiproxy.pid is not None:
             carriers["Toxiproxy"] = toxiproxy.pid
@@ -213,8 +213,10 @@ class RealStage(Stage):
     def _of_deaths(
         self, record: Recorder, carriers: Container[str]
     ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
-        """How to react to an unplanned death of a process, and how often to look for one. `carriers` are processes that
-        are no nodes."""
+        """Return how to react to an unplanned death of a process, and how often to look for one.
+
+        `carriers` are processes that are no nodes.
+        """
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:
@@ -234,7 +236,7 @@ class RealStage(Stage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        """Context manager that sees and records what others do to proxies and processes."""
+        """Record within the block what others do to proxies and processes. Gives the recorder of these faults."""
         from ..faults.outside import OutsideFaults
 
         return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)
@@ -294,7 +296,7 @@ DISK_LOOK_EVERY_S = 1.0
 
 
 def disk_full(folder: Path, free: int) -> HarnessError:
-    """The message of a full disk."""
+    """Return the message for a full disk."""
     return HarnessError(
         f"the disk of {folder} has {free / 1024**2:.0f} MB left, too little to record on: free some of it, or name a "
         "folder on another disk with --out; what was recorded is kept, and nothing is judged"
@@ -302,7 +304,7 @@ def disk_full(folder: Path, free: int) -> HarnessError:
 
 
 def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
-    """Raises the alarm if fewer than LOW_BYTES are free, now or later.
+    """Raise the alarm if fewer than LOW_BYTES are free, now or later.
 
     The experiment then ends while it can still keep what it recorded.
     """

@@ -77,8 +77,7 @@ class PortHolder:
 
     def swallow(self, address: Address) -> bool:
         """Let connections to the address succeed and stay without an answer. Returns False if a program listens at the
-        address, or the port is not reserved here.
-        """
+        address, or the port is not reserved here."""
         held = self._held.get(address.port)
         if held is None or address.host != self._host:
             return False

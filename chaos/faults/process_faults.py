@@ -56,8 +56,7 @@ class Pause(ProcessFault):
 
 class StoodStill(Pause):
     """A time in which the machine did not run the process, as the process's own timers measured it. A timeline cannot
-    have this fault.
-    """
+    have this fault."""
 
     title = "stood still"
     injection = "timer_lag"

@@ -56,8 +56,7 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 class ProcessFaults:
     """Keeps the fault that each node is under, and records its rows. `heal_all` resumes paused nodes and restarts those
-    that are down.
-    """
+    that are down."""
 
     def __init__(
         self,
@@ -68,8 +67,7 @@ class ProcessFaults:
         clock: Clock | None = None,
     ) -> None:
         """`restarted` is called with each node whose new process works, `moves` with each node whose new process will
-        listen at another address. `clock` is the history's, and records when a clean stop was asked for.
-        """
+        listen at another address. `clock` is the history's, and records when a clean stop was asked for."""
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
@@ -108,8 +106,7 @@ class ProcessFaults:
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
         """End every fault that can end, in the order in which they began. `but`: nodes whose faults continue. If an end
-        fails, the remaining faults are ended before the failure is raised.
-        """
+        fails, the remaining faults are ended before the failure is raised."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
@@ -176,8 +173,7 @@ class ProcessFaults:
 
 class UnplannedDeaths:
     """Records processes that ended without the harness. Each is recorded as a kill, because peers see the same, and is
-    not restarted.
-    """
+    not restarted."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -186,8 +182,7 @@ class UnplannedDeaths:
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
         """Record the death. In the block the caller makes connections to the node refused; at its end `gone` is
-        recorded.
-        """
+        recorded."""
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

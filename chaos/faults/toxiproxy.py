@@ -53,8 +53,7 @@ class Toxiproxy:
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
         """Create every proxy in one call. `proxies` gives (listen, upstream) by name. An existing proxy with these
-        values does not change.
-        """
+        values does not change."""
         body = [
             {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
             for name, (listen, upstream) in proxies.items()

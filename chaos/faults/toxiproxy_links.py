@@ -183,8 +183,7 @@ class LinkFaults(LinkFaultInjector):
 
     def _switch(self, at: str) -> None:
         """Enable or disables the proxies to a node's address close together, by the faults on their links and the
-        process behind them.
-        """
+        process behind them."""
         wanted: dict[Link, bool] = {}
         for link in self._to(at):
             state = self._links[Link(link.node, first_address(link.peer))].state
@@ -214,8 +213,7 @@ class LinkFaults(LinkFaultInjector):
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return what others did to a proxy that Toxiproxy shows; None while it is not known which of our faults the
-        proxy has.
-        """
+        proxy has."""
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:

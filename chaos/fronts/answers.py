@@ -53,8 +53,7 @@ def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
     """Return the frame with these addresses replaced in its header fields; the same bytes if its header has none of
-    them.
-    """
+    them."""
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:

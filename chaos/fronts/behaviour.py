@@ -106,8 +106,7 @@ class Unreachable:
 
 def behaviour_of(dials: Dials) -> Behaviour:
     """Return the front's behaviour that treats connection attempts in this way. A server that refuses has also ended
-    its connections.
-    """
+    its connections."""
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

@@ -132,8 +132,7 @@ class FrontConnection:
 
     async def first_bytes(self) -> bytes:
         """Return the first bytes from the client, as many as the front needs to recognize the caller; fewer if the
-        client's data end before.
-        """
+        client's data end before."""
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun

@@ -272,8 +272,7 @@ class Instances:
 
     def _waits_for_its_thread(self, held: _Held, living: Sequence[Instance]) -> bool:
         """Whether the connection must wait: nothing was asked on it, and only the thread that made it can show its Java
-        client.
-        """
+        client."""
         if held.thread is None or held.asked or not held.closed or len(self._held) > HELD_MAX:
             return False
         unknown = any(each.language == "JAVA" and each.thread is None for each in living)

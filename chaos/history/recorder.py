@@ -109,8 +109,7 @@ class HistoryWriter:
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError for a field that is no column; OSError from the disk. A closed writer does
-        nothing.
-        """
+        nothing."""
         self._append(event, fields, None)
 
     def at(self, at_ms: float, event: str, /, **fields: object) -> None:

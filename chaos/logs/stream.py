@@ -500,8 +500,7 @@ class Reader:
 
     def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
         """Return time and zone of a record without a date, by its time of day or the records before; None, None if
-        invalid.
-        """
+        invalid."""
         before_ms = self._stamped_ms.get(prefix)
         last_ms = self._relative_ms.get(prefix, RELATIVE_MS) if before_ms is None else before_ms
         if (clock := _CLOCK.fullmatch(head.stamp)) is not None:

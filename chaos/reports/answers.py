@@ -45,7 +45,7 @@ _FAULTS_SHOWN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The sentences about a run that come before any table; "" for what does not apply."""
+    """The sentences about a run that come before any table; "" for a sentence that does not apply."""
 
     verdict: Validity
     name: str
@@ -75,7 +75,7 @@ class Answers:
 def answers(
     verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: Cost | None = None
 ) -> Answers:
-    """Verdict, guilty node and faults; broken rule; routes; clients; cost; what is not decided."""
+    """Return all sentences: verdict, guilty node and faults; broken rule; routes; clients; cost; what is undecided."""
     words = {} if scenario is None else _words(scenario)
 
     def said(parts: Sequence[str]) -> str:
@@ -104,8 +104,10 @@ def _rule(check: str) -> str:
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
-    """The answers for an imported incident: what happened instead of injected faults, and labels of its faults.
-    `incident`: incident.json."""
+    """Return the answers for an imported incident: what happened instead of injected faults, with labels of its faults.
+
+    `incident` is incident.json.
+    """
     told = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)
@@ -138,12 +140,12 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
-    """`21 checks, 1 INVALID, 20 VALID.`"""
+    """Return `21 checks, 1 INVALID, 20 VALID.`"""
     return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
 
 
 def _first(verdicts: Sequence[Verdict]) -> str:
-    """The first violation: who did what, and what was allowed; if the run is UNKNOWN, why. "" if all is right."""
+    """Return who did what first, and what was allowed; if the run is UNKNOWN, why. "" if all is right."""
     wrong = first_wrong(verdicts)
     if wrong is not None and (cause := cause_of(verdicts)) is not None and wrong.examples:
         more = wrong.violations - 1
@@ -162,7 +164,7 @@ def _first(verdicts: Sequence[Verdict]) -> str:
 
 
 def _injected(scenario: Scenario) -> str:
-    """`broker-a was cut from ns-0 for 155 s`; the first few faults, and the number of others."""
+    """Return `broker-a was cut from ns-0 for 155 s`, with the first few faults and the number of others."""
     entries = scenario.unfolded()
     ends_s = _ends_s(scenario, entries)
     done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry)]
@@ -172,7 +174,7 @@ def _injected(scenario: Scenario) -> str:
 
 
 def changes_nothing(scenario: Scenario) -> list[str]:
-    """A sentence for each fault of links that has no effect because of another one, or that ends when it begins."""
+    """Return a sentence for each fault of links that another fault makes ineffective, or that ends when it begins."""
     entries = scenario.unfolded()
     ids = fault_ids(entries)
     lasting: list[tuple[ActionModel, str, float]] = []
@@ -221,12 +223,12 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
 
 
 def _was(scenario: Scenario, names: Sequence[str]) -> str:
-    """`was` or `were`, as fits these nodes and groups."""
+    """Return `was` or `were`, as fits these nodes and groups."""
     return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
 def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | None]:
-    """When a later entry ends each entry of the timeline; None: never, or only in part."""
+    """Return when a later entry ends each entry of the timeline; None if none does, or only in part."""
     topology = scenario.topology()
     ids = fault_ids(entries)
     found: list[float | None] = [None] * len(entries)
@@ -254,7 +256,7 @@ def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | 
 
 
 def _words(scenario: Scenario) -> Mapping[str, str]:
-    """For a run with one fault: words for the labels of its start and end; else empty."""
+    """Return the words for the labels of a single fault's start and end; nothing for several faults."""
     entries = [entry for entry in scenario.unfolded() if not _ends_a_fault(entry)]
     if len(entries) != 1 or not isinstance(entries[0].what, Fault):
         return {}
@@ -313,7 +315,7 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
 
 
 def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """(check, who, what) of the answers: what was wrong or undecided, the latest drop and return."""
+    """Return (check, who, what) of the answers: what was wrong or undecided, the latest drop and return."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
@@ -341,7 +343,7 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 
 
 def _gone_at_once(truth: Verdict) -> str:
-    """The brokers that a fault removed from all tables within one log stamp; "" if there are none."""
+    """Return the brokers that a fault removed from all tables within one log stamp; "" if there are none."""
     held = {(f.subject, f.object, f.to_ms) for f in truth.findings if f.kind == "must hold"}
     servers: dict[tuple[str, str], dict[str, None]] = {}
     for f in truth.findings:
@@ -354,7 +356,7 @@ def _gone_at_once(truth: Verdict) -> str:
 
 
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
-    """The changes after injected faults that came within their limits, the longest time first."""
+    """Return the changes after injected faults that came within their limits, the longest time first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
     found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith(STALL)]
     of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest)}
@@ -362,7 +364,7 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
 
 
 def _shortest(change: Finding) -> float:
-    """Sort key: the measured time, to a tenth of a second."""
+    """Return a sort key: the measured time, to a tenth of a second."""
     return round(change.measured_ms or 0.0, -2)
 
 
@@ -371,7 +373,7 @@ def _latest(changes: Sequence[Finding], noun: str) -> str:
 
 
 def _in_time(change: Finding) -> str:
-    """`109.0 s after black_hole-1 start (90 to 130 s allowed)`."""
+    """Return `109.0 s after black_hole-1 start (90 to 130 s allowed)`."""
     ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms]
     allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"

@@ -72,7 +72,7 @@ _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"
 
 
 def read_incident(run_dir: Path) -> dict[str, Any] | None:
-    """The document beside the history; None if the run is no import."""
+    """Return the document beside the history; None if the run is no import."""
     try:
         document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -81,14 +81,14 @@ def read_incident(run_dir: Path) -> dict[str, Any] | None:
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
-    """The command that repeats a run, or replays an import."""
+    """Return the command that repeats a run, or replays an import."""
     if (folder := Path(scenario_file).parent).joinpath(INCIDENT).is_file():
         return f"nemesrv replay {folder}"
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
-    """For a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, the repeating command, groups.
+    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups.
 
     A group is one line; below it are its checks that are not VALID, with their first examples.
     """
@@ -110,7 +110,7 @@ def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: M
 
 
 def _wrong(group: CheckGroup) -> list[str]:
-    """The group's checks that are not VALID, the letters that they use, and their examples."""
+    """Return the group's checks that are not VALID, the letters that they use, and their examples."""
     if not group.told:
         return ["", _cell(f"{group.label}: {group.again_line}")] if group.again else []
     lines = ["", "| check | verdict | examined | violations | measured | allowed |", "|---|---|---:|---:|---|---|"]
@@ -126,7 +126,7 @@ def _wrong(group: CheckGroup) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """`text` in one line that cannot end its cell or begin a tag."""
+    """Return `text` in one line that cannot end its cell or begin a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 

@@ -71,15 +71,17 @@ class Traffic:
     brokers: tuple[str, ...]
 
     def where(self, event: str, *outcomes: str) -> Array:
-        """A mask of the rows of this event with this outcome."""
+        """Return a mask of the rows of this event with this outcome."""
         mask: Array = self.event == _TRAFFIC.index(event)
         if outcomes:
             mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])
         return mask
 
     def by_pair(self, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-        """(client, broker) to the times of its tries and pulls with these outcomes, in order. `answered`: also of pulls
-        that found no message."""
+        """Return, by (client, broker), the times of its tries and pulls with these outcomes, in order.
+
+        `answered`: pulls that found no message count, too.
+        """
         mask = (self.where("send_attempt", *outcomes) | self.where("pull", *outcomes)) & (self.broker >= 0)
         if "info" in outcomes:
             mask &= ~(self.answered & (self.event == 2))
@@ -141,7 +143,7 @@ class Recorded:
 
 
 def read(run_dir: Path) -> Recorded:
-    """The history of `run_dir`; empty if nothing was recorded."""
+    """Return the history of `run_dir`; empty if nothing was recorded."""
     return _Columns(_table(run_dir)).recorded()
 
 
@@ -163,19 +165,19 @@ class TextColumn:
         self.names: tuple[str, ...] = tuple(encoded.dictionary.to_pylist())
 
     def among(self, *texts: str) -> Array:
-        """A mask of the rows that have one of these texts."""
+        """Return a mask of the rows that have one of these texts."""
         found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
         return found
 
     def places(self, texts: tuple[str, ...]) -> Array:
-        """Each row's position in `texts`; -1 for others."""
+        """Return each row's position in `texts`; -1 for others."""
         table = np.array([*(texts.index(name) if name in texts else -1 for name in self.names), -1], "i1")
         found: Array = table[self.codes]  # its last element answers null
         return found
 
 
 def numbers(column: pa.ChunkedArray, dtype: str) -> Array:
-    """A column of numbers as an array; nulls are NaN, or -1 for integers."""
+    """Return a column of numbers as an array; nulls are NaN, or -1 for integers."""
     filler = -1 if np.dtype(dtype).kind == "i" else float("nan")
     found: Array = column.fill_null(filler).to_numpy()
     return found.astype(dtype)
@@ -298,7 +300,7 @@ def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
 
 
 def spread(time_ms: Array, most: int) -> Array:
-    """Indices of at most `most` of these times: first and last of each of most / 2 slices."""
+    """Return the indices of at most `most` of these times: first and last of each of most / 2 slices."""
     slices = max(most // 2, 1)
     span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
     slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)

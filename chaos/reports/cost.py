@@ -31,7 +31,7 @@ LEAST_MS = 5000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Without:
-    """The longest stretch in which one client had no answer from one broker."""
+    """The longest time in which one client had no answer from one broker."""
 
     client: str
     broker: str
@@ -44,7 +44,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """`cost` of verdicts.json. Lengths in milliseconds."""
+    """The entry `cost` of verdicts.json. Lengths are in milliseconds."""
 
     longest_without_broker_ms: float
     """0: no client was without a broker."""
@@ -57,19 +57,21 @@ class Cost:
     messages acknowledged and not received."""
 
     def to_json(self) -> dict[str, Any]:
-        """As in verdicts.json."""
+        """Return the cost as in verdicts.json."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The cost that `to_json` wrote."""
+        """Return the cost that `to_json` wrote."""
         without = tuple(Without(**one) for one in document["without_broker"])
         return cls(**{**document, "without_broker": without})
 
     @property
     def sentence(self) -> str:
-        """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; also
-        if there was no cost."""
+        """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
+
+        Without any cost the sentence says so.
+        """
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
             of_broker[one.broker].append(one)
@@ -89,7 +91,7 @@ class Cost:
 
 
 def _without(broker: str, gaps: Sequence[Without]) -> str:
-    """For one broker, the client with the longest time first."""
+    """Return for one broker the client with the longest time first."""
     longest = gaps[0]
     span = f"{longest.from_s:.1f} to {longest.to_s:.1f} s"
     when = f"{seconds(longest.took_ms)} ({span}{'' if longest.came_back else ', the end of its work'})"
@@ -99,7 +101,7 @@ def _without(broker: str, gaps: Sequence[Without]) -> str:
 
 
 def cost_of(run_dir: Path) -> Cost | None:
-    """The cost of the run whose history is in `run_dir`; None if no client worked."""
+    """Return the cost of the run whose history is in `run_dir`; None if no client worked."""
     from .columns import read  # pyarrow, which commands that judge nothing need not wait for
     from .flow import read_flow
 
@@ -123,7 +125,7 @@ def cost_of(run_dir: Path) -> Cost | None:
 
 
 def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
-    """Each client and broker for which the client was without the broker."""
+    """Return the clients that were without a broker, with that broker."""
     troubled = _troubles(recorded, world)
     if not troubled or not len(recorded.traffic.time_ms):
         return []
@@ -147,8 +149,10 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """The longest stretch between two times that overlaps a trouble, from the trouble's begin on; None if others are
-    half as long."""
+    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on.
+
+    None if others are half as long.
+    """
     starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
     lengths = ends - starts
     met = np.zeros(len(times), dtype=bool)
@@ -167,7 +171,7 @@ def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]
 
 
 def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:
-    """Broker to the times of faults on it or its links, and of its drops by NameServers."""
+    """Return for each broker the times of faults on it or its links, and of its drops by NameServers."""
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     brokers = {node.name for node in world.of_kind("broker")}
     for fault in world.faults:

@@ -25,14 +25,14 @@ class MessageFlow:
     """When each of the acknowledged messages was first received, in order."""
 
     def lag(self, edges: Array) -> Array:
-        """How many messages were acknowledged and not yet received, at each of these times."""
+        """Return how many messages were acknowledged and not yet received, at each of these times."""
         behind = np.searchsorted(self.acknowledged_ms, edges, side="right")
         found: Array = behind - np.searchsorted(self.received_ms, edges, side="right")
         return np.maximum(found, 0)
 
 
 def read_flow(recorded: Recorded) -> MessageFlow:
-    """The flow of the run."""
+    """Return the flow of the run."""
     table = recorded.table
     event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
     time_ms = numbers(table["time_ms"], "f8") - recorded.timeline_ms

@@ -32,35 +32,34 @@ class CheckGroup(NamedTuple):
 
     @property
     def wrong(self) -> tuple[Verdict, ...]:
-        """Those that are not VALID."""
+        """The checks that are not VALID."""
         return tuple(v for v in self.verdicts if v.verdict is not Validity.VALID)
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """The verdicts that get a separate row."""
+        """The verdicts that get a row of their own."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property
     def again_line(self) -> str:
-        """`the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`; "" if there is
-        none."""
+        """Return `the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`, or ""."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
         return f"the same is seen by {all_of(seen)}" if seen else ""
 
     @property
     def counted(self) -> str:
-        """`1 INVALID, 2 VALID`."""
+        """Return `1 INVALID, 2 VALID`."""
         return of_each(self.verdicts)
 
 
 def of_each(verdicts: Sequence[Verdict]) -> str:
-    """The number of each verdict, worst first: `1 INVALID, 20 VALID`."""
+    """Return the number of each verdict, worst first: `1 INVALID, 20 VALID`."""
     counts = ((sum(v.verdict is each for v in verdicts), each) for each in _ORDER)
     return ", ".join(f"{count} {each}" for count, each in counts if count)
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
-    """The groups with a check in this run. `exercised` is in one only if it is not VALID."""
+    """Return the groups with a check in this run. `exercised` is in one only if it is not VALID."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
     same = followed(verdicts)
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
@@ -73,7 +72,7 @@ _EXERCISED = "exercised"
 
 
 def exercised_line(verdicts: Sequence[Verdict]) -> str:
-    """`Exercised: 1 fault with 9 effects, 4 clients.`; "" if the check is missing or not VALID."""
+    """Return `Exercised: 1 fault with 9 effects, 4 clients.`; "" if the check is missing or not VALID."""
     said = [measured_sentences(v) for v in verdicts if v.name == _EXERCISED and v.verdict is Validity.VALID]
     return f"Exercised: {'; '.join(said[0])}." if said and said[0] else ""
 

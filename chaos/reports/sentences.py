@@ -19,7 +19,7 @@ _STRETCHES = 3
 
 
 def measured_sentences(v: Verdict) -> list[str]:
-    """The measured values, the most important sentence first; empty if numbers suffice."""
+    """Return the measured values, the most important sentence first; nothing if numbers suffice."""
     if v.name == "availability" and v.measured:
         return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
@@ -28,12 +28,12 @@ def measured_sentences(v: Verdict) -> list[str]:
 
 
 def undecided_sentences(v: Verdict) -> list[str]:
-    """The parts that the check could not decide: `not decided: first choices uniform: …`."""
+    """Return the parts that the check could not decide: `not decided: first choices uniform: …`."""
     return [f"not decided: {name}: {why}" for name, why in v.undecided.items()]
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
-    """The example in words (`happened`), with further details; times count from `timeline_ms`."""
+    """Return the example in words (`happened`), with further details; times count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
@@ -44,13 +44,13 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
 
 
 def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
-    """Further times and short details."""
+    """Return further times and short details."""
     times = [f"{name} at {seconds(at_ms)}" for name, at_ms in e.times.items()]
     return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
 
 
 def wrong_sentence(v: Verdict) -> str:
-    """The worst example (node, time, by how much), and the number of others; "" if VALID."""
+    """Return the worst example (node, time, by how much), and the number of others; "" if VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
     more = v.violations - 1
@@ -59,8 +59,10 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """`33.0 s (R + C), tolerance 0.6 s`; `10.0 ± 0.5 s (1·S)` for an exact time; only the formula if nothing is
-    timed."""
+    """Return `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`.
+
+    If nothing is timed, it is only the formula.
+    """
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
@@ -76,7 +78,7 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """For a VALID verdict, the measured value that came nearest to its limit, with its nodes.
+    """Return the measured value of a VALID verdict that came nearest to its limit, with its nodes.
 
     `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed.
     """
@@ -89,7 +91,7 @@ def nearest_sentence(v: Verdict) -> str:
 
 
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
-    """`10.0` if only that time is allowed, as rounded; "" for a window."""
+    """Return `10.0` if only that time is allowed, as rounded; "" for a window."""
     if earliest_ms is None or bound_ms is None:
         return ""
     earliest, latest = f"{earliest_ms / 1000:.1f}", f"{bound_ms / 1000:.1f}"
@@ -97,7 +99,7 @@ def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:
-    """`2 producers, 2 consumers: ours, java-4.9`; clients of another kind after a semicolon."""
+    """Return `2 producers, 2 consumers: ours, java-4.9`; clients of another kind come after a semicolon."""
     of_make: dict[tuple[str, str], list[str]] = {}
     for group in clients:
         noun = group.kind if group.count == 1 else f"{group.kind}s"
@@ -133,7 +135,7 @@ def _quiet(measured: Mapping[str, Any], timeline_ms: float) -> str:
 
 
 def _worst(measured: Mapping[str, Any], timeline_ms: float) -> str:
-    """The bucket with the greatest share of failures; if several, the one with most failures, then the first."""
+    """Return the bucket with the greatest share of failures; of several, the first with most failures."""
     width_ms = measured.get("bucket_ms") or 0.0
     found = [
         (failed / ended, failed, -at, ended, plural)
@@ -153,5 +155,5 @@ def _share(ratio: float, what: str) -> str:
 
 
 def _percent(ratio: float) -> str:
-    """A share in percent, rounded down, so that 100 % means all."""
+    """Return a share in percent, rounded down, so that 100 % means all."""
     return f"{math.floor(ratio * 10_000) / 100:g} %"

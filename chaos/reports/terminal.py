@@ -32,7 +32,7 @@ _LEAST = 20
 
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
-    """A console as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
+    """Return a console as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
     console = _Console(highlight=highlight)
     if console.is_terminal:
         return console
@@ -41,7 +41,7 @@ def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True)
 
 
 class _Console(Console):
-    """Wraps by the width of the written characters: if the encoding lacks `≥`, `>=` is written, which is wider."""
+    """Wraps by the width of the written characters: without `≥` in the encoding `>=` is written, which is wider."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if (options or self.options).ascii_only:
@@ -61,7 +61,7 @@ def print_rows(
     caption: str | None = None,
     show_lines: bool = False,
 ) -> None:
-    """A table of these rows, as by `print_fitting`."""
+    """Print a table of these rows, as `print_fitting` does."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", show_lines=show_lines)
     for at, column in enumerate(columns):
         table.add_column(column, no_wrap=show_lines and not at)
@@ -71,13 +71,13 @@ def print_rows(
 
 
 def print_fitting(console: Console, table: Table) -> None:
-    """The table, or its rows as paragraphs if a word would not fit its column."""
+    """Print the table, or its rows as paragraphs if a word would not fit its column."""
     least = Measurement.get(console, console.options.update_width(10_000), table).minimum
     console.print(table if least <= console.width else paragraphs(table))
 
 
 def paragraphs(table: Table) -> RenderableType:
-    """The title; for each row the first cell, below it the others with their columns' names; the caption."""
+    """Print the title; for each row the first cell, below it the others with their columns' names; the caption."""
     parts: list[RenderableType] = [] if table.title is None else [_text(table.title, "italic")]
     headers = [column.header for column in table.columns]
     for row in zip_longest(*(column.cells for column in table.columns)):
@@ -112,7 +112,7 @@ def brief(values: Mapping[str, object]) -> str:
 
 
 def measured(v: Verdict) -> str:
-    """The check's measured values in a line or two; the violation first if it is not VALID."""
+    """Return the check's measured values in a line or two; the violation first if it is not VALID."""
     undecided = undecided_sentences(v)
     told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
     said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
@@ -120,14 +120,14 @@ def measured(v: Verdict) -> str:
 
 
 def allowed(v: Verdict) -> str:
-    """The check's allowed values in a line or two."""
+    """Return the check's allowed values in a line or two."""
     if v.verdict is Validity.UNKNOWN and v.why:
         return v.why
     return "; ".join(filter(None, (allowed_sentence(v), nearest_sentence(v))))
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
-    """One row per check: verdict, number examined, measured and allowed values."""
+    """Return a table with a row per check: verdict, number examined, measured and allowed values."""
     table = Table(caption=legend_line(verdicts) or None, caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -147,15 +147,17 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """`left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`; "" if none
-    was."""
+    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`.
+
+    It is "" if no check was left out.
+    """
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:
-    """The meaning of the letters in these verdicts' formulas, in a line; "" if there are none."""
+    """Return the meaning of the letters in these verdicts' formulas, in a line; "" if there are none."""
     known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
     return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
 

@@ -13,12 +13,12 @@ from ..verdict import NEVER
 
 
 def label(key: str) -> str:
-    """`tolerance_ms` as "tolerance"."""
+    """Return `tolerance_ms` as "tolerance"."""
     return key.removesuffix("_ms").replace("_", " ")
 
 
 def phrase(value: object, *, milliseconds: bool = False) -> str:
-    """One value as text; "" for none. Nested values become short lists of words."""
+    """Return one value as text; "" for no value. Nested values become short lists of words."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -33,8 +33,10 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """(label, text) of each entry that has a text, in order. A bound of 0 for something that may never happen is left
-    out."""
+    """Return (label, text) of each entry that has a text, in order.
+
+    A bound of 0 for something that may never happen is left out.
+    """
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue
@@ -44,12 +46,12 @@ def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iter
 
 
 def all_of(names: Iterable[str]) -> str:
-    """`a, b and c`; at least one."""
+    """Return `a, b and c` for at least one text."""
     return _joined(names, "and")
 
 
 def any_of(names: Iterable[str]) -> str:
-    """`a, b or c`; at least one."""
+    """Return `a, b or c` for at least one text."""
     return _joined(names, "or")
 
 
@@ -65,15 +67,17 @@ _LEAST_LAST = 30
 
 
 def width_of_output() -> int | None:
-    """Columns of the terminal; in a pipe COLUMNS, else None: one line per row of any length."""
+    """Return the terminal's columns; in a pipe COLUMNS, else None: one line per row of any length."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """The rows' lines in aligned columns, indented. The last cell is wrapped within its column if there is room; else
-    each row is its first cell with the others below."""
+    """Return the rows' lines in aligned columns, indented.
+
+    The last cell is wrapped within its column if there is room; else each row is its first cell with the others below.
+    """
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
     fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width
@@ -112,7 +116,7 @@ _NEAREST = {
 
 
 def nearest(text: str) -> str:
-    """The text in ASCII: each character becomes its nearest there, or a question mark."""
+    """Return the text in ASCII: each character becomes its nearest there, or a question mark."""
     found = []
     for char in text:
         plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)

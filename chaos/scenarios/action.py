@@ -44,7 +44,7 @@ class ActionModel(BaseModel):
 
     @property
     def summary(self) -> str:
-        """The action and its targets, in a line."""
+        """Return the action and its targets, in a line."""
         named = filter(None, [self.name, self.what.about])
         flaps = [f"{self.duty or 0.5:.0%} of each {self.period_s:g} s"] if self.period_s else []
         healed = getattr(self.what, "faults", ())
@@ -53,8 +53,10 @@ class ActionModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _parted(cls, document: Any) -> Any:
-        """Separates the action's own keys (`what`) from those of every entry. Keys of other actions without a value
-        (null, 0, [] or both) are left out."""
+        """Separate the action's own keys (`what`) from those of every entry.
+
+        Keys of other actions without a value (null, 0, [] or both) are left out.
+        """
         if not isinstance(document, dict) or isinstance(document.get("what"), Action):
             return document
         own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}
@@ -111,7 +113,7 @@ _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fie
 
 
 def keys_of(do: str) -> list[str]:
-    """The keys that an entry with this `do` may have."""
+    """Return the keys that an entry with this `do` may have."""
     kind = ACTIONS[do]
     named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
     named += ["for_s"] if ends_by_itself(kind) else []
@@ -130,7 +132,7 @@ def is_chosen(expression: str) -> bool:
 
 
 def fault_ids(timeline: Sequence[ActionModel]) -> list[str | None]:
-    """For each entry its name, or its kind with its number among the faults of links; None for other entries."""
+    """Return each entry's name, or its kind with its number among the faults of links; None for other entries."""
     names = {entry.name for entry in timeline}
     found: list[str | None] = []
     begun = 0
@@ -147,7 +149,7 @@ def fault_ids(timeline: Sequence[ActionModel]) -> list[str | None]:
 
 
 def with_fault_ids(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
-    """The timeline with the id of every fault of links as its name."""
+    """Return the timeline with the id of every fault of links as its name."""
     return tuple(
         entry.model_copy(update={"name": fault_id or entry.name})
         for entry, fault_id in zip(timeline, fault_ids(timeline), strict=True)

@@ -1,4 +1,4 @@
-"""Planted defects: what one is, how it gets into a node, and a user's own (`nemesrv run --defect FILE.py`).
+"""Planted defects: the record, how a defect gets into a node, and a user's own (`nemesrv run --defect FILE.py`).
 
     NODES = ["ns-0"]            the nodes to plant it in, or
     KINDS = ["name_server"]     every node of these kinds: name_server, broker (masters), slave, producer, consumer,
@@ -47,7 +47,7 @@ class Defect:
 
 
 def shipped_defects() -> Mapping[str, Defect]:
-    """Name to defect, of all in the wheel. Loaded on demand, because they import every node's program."""
+    """Return all defects in the wheel by name. Loaded on demand, because they import every node's program."""
     found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
     return found
 
@@ -57,7 +57,7 @@ class DefectModuleError(ValueError):
 
 
 def of_file(path: Path) -> Defect:
-    """The defect in the file, which is run once for it. DefectModuleError if there is none."""
+    """Return the defect in the file, which is run once for it. DefectModuleError if there is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -82,7 +82,7 @@ def of_file(path: Path) -> Defect:
 
 
 class DefectSource:
-    """Plants a user's defect in the node's own process, from its text. Can be pickled."""
+    """Plants a user's defect, from its text, in the node's own process. Can be pickled."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name

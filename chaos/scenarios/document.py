@@ -32,8 +32,10 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         return super().construct_document(node)
 
     def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
-        """Number of values in the YAML node, each use of an alias counted. `known`: the number for each node; 0 while
-        it is being counted."""
+        """Return the number of values in the YAML node, each use of an alias counted.
+
+        `known` has the number for each node; 0 while it is being counted.
+        """
         if not isinstance(node, yaml.CollectionNode):
             return 1
         if (count := known.get(id(node))) == 0:
@@ -64,7 +66,7 @@ FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
 
 
 def read(text: str, *, file: str) -> dict[str, Any]:
-    """The document of a YAML text. ScenarioError if it is no mapping, or not well-formed."""
+    """Return the document of a YAML text. ScenarioError if it is no mapping, or not well-formed."""
     if len(text) > LETTERS_MAX:
         raise ScenarioError(file, "", f"too long, {len(text):,} letters: more than {LETTERS_MAX:,}", "")
     try:
@@ -86,7 +88,7 @@ def read(text: str, *, file: str) -> dict[str, Any]:
 
 
 def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]:
-    """The refused text of the file ("" if YAML's message has none), and what is allowed."""
+    """Return the refused text of the file ("" if YAML's message has none), and what is allowed."""
     if problem.startswith("duplicate key "):
         return f"a second `{problem.removeprefix('duplicate key ')}:`", "each key once"
     if problem == _ENDLESS:
@@ -110,8 +112,10 @@ def refuse_booleans(
     file: str,
     place: tuple[str, ...] = (),
 ) -> None:
-    """ScenarioError for true or false at a key that is not in `allowed`; pydantic would take it for 1 or 0. `words`:
-    what is allowed at a place."""
+    """Raise ScenarioError for true or false at a key outside `allowed`; pydantic would take them for 1 or 0.
+
+    `words` says what is allowed at a place.
+    """
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
             raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))
@@ -156,7 +160,7 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
 
 
 def _path_of_setting(path: list[str]) -> list[str]:
-    """The whole path of a setting's short name; other paths unchanged."""
+    """Return the whole path of a setting's short name; other paths unchanged."""
     if len(path) == 2 and (path[0] in GROUPS or _NODE.fullmatch(path[0])):
         return ["config", *path]
     groups = [

@@ -33,10 +33,9 @@ _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
-    """The timeline with ordinary actions for faults of hosts, each with the number of its entry. `hosts`: the nodes on
-    each.
+    """Return the timeline with ordinary actions for faults of hosts, each with the number of its entry. NotAllowed.
 
-    NotAllowed for an impossible one.
+    `hosts` has the nodes on each host.
     """
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}

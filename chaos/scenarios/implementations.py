@@ -1,4 +1,4 @@
-"""The implementation of each node, and what Apache's programs do not support."""
+"""The implementation of each node, and the actions and settings that Apache's programs do not support."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,8 +22,10 @@ TIME_SCALE = 3.0
 def implementations_of(
     cluster: str, workload: str, nodes: Mapping[str, str], kinds: Mapping[str, NodeKind]
 ) -> dict[str, str]:
-    """Node to implementation, for nodes that are not ours. `cluster` sets it for servers, `workload` for producers and
-    consumers, `nodes` for single nodes."""
+    """Return the implementation of each node that is not ours.
+
+    `cluster` sets it for servers, `workload` for producers and consumers, `nodes` for single nodes.
+    """
     found = {}
     for name, kind in kinds.items():
         said = nodes.get(name, cluster if kind in SERVERS else workload)
@@ -33,8 +35,10 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """The document with defaults: the profile from its servers' implementation, the time scale from whether any node is
-    Apache's."""
+    """Return the document with two defaults: the profile of its servers' implementation, and the time scale.
+
+    The scale depends on whether any node is Apache's.
+    """
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):
@@ -47,7 +51,7 @@ def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 
 def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
-    """For each place in the document that can have an implementation: whether it has one that is not ours."""
+    """Return for each place in the document that can have an implementation whether it has one that is not ours."""
     nodes = document.get("nodes")
     of_nodes = nodes.values() if isinstance(nodes, Mapping) else ()
     for place in (document.get("cluster"), document.get("workload"), *of_nodes):
@@ -56,7 +60,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """The `cluster:` key of a document, with the implementation that the command names and its profile."""
+    """Return the `cluster:` key of a document, with the command's implementation and that one's profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}
@@ -65,7 +69,7 @@ def said_by_command(cluster: Any, implementation: str) -> Any:
 
 
 def profile_of(text: str, key: str, file: str) -> Profile | None:
-    """The profile of the implementation; None for ours. ScenarioError for an unknown one."""
+    """Return the profile of the implementation; None for ours. ScenarioError for an unknown implementation."""
     try:
         found = distribution(text)
         return None if found is None else found.profile
@@ -77,7 +81,7 @@ def profile_of(text: str, key: str, file: str) -> Profile | None:
 def upgrades_of(
     timeline: Sequence[ActionModel], members: Members, at_first: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Node to the implementation of each of its processes, for nodes that change it."""
+    """Return the implementation of each process, for nodes that change it."""
     if not any(new_version(entry) for entry in timeline):
         return {}
     found = {node: [made_by] for node, made_by in at_first.items()}
@@ -90,7 +94,7 @@ def upgrades_of(
 
 
 def new_version(entry: ActionModel) -> str | None:
-    """The implementation to which a restart under load changes its nodes one after the other; None: unchanged.
+    """Return the implementation that a restart under load gives its nodes, one after the other; None: unchanged.
 
     {at_s: 20, do: rolling_restart, nodes: [name_servers], pause_s: 40, implementation: apache-5.3.3}
     """

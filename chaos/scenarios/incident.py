@@ -1,4 +1,4 @@
-"""The incident that a scenario repeats, and what would have prevented it.
+"""The incident that a scenario repeats, and the changes that would have prevented it.
 
 The file itself is the incident. `fixed` changes it, as `--set` does, into a run without it.
 """
@@ -31,7 +31,7 @@ class PromisesModel(BaseModel):
 
 
 class FixedModel(BaseModel):
-    """What prevents the incident."""
+    """The changes that prevent the incident."""
 
     model_config = STRICT
 
@@ -55,5 +55,5 @@ class IncidentModel(BaseModel):
 
     @property
     def sets(self) -> Sequence[str]:
-        """The changes that prevent the incident, as for `--set`."""
+        """Return the changes that prevent the incident, as for `--set`."""
         return [f"{key}={json.dumps(value)}" for key, value in self.fixed.sets.items()]

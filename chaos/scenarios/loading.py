@@ -58,7 +58,7 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
 
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
-    """The scenario of an already parsed document; `file` is for the messages."""
+    """Return the scenario of an already parsed document; `file` is for the messages."""
     document = with_defaults({"name": Path(file).stem, **document}, file)
     entries = document.get("timeline")
     if not isinstance(entries, list | tuple):
@@ -77,7 +77,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
 
 
 def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
-    """As `parse`, for a document whose entries each stand for one action."""
+    """Do as `parse`, for a document whose entries each stand for one action."""
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     elif isinstance(asked := document.get("checks"), list):
@@ -112,7 +112,7 @@ def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
 
 
 def _readdressed(scenario: Scenario) -> Scenario:
-    """The scenario in which a NameServer that returns at another address is removed, and a new one joins."""
+    """Return the scenario in which a NameServer that returns at another address is removed, and a new one joins."""
     timeline, joins, first = readdressed(scenario.timeline, scenario.topology())
     if not joins:
         return scenario
@@ -126,7 +126,7 @@ def _readdressed(scenario: Scenario) -> Scenario:
 
 
 def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
-    """The scenario with its incident's fix. ScenarioError naming the key of `fixed`."""
+    """Return the scenario with its incident's fix. ScenarioError names the key of `fixed`."""
     changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
     try:
         for one in incident.sets:
@@ -138,7 +138,7 @@ def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, f
 
 
 def fixed(path: Path) -> Scenario:
-    """The file's scenario with its incident's fix."""
+    """Return the file's scenario with its incident's fix."""
     scenario = load(path)
     assert scenario.incident is not None
     document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
@@ -146,7 +146,7 @@ def fixed(path: Path) -> Scenario:
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """The planted defect of that name, or in that file; a file beside the scenario's comes first.
+    """Return the planted defect of that name, or in that file; a file beside the scenario comes first.
 
     ScenarioError if there is none, or if the file is no defect.
     """
@@ -166,7 +166,7 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """ScenarioError if no node would have the user's defect, or if a defect of Apache's servers is planted in ours."""
+    """Raise ScenarioError if no node would have the user's defect, or ours would have one of Apache's servers."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]
@@ -192,7 +192,7 @@ _TRUE_OR_FALSE = frozenset(
 
 
 def _checks_of(name: Any) -> list[Any]:
-    """The checks of a group; another name unchanged."""
+    """Return the checks of a group; another name unchanged."""
     if not isinstance(name, str) or name in CHECKS or name not in tuple(Group):
         return [name]
     return [check.name for check in CHECKS.values() if check.group == name]
@@ -209,7 +209,7 @@ servers; roles that only Apache's brokers have; reported incidents (docs/inciden
 
 
 def shipped(kind: str = "") -> dict[str, Path]:
-    """Name to file of every shipped scenario of this kind."""
+    """Return the file of every shipped scenario of this kind, by name."""
     return {path.stem: path for path in sorted((SHIPPED_DIR / kind).glob("*.yaml"))}
 
 
@@ -218,7 +218,7 @@ def all_shipped() -> dict[str, Path]:
 
 
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """A shipped scenario by name, or that of a YAML file, with the changes of `--set` and `--implementation`."""
+    """Return a shipped scenario by name, or that of a YAML file, with the changes of `--set` and `--implementation`."""
     known = all_shipped()
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)

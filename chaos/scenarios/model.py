@@ -57,7 +57,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9%|_-]{1,127}")
 
 
 def _text_of_number(value: object) -> object:
-    """YAML reads 4.9 without quotes as a number."""
+    """Return the text of a number, because YAML reads 4.9 without quotes as a number."""
     return str(value) if isinstance(value, float) else value
 
 
@@ -135,7 +135,10 @@ class WorkloadModel(_Model):
         return self
 
     def all_topics(self) -> dict[str, int]:
-        """Topic to number of queues, the workload's first. NotAllowed for an invalid name, a duplicate, or too many."""
+        """Return the number of queues of each topic, the workload's first.
+
+        NotAllowed for an invalid name, a duplicate, or too many.
+        """
         found = {self.topic: self.queues}
         for pattern, topic in self.topics.items():
             place = f"workload.topics.{pattern}"
@@ -152,7 +155,7 @@ class WorkloadModel(_Model):
 
 
 class NodeModel(_Model):
-    """Settings of one node that differ from its kind's."""
+    """Settings of one node that differ from those of its kind."""
 
     joins_at_s: float | None = Field(None, gt=0, le=100_000)
     """When a NameServer, broker or client joins; None: it is there from the start."""
@@ -226,11 +229,11 @@ class Scenario(_Model):
         return replace(everybody, zones=zones) if zones else everybody
 
     def plan(self, seed: int | None) -> PlannedTimeline:
-        """Every single action of the timeline: flapping, series and random restarts are taken apart."""
+        """Return every single action of the timeline: flapping, series and random restarts are taken apart."""
         return planned(self.unfolded(), self.topology().members, seed)
 
     def hosts(self) -> dict[str, list[str]]:
-        """Host to its nodes, in order, if the scenario alone determines them; else empty."""
+        """Return each host's nodes, in order, if the scenario alone determines them; else nothing."""
         if not self.placement.is_static:
             return {}
         found: dict[str, list[str]] = {host: [] for host in self.placement.hosts}
@@ -249,16 +252,16 @@ class Scenario(_Model):
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
-        """When settling begins: after the timeline's last entry (`steady_s` without one) and the last join."""
+        """Return when settling begins: after the timeline's last entry (`steady_s` without one) and the last join."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
-        """Master to the slave that the timeline makes master in its place."""
+        """Return each master with the slave that the timeline makes master in its place."""
         switched = [entry.nodes[0] for entry in self.timeline if isinstance(entry.what, Switch)]
         return {broker_name(slave): slave for slave in switched}
 
     def request_in_full(self, what: ByHand) -> dict[str, Any]:
-        """The entry's keys with defaults filled in: the topics of a registration."""
+        """Return the entry's keys with defaults filled in: the topics of a registration."""
         said = what.model_dump(mode="json")
         if isinstance(what, Register) and what.topics is None:
             said["topics"] = {self.workload.topic: self.workload.queues, what.broker: 1}
@@ -269,7 +272,7 @@ class Scenario(_Model):
         return Profile(self.cluster.profile)
 
     def settings(self) -> dict[str, dict[str, Value]]:
-        """Node to RocketMQ's setting to value, of all that the scenario sets. NotAllowed for an impossible one."""
+        """Return the settings that the scenario sets, by node and RocketMQ's name. NotAllowed for an impossible one."""
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
     def _older_keys(self) -> dict[str, dict[str, Value]]:
@@ -286,24 +289,24 @@ class Scenario(_Model):
         return said
 
     def implementations(self) -> dict[str, str]:
-        """Node to `implementation`, for nodes that are not ours."""
+        """Return `implementation` of each node that is not ours."""
         own = {name: node.implementation for name, node in self.nodes.items() if node.implementation is not None}
         return implementations_of(self.cluster.implementation, self.workload.implementation, own, self.topology().kinds)
 
     def upgrades(self) -> dict[str, tuple[str, ...]]:
-        """Node to the `implementation` of each of its processes, for nodes that change it."""
+        """Return the `implementation` of each process, for nodes that change it."""
         return upgrades_of(self.unfolded(), self.topology().members, self.implementations())
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
-        """Node to the address of each of its processes, for nodes that change it."""
+        """Return the address of each process, for nodes that change it."""
         return addresses_of(self.unfolded(), self.topology().members)
 
     def implementation_of(self, node: str) -> str:
-        """The node's program: ours, apache-VERSION or apache:FOLDER."""
+        """Return the node's program: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
 
     def electing_names(self) -> dict[str, list[str]]:
-        """Broker name to its brokers, for names that elect their master."""
+        """Return the brokers of each broker name that elects its master."""
         settings = self.settings()
         found: dict[str, list[str]] = {}
         for node in self.topology().of(NodeKind.BROKER, NodeKind.SLAVE):
@@ -312,7 +315,7 @@ class Scenario(_Model):
         return {name: nodes for name, nodes in found.items() if elect & set(nodes)}
 
     def topics(self) -> dict[str, int]:
-        """Topic to queues at each broker, of the workload's topic and all others."""
+        """Return each topic's queues at each broker, for the workload's topic and all others."""
         return self.workload.all_topics()
 
     def topic_of(self, client: str) -> str:
@@ -320,7 +323,7 @@ class Scenario(_Model):
         return self.workload.topic if own is None else own
 
     def group_of(self, consumer: str) -> str:
-        """This consumer's group: its own, or the one of its topic."""
+        """Return the consumer's group: its own, or the group of its topic."""
         own = self.nodes[consumer].group if consumer in self.nodes else None
         if own is not None:
             return own
@@ -328,7 +331,7 @@ class Scenario(_Model):
         return CONSUMER_GROUP if topic == self.workload.topic else f"{CONSUMER_GROUP}-{topic}"
 
     def to_yaml(self) -> str:
-        """The scenario with every default filled in; loading it gives an equal scenario."""
+        """Return the scenario with every default filled in; loading it gives an equal scenario."""
         document = self.model_dump(mode="json")
         if self.checks == CHECK_NAMES:
             document["checks"] = "all"
@@ -336,7 +339,7 @@ class Scenario(_Model):
 
 
 def _names_of_range(pattern: str, place: str) -> Iterator[str]:
-    """`bulk-{1..3}` as bulk-1, bulk-2 and bulk-3; other text unchanged."""
+    """Return `bulk-{1..3}` as bulk-1, bulk-2 and bulk-3; other text unchanged."""
     match = _RANGE.match(pattern)
     if match is None:
         yield pattern
@@ -349,7 +352,7 @@ def _names_of_range(pattern: str, place: str) -> Iterator[str]:
 
 
 def _slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
-    """The slaves of a cluster: `of_each` for each master, and those that `nodes:` names."""
+    """Return the slaves of a cluster: `of_each` for each master, and those that `nodes:` names."""
     masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
     found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
     return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))

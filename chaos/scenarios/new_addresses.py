@@ -26,8 +26,7 @@ _LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
-    """Node to the address of each of its processes, by their names in links (`later_address`), for nodes that change
-    it."""
+    """Return the address of each process, for nodes that change it, by its name in links (`later_address`)."""
     if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
@@ -47,8 +46,8 @@ def moves(entry: ActionModel) -> bool:
 def readdressed(
     timeline: Sequence[ActionModel], topology: Topology
 ) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
-    """The timeline without moves of NameServers, the new ones' join times in order, and the nodes whose list must be
-    the first NameServers; unchanged if no NameServer moves."""
+    """Return the timeline without moves of NameServers, the join times of the new ones in order, and the nodes whose
+    list must be the first NameServers; unchanged if no NameServer moves."""
     first = topology.of(NodeKind.NAME_SERVER)
     now, joins = {name: name for name in first}, dict[str, float]()
     done: list[ActionModel] = []
@@ -78,14 +77,14 @@ def readdressed(
 
 
 def _moved(entry: ActionModel, topology: Topology) -> list[str]:
-    """The NameServers that this entry brings back at another address."""
+    """Return the NameServers that this entry brings back at another address."""
     if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
         return []
     return [node for node in nodes_of(entry.nodes, topology.members) if topology.kinds[node] is NodeKind.NAME_SERVER]
 
 
 def _times(entry: ActionModel) -> tuple[float, float]:
-    """How long each NameServer is away, and how long after the one before it leaves."""
+    """Return how long each NameServer is away, and how long after the one before it leaves."""
     rolling = entry.what
     return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
 
@@ -114,5 +113,5 @@ def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
 
 
 def listing(topology: Topology) -> tuple[str, ...]:
-    """Nodes with their own list of NameServers."""
+    """Return the nodes with their own list of NameServers."""
     return topology.of(*_LISTING)

@@ -27,7 +27,7 @@ _FIRST = (NodeKind.PROBER, NodeKind.ADMIN)
 
 
 class PlaceModel(BaseModel):
-    """One of the three."""
+    """A place for a node: a host, labels, or resources; exactly one of the three."""
 
     model_config = STRICT
 
@@ -81,7 +81,7 @@ class Offer(NamedTuple):
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
-    """Node to host, without outside clients. The first of the `offers` is the driver's host.
+    """Return each node's host, without outside clients. The first of the `offers` is the driver's host.
 
     ScenarioError if a place is on none of these hosts.
     """

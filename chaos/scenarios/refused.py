@@ -17,7 +17,7 @@ _OF_TIMELINE = 2
 
 
 def key_of(error: Any) -> str:
-    """The key as in the file; `what` and `do` in pydantic's location are no keys of the file."""
+    """Return the key as in the file; `what` and `do` in pydantic's location are no keys of the file."""
     place = list(error["loc"])
     if "what" in place:
         del place[_OF_TIMELINE : _OF_TIMELINE + 2]
@@ -59,7 +59,7 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
 
 
 def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
-    """What is allowed at this place of a document besides true and false."""
+    """Return what is allowed at this place of a document besides true and false."""
     if place[0] == "timeline" and len(place) == _OF_TIMELINE + 1:
         models: list[type[BaseModel]] = [*ACTIONS.values(), ActionModel]
         field = next((model.model_fields[place[-1]] for model in models if place[-1] in model.model_fields), None)
@@ -69,7 +69,7 @@ def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
 
 
 def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    """The fields of the model at `place`; empty if there is none."""
+    """Return the fields of the model at `place`; nothing if there is no model."""
     if "what" in place:
         return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
     at: Any = root
@@ -91,7 +91,7 @@ def _but_none(annotation: Any) -> Any:
 
 
 def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:
-    """The field at `place`; None for an entry of a list or a mapping."""
+    """Return the field at `place`; None for an entry of a list or a mapping."""
     return _fields_at(place[:-1], root).get(str(place[-1])) if place else None
 
 
@@ -121,12 +121,12 @@ _NAME = "a name of letters, digits, %, |, _ and -, up to 127 of them"
 
 
 def of_type(error: str) -> str | None:
-    """What is allowed, by the name of pydantic's error; None if it is not about a type."""
+    """Return what is allowed, by the name of pydantic's error; None if it is not about a type."""
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
 def in_words(field: FieldInfo) -> str:
-    """The values allowed for this key."""
+    """Return the values allowed for this key."""
     annotation, limits = field.annotation, _limits(field.metadata)
     optional = ""
     if get_origin(annotation) in (Union, types.UnionType):
@@ -139,7 +139,7 @@ def in_words(field: FieldInfo) -> str:
 
 
 def literals(field: FieldInfo) -> tuple[str, ...]:
-    """The texts allowed for this key, if they are enumerated."""
+    """Return the texts allowed for this key, if they are enumerated."""
     annotation: Any = field.annotation
     for part in (annotation, *get_args(annotation)):
         if get_origin(part) is Literal:
@@ -148,7 +148,7 @@ def literals(field: FieldInfo) -> tuple[str, ...]:
 
 
 def _limits(metadata: Any) -> dict[str, Any]:
-    """ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic has them."""
+    """Return ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic has them."""
     found: dict[str, Any] = {}
     for one in metadata:
         inner = getattr(one, "metadata", None)

@@ -39,7 +39,7 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """Lists by HTTP are not empty, and are changed only if a node uses them."""
+    """A list by HTTP has entries, and it changes only if a node uses it."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -67,7 +67,7 @@ def zones(scenario: Scenario) -> None:
 
 
 def placement(scenario: Scenario) -> None:
-    """Each place is a node's or group's, on a host that `hosts` has."""
+    """Each place is of a node or group, on a host in `hosts`."""
     said, topology = scenario.placement, scenario.topology()
     for index, host in enumerate(said.hosts):
         if host in said.hosts[:index]:
@@ -176,8 +176,10 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 
 def kept_channels(scenario: Scenario) -> None:
-    """No packet loss on clients whose channels outlast a time-out: nothing bounds when a kernel resends, so no check
-    could judge it."""
+    """Clients whose channels outlast a time-out have no packet loss.
+
+    Nothing bounds when a kernel resends, so no check could judge it.
+    """
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False
@@ -230,7 +232,7 @@ def implementations(scenario: Scenario) -> None:
 
 
 def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool) -> str:
-    """Why an Apache node cannot have the setting; "" if it can."""
+    """Return why an Apache node cannot have the setting; "" if it can."""
     made_by = distribution(scenario.implementation_of(node))
     try:
         profile = scenario.profile if made_by is None else made_by.profile
@@ -263,7 +265,7 @@ def lists_in_order(scenario: Scenario) -> None:
 
 
 def elections(scenario: Scenario) -> None:
-    """Our nodes get no settings that only Apache's have, and each electing group can elect."""
+    """Our nodes have no settings of Apache's alone, and each electing group can elect."""
     made_by, said, kinds = scenario.implementations(), scenario.settings(), scenario.topology().kinds
     for node, values in said.items():
         known = settings_for(kinds[node])
@@ -298,7 +300,7 @@ def elections(scenario: Scenario) -> None:
 
 
 def _name_server_list(entries: Sequence[str], topology: Topology, place: str) -> None:
-    """NotAllowed for an entry that is neither a NameServer nor an address, and for a list without a NameServer."""
+    """A list has only NameServers and addresses, and at least one NameServer. NotAllowed otherwise."""
     servers = topology.of(NodeKind.NAME_SERVER)
     for index, entry in enumerate(entries):
         if entry in entries[:index]:

@@ -20,7 +20,7 @@ from .action import ActionModel, ends_by_itself, fault_ids
 
 
 def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """The entries of a document with an ending entry for each `for_s`, and the original entry of each.
+    """Return the document's entries, with an ending entry for each `for_s`, and the original entry of each.
 
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
@@ -74,7 +74,7 @@ class PlannedTimeline(NamedTuple):
 
 
 def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> PlannedTimeline:
-    """Every action of the timeline in order of time, with the id of each fault of links as its name."""
+    """Return every action of the timeline in order of time, with the id of each fault of links as its name."""
     found: list[Planned] = []
     unknown: list[str] = []
     for index, (entry, fault_id) in enumerate(zip(timeline, fault_ids(timeline), strict=True)):
@@ -93,7 +93,7 @@ def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None)
 
 
 def _healed_s(timeline: Sequence[ActionModel], index: int, fault_id: str) -> float:
-    """When the flapping ends: at its heal, or with the timeline."""
+    """Return when the flapping ends: at its heal, or with the timeline."""
     for entry in timeline[index + 1 :]:
         if isinstance(entry.what, Heal) and (
             not entry.links and (not entry.what.faults or fault_id in entry.what.faults)
@@ -121,7 +121,7 @@ _AS_IT_WAS = Restart()
 def _restarted(
     entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
 ) -> list[Planned]:
-    """One node, stopped and started again."""
+    """Return the actions that stop one node and start it again."""
     restart = ActionModel(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]
@@ -155,12 +155,12 @@ def _storm(entry: ActionModel, storm: RestartStorm, members: Members, rng: rando
 
 
 def nodes_of(names: Iterable[str], members: Members) -> list[str]:
-    """The nodes of these names of nodes and groups, each once."""
+    """Return the nodes of these names of nodes and groups, each once."""
     return list(dict.fromkeys(node for name in names for node in members(name)))
 
 
 def series_ends_s(entry: ActionModel, members: Members) -> float:
-    """Latest end of the last of a series of restarts."""
+    """Return the latest end of the last of a series of restarts."""
     if isinstance(entry.what, RollingRestart):
         return _rolling(entry, entry.what, members)[-1].at_s
     assert isinstance(entry.what, RestartStorm)

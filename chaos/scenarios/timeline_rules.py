@@ -63,7 +63,7 @@ def targets_of_actions(scenario: Scenario) -> None:
 
 
 def _links(action: ActionModel, expression: str, topology: Topology) -> None:
-    """ValueError for links that do not exist, or that this fault cannot be on."""
+    """Raise ValueError for links that do not exist, or that this fault cannot be on."""
     if is_chosen(expression):
         if not topology.of(*CLIENTS):
             raise ValueError("a link of nodes, for there are no clients that choose")
@@ -101,7 +101,7 @@ def order_of_actions(scenario: Scenario) -> None:
 
 
 def _states(timeline: Iterable[ActionModel]) -> None:
-    """No kill of a node that is down, no resume of one that is not paused."""
+    """No kill is of a node that is down, and no resume of a node that is not paused."""
     under: dict[str, tuple[str, float]] = {}
     for index, entry in enumerate(timeline):
         for node in dict.fromkeys(entry.nodes):
@@ -125,8 +125,10 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
-    """Flapping and series of restarts have not too many turns, no partial heal, no other action on their nodes, and no
-    node that is down or has not joined."""
+    """Flapping and series of restarts have a limit of turns, no partial heal, and no other action on their nodes.
+
+    None of their nodes is down or has not joined.
+    """
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"
@@ -153,7 +155,7 @@ def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[
 
 
 def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[str]:
-    """Nodes that are down or paused after these entries."""
+    """Return the nodes that are down or paused after these entries."""
     under: set[str] = set()
     for entry in timeline:
         nodes = set(nodes_of(entry.nodes, members))
@@ -162,7 +164,7 @@ def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[st
 
 
 def _heals(timeline: Sequence[ActionModel], topology: Topology) -> None:
-    """No two faults with one name, and no heal that ends nothing."""
+    """No two faults have the same name, and each heal ends something."""
     on: dict[str, set[Link] | None] = {}
     """By fault that lasts: the links that it is on; None: only a run can tell."""
     over: dict[str, float] = {}
@@ -204,8 +206,10 @@ def _heal(
 
 
 def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], topology: Topology) -> list[str]:
-    """The faults that this `heal` ends on all their links. A fault ended on some links only loses these links in
-    `on`."""
+    """Return the faults that this `heal` ends on all their links.
+
+    A fault ended on some links only loses these links in `on`.
+    """
     if heal.faults:
         return list(heal.faults)
     if not entry.links:
@@ -255,7 +259,7 @@ def acts_by_hand(scenario: Scenario) -> None:
 
 
 def _switch(timeline: Sequence[ActionModel], index: int) -> None:
-    """Never two masters of one name."""
+    """No broker name ever has two masters."""
     at, place = timeline[index], f"timeline.{index}.nodes"
     if len(at.nodes) != 1:
         raise NotAllowed(place, f"switch of {', '.join(at.nodes)}", "one slave")
@@ -327,7 +331,7 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """NotAllowed for a restart at another address of a node that is no broker, or in a cluster not wholly ours."""
+    """A restart at another address is of a broker, in a cluster that is wholly ours. NotAllowed otherwise."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -353,7 +357,7 @@ def restarts_at_new_addresses(scenario: Scenario) -> None:
 
 
 def clock_changes(scenario: Scenario) -> None:
-    """Only the wall clock of a running NameServer is changed, and set right only if it is wrong."""
+    """Only the wall clock of a running NameServer is changed, and it is set right only if it is wrong."""
     servers = scenario.topology().of(NodeKind.NAME_SERVER)
     down: dict[str, str] = {}
     wrong: set[str] = set()

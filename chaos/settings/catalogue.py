@@ -27,18 +27,18 @@ NOT_OBEYED = frozenset(name for names in _FILE["not_obeyed"].values() for name i
 
 
 def group_of(setting: Setting) -> tuple[NodeKind, ...]:
-    """The smallest group with every kind of node that has the setting."""
+    """Return the smallest group with every kind of node that has the setting."""
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 
 @cache
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
-    """Name to setting, for settings of any of these kinds."""
+    """Return the settings of any of these kinds by name."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
 
 
 def why_not(name: str) -> str | None:
-    """Why a RocketMQ setting cannot be set in a scenario; None for an unknown name."""
+    """Return why a RocketMQ setting cannot be set in a scenario; None for an unknown name."""
     if name in SAID_ELSEWHERE:
         return SAID_ELSEWHERE[name]
     if name in NOT_OBEYED or name in known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys():

@@ -27,8 +27,9 @@ Settings = Mapping[str, Mapping[str, Value]]
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """The settings of each node. NotAllowed for the first error. `before`: values from other keys of the scenario, by
-    group; a different value for the same setting is refused.
+    """Return the settings of each node. NotAllowed for the first error.
+
+    `before` has values from other keys of the scenario, by group; a different value for the same setting is refused.
     """
     found: dict[str, dict[str, Value]] = {}
     ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}
@@ -55,7 +56,7 @@ def settings_of(
 
 
 def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profile: Profile) -> None:
-    """NotAllowed if NameServers would drop healthy brokers between two registrations, because no window covers that."""
+    """Raise NotAllowed if NameServers would drop healthy brokers between two registrations, which no window covers."""
 
     def value(node: str, name: str) -> int:
         setting = settings_for(nodes[node])[name]
@@ -81,8 +82,10 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
 
 
 def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
-    """NotAllowed if channels between clients and brokers would close between two heartbeats and end the client's
-    membership of its group, because no window covers that."""
+    """Raise NotAllowed if channels between clients and brokers would close between two heartbeats.
+
+    A closed channel would end the client's membership of its group, and no window covers that.
+    """
     clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
     beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
     idle = [(broker, "serverChannelMaxIdleTimeSeconds", beat_ms) for broker, kind in nodes.items() if kind in BROKERS]
@@ -94,7 +97,7 @@ def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, 
 
 
 def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:
-    """NotAllowed if `config:` has another value for a setting than another key of the file."""
+    """Raise NotAllowed if `config:` has another value for a setting than another key of the file."""
     for name, value in said.items():
         now = ours.get(group, {}).get(name, value)
         if now != value:
@@ -122,7 +125,7 @@ def _place_of(config: Said, node: str, kind: NodeKind) -> str:
 
 
 def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Profile) -> dict[str, Value]:
-    """The values of one group or node. NotAllowed for a name that none of `kinds` has, or an invalid value."""
+    """Return the values of one group or node. NotAllowed for an invalid value, or a name that none of `kinds` has."""
     place = f"config.{where}"
     if not isinstance(said, Mapping):
         raise NotAllowed(place, repr(said), "a mapping of settings to values")
@@ -154,7 +157,7 @@ def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:
 def config_fields(
     values: Mapping[str, Value], kind: NodeKind, profile: Profile, *, place: str = "config"
 ) -> dict[str, object]:
-    """The fields of the node's configuration for these settings. NotAllowed for an impossible combination."""
+    """Return the fields of the node's configuration for these settings. NotAllowed for an impossible combination."""
     known = settings_for(kind)
     fields: dict[str, object] = {}
     constants = Constants()

@@ -19,10 +19,10 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(Protocol):
-    """A kind of value. `str` of it says what is allowed."""
+    """A kind of value. As text it says what is allowed."""
 
     def taken(self, value: object) -> Value:
-        """The value as a node has it; ValueError if it is not allowed."""
+        """Return the value as a node has it; ValueError if it is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Whole numbers from `least` to `most` in `unit` (empty: a count); `also`: one more value, such as -1 for off."""
+    """Whole numbers from `least` to `most` in `unit` (empty: a count). `also` is one more value, such as -1 for off."""
 
     least: int
     most: int
@@ -73,7 +73,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Ascending:
-    """A list of whole numbers from 0 on; `ascends`: each is greater than the one before."""
+    """A list of whole numbers from 0 on. `ascends`: each is greater than the number before."""
 
     unit: str
     ascends: bool = True
@@ -177,7 +177,7 @@ ELECTS = DLEDGER, CONTROLLER = ("enableDLegerCommitLog", "enableControllerMode")
 
 
 def setting_of(group: str, name: str, entry: Mapping[str, Any]) -> Setting:
-    """The setting of an entry of settings.toml."""
+    """Return the setting of an entry of settings.toml."""
     told = dict(entry)
     taken_by = (NodeKind(told.pop("only")),) if "only" in told else GROUPS[group]
     own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -60,8 +60,7 @@ class Condition:
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
     """The causes that lines state, each with its evidence; `shared` weighs them against each other. `times`: the number
-    of lines for each cause, if more lines state it than were kept.
-    """
+    of lines for each cause, if more lines state it than were kept."""
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)

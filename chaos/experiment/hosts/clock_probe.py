@@ -24,7 +24,7 @@ Milliseconds = Callable[[], float]
 
 
 def clock_identity() -> str:
-    """Equal in two processes that share CLOCK_MONOTONIC: same kernel since boot, same time namespace."""
+    """Return a value that is equal in two processes that share CLOCK_MONOTONIC: same boot, same time namespace."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
     namespace = "none"
@@ -34,7 +34,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """The most exact of several readings of a host's clock. `ask`: reads the host's clock."""
+    """Return the most exact of several readings of a host's clock. `ask` reads the clock once."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()
@@ -44,7 +44,7 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading
 
 
 def offset_ns(ask_ns: Callable[[], int]) -> int:
-    """How far a host's CLOCK_MONOTONIC is ahead of ours, by its answer."""
+    """Return how far a host's CLOCK_MONOTONIC is ahead of ours, by the host's answer."""
     return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 

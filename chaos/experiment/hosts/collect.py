@@ -70,7 +70,7 @@ def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
 
 
 def _in_turn(path: Path) -> tuple[str, str, int]:
-    """Sort key: a process's raw files in the order of writing."""
+    """Return a sort key that puts a process's raw files in the order of writing."""
     if path.suffix != ".jsonl":
         return str(path), "", 0
     node, incarnation = process_of(path)
@@ -78,14 +78,14 @@ def _in_turn(path: Path) -> tuple[str, str, int]:
 
 
 def _goes_on(path: Path, following: Path) -> bool:
-    """Whether the process of this raw file writes in the following one."""
+    """Whether the process of this raw file has begun a following file."""
     if path.suffix != ".jsonl" or following.suffix != ".jsonl" or path.parent != following.parent:
         return False
     return process_of(path) == process_of(following) and number_of(path) < number_of(following)
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """Runs on the host: the next pieces, for one answer."""
+    """Return the next pieces for one answer. Runs on the host."""
     return [*islice(new_pieces(folder, known), count)]
 
 
@@ -100,13 +100,13 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
-        """The host's new pieces, as `new_pieces`; moves `known` on. HarnessError if the host is lost."""
+        """Return the host's new pieces, as `new_pieces` does, and move `known` on. HarnessError if the host is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
 
 class Gone(NamedTuple):
-    """Rows that this host recorded after this time are lost."""
+    """The loss of a host: rows that it recorded after this time are lost."""
 
     since_ms: float
     why: str
@@ -169,7 +169,7 @@ class Collector:
         return self
 
     def finish(self) -> None:
-        """Fetch the rest from all hosts; for a lost host `gone` says why it is missing. OSError if it cannot be
+        """Fetch the rest from all hosts. `gone` says why a lost host's rows are missing. OSError if they cannot be
         written."""
         self._ended.set()
         for thread in self._threads:
@@ -183,7 +183,7 @@ class Collector:
 
 
 def record_missing(record: Recorder, gone: Mapping[str, Gone], nodes: Mapping[str, str]) -> None:
-    """Record a row for each node with missing rows (`nodes`: node to host)."""
+    """Record a row for each node with missing rows. `nodes` has each node's host."""
     for node, host in sorted(nodes.items()):
         if host in gone:
             value: dict[str, Any] = {"host": host, "why": gone[host].why, "since_ms": gone[host].since_ms}

@@ -41,7 +41,7 @@ class HostPorts:
         self._own = PortHolder(address)
 
     def take_servers(self, count: int) -> list[Address]:
-        """So many addresses that others can reach, each with the VIP port below it."""
+        """Return so many addresses that others can reach, each with the VIP port below it."""
         return [self._own.take(vip=True) for _ in range(count)]
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
@@ -70,7 +70,7 @@ class HostToxiproxy:
         self.opened = (self.api.address, self.pid)
 
     def ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """The result of that method of the API's client (faults/toxiproxy.py)."""
+        """Return the result of that method of the API's client (faults/toxiproxy.py)."""
         return getattr(self.api, method)(*args, **kwargs)
 
     def close(self) -> None:
@@ -207,14 +207,14 @@ POLL_S = 0.1
 
 
 class HostLooks:
-    """Runs on a host: looks at its proxies and processes. A part (actors/host_agent.py)."""
+    """Looks at a host's proxies and processes, on that host. A part of its agent (actors/host_agent.py)."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self._shown = ProxiesShown(parts[TOXIPROXY].api.address)
         self.close = self._shown.close
 
     def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, bool]]:
-        """Every proxy, or None if nothing changed; and for each node's process whether it is paused."""
+        """Return every proxy, or None if nothing changed; and for each node's process whether it is paused."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):

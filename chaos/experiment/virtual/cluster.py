@@ -42,13 +42,13 @@ class _Member(Member):
 
 
 class AnswerUnderWay:
-    """A call that continues while virtual time passes."""
+    """A call whose answer comes as virtual time passes."""
 
     def __init__(self, cluster: VirtualCluster, name: str, method: str, task: asyncio.Task[Any]) -> None:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
 
     def result(self, timeout: float | None = None) -> Any:
-        """The result of the node's method; its exceptions come through. NodeFailed if it takes too long."""
+        """Return the result of the node's method, or raise its exception. NodeFailed if it takes too long."""
         limit_s = 30.0 if timeout is None else timeout
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 
@@ -134,7 +134,7 @@ class VirtualCluster(NodesByName[_Member]):
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """As SIGKILL: none of its callbacks runs again, and its kernel closes what was open."""
+        """Kill nodes as SIGKILL does: none of their callbacks runs again, and their kernel closes what was open."""
         member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)
@@ -142,7 +142,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A clean end: the node leaves, then its process ends. The time of leaving."""
+        """Let the node end itself, then its process. Returns the time at which the node had left."""
         member = self._running(name)
         self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
@@ -151,7 +151,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """As SIGSTOP: nothing of it runs, but its kernel still accepts connections and bytes."""
+        """Pause the node as SIGSTOP does: nothing of it runs, but its kernel still accepts connections and bytes."""
         member = self._running(name)
         member.process.pause()
         member.state = NodeState.PAUSED
@@ -166,7 +166,7 @@ class VirtualCluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A new process with the same files and port, which works on return. The time at which it listened."""
+        """Give the node a new process with the same files and port, which works on return. Returns when it listened."""
         member = self._member(name)
         if member.state is NodeState.PAUSED:
             self.kill(name)

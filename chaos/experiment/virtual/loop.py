@@ -42,7 +42,7 @@ _set_running_loop = asyncio._set_running_loop
 
 
 class Hangs(KeyboardInterrupt):
-    """Raised inside a callback that never returns, to end it."""
+    """Raised inside a callback that does not return, to end it."""
 
 
 class _State(Enum):
@@ -55,7 +55,7 @@ _RUNNING, _DEAD = _State.RUNNING, _State.DEAD
 
 
 class Scheduled:
-    """A callback of one loop. `came_in`: it brings data from outside, like a socket's read."""
+    """A callback of one loop. `came_in`: it brings data from outside, like a read from a socket."""
 
     __slots__ = ("args", "callback", "came_in", "context", "done", "loop", "when_s")
 
@@ -157,7 +157,7 @@ class Scheduler:
             _set_running_loop(before)
 
     def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
-        """End the loop that uses the most processor time; to its peers the node then hangs."""
+        """End the loop that uses the most processor time. To its peers the node then hangs."""
         ((loop, _),) = blamed.most_common(1)
         self._end(loop, f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms")
 
@@ -166,7 +166,7 @@ class Scheduler:
         self.on_spin(loop.name, f"{loop.name} never yields: {why} at {self.now_s:.3f} s; it was stopped for good")
 
     def stop(self) -> None:
-        """`run` returns after the current callback."""
+        """Make `run` return after the current callback."""
         self._stopping = True
 
     def run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:

@@ -70,7 +70,7 @@ class MemoryTransport(asyncio.Transport):
         return 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """A pipe takes everything."""
+        """Do nothing, because a pipe takes everything."""
 
     def pause_reading(self) -> None:
         if self._unread is None:
@@ -97,7 +97,7 @@ class MemoryTransport(asyncio.Transport):
         self.close()
 
     def vanish(self) -> None:
-        """Closed by the kernel, because its process is dead."""
+        """Close this end as the kernel of a dead process does."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -122,7 +122,7 @@ class MemoryTransport(asyncio.Transport):
             self.cut_off(None)
 
     def cut_off(self, exc: Exception | None) -> None:
-        """The connection has ended, not by this end."""
+        """Note that the connection has ended, not by this end."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -132,14 +132,14 @@ class MemoryTransport(asyncio.Transport):
                 self.protocol.connection_lost(exc)
 
     def accepted(self, factory: ProtocolFactory) -> None:
-        """The server's program takes the connection that its kernel accepted."""
+        """Connect the server's program to the connection that its kernel accepted."""
         if not self.gone:
             self.protocol = factory()
             self.protocol.connection_made(self)
 
 
 class Pipe:
-    """One direction of one connection: bytes that were written and not yet delivered."""
+    """One direction of one connection, with the bytes that were written and not yet delivered."""
 
     __slots__ = (
         "_busy_until_s",
@@ -199,7 +199,7 @@ class Pipe:
             self.pump()
 
     def _sent_again_s(self, written_s: float) -> float:
-        """When the sender's kernel resends what has been unanswered since `written_s`."""
+        """Return when the sender's kernel resends what has been unanswered since `written_s`."""
         at_s, wait_s = written_s, MIN_RESEND_S
         while at_s < self._network.scheduler.now_s:
             at_s += wait_s
@@ -246,7 +246,7 @@ class Pipe:
             self._hand_on(data)
 
     def _through_gate_at(self, written_s: float, data: bytes) -> float | None:
-        """When the first of `data` has passed the gate; None while the gate is closed."""
+        """Return when the first of `data` has passed the gate; None while the gate is closed."""
         rate_kb_s = self.state.rate_kb_s
         if rate_kb_s is None:
             return written_s
@@ -305,7 +305,7 @@ class MemoryConnection:
             self._wire.connections.pop(self, None)
 
     def sever(self, exc: Exception | None = None) -> None:
-        """The proxy closes both sides; they see `exc`."""
+        """Close both sides as the proxy does; they see `exc`."""
         for pipe in (self.upstream, self.downstream):
             pipe.close_off()
             pipe.end_at_once(exc)
@@ -335,7 +335,7 @@ class Wire:
 
 
 class MemoryNetwork:
-    """What all nodes of one experiment share. `rng` decides how long each chunk takes."""
+    """The network that all nodes of one experiment share. `rng` decides how long each chunk takes."""
 
     def __init__(self, scheduler: Scheduler, rng: random.Random) -> None:
         self.scheduler, self.rng = scheduler, rng
@@ -351,7 +351,7 @@ class MemoryNetwork:
             self.wires[link.node, address] = Wire()
 
     def ends_of(self, process: ProcessLoop) -> dict[MemoryTransport, None]:
-        """The open ends of that process's connections, oldest first."""
+        """Return the open ends of that process's connections, oldest first."""
         return self._ends.setdefault(process, {})
 
     def arrival_s(self) -> float:
@@ -421,7 +421,7 @@ class NodeNetwork:
         self._network, self._process, self._node = network, process, node
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Does nothing, because the network itself knows the links."""
+        """Do nothing, because the network itself knows the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)
@@ -441,7 +441,7 @@ class MemoryLinkFaults(LinkFaultInjector):
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
-        """A wire for each link. `links`: link to its peer's own address."""
+        """Make a wire for each link. `links` has the link's peer's own address."""
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer
@@ -449,11 +449,11 @@ class MemoryLinkFaults(LinkFaultInjector):
                 self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Each peer of `node`, at its own address."""
+        """Return each peer of `node`, at its own address."""
         return {peer: peer for link, peer in self._peers.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:
-        """Does nothing, because in memory no preparation is slow."""
+        """Do nothing, because in memory no preparation is slow."""
 
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         self._network.wires[link.node, self._peers[link]].become(wanted)

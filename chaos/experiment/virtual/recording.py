@@ -51,7 +51,7 @@ class MemoryRecorder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecorderSpec:
-    """Run folder, node, role and incarnation of a recording process."""
+    """The run folder, node, role and incarnation of a process that records."""
 
     run_dir: Path
     node: str
@@ -92,10 +92,10 @@ class _VirtualTime(logging.Formatter):
 
 
 class _File(logging.StreamHandler[TextIO]):
-    """A full disk costs only lines of the log; the run reports it once, not this class."""
+    """A log file that survives a full disk: only lines are lost, and the run reports the full disk once."""
 
     def flush(self) -> None:
-        """Not for each line: that would cost more than the run."""
+        """Do nothing: flushing each line would cost more than the run."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError | ValueError):  # ValueError: written after the file was closed
@@ -108,7 +108,7 @@ class _File(logging.StreamHandler[TextIO]):
 
 
 def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
-    """The node's logger with virtual times, not registered with logging, and what closes its file."""
+    """Return the node's logger with virtual times, not registered with logging, and what closes its file."""
     log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
     if spec.log_file is None:
         log.addHandler(logging.NullHandler())

@@ -56,7 +56,7 @@ class VirtualStage(Stage):
         return VirtualLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        """Each server has an address of its own with RocketMQ's own port."""
+        """Return an address of its own, with RocketMQ's own port, for each server."""
         ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}
         of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
         return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
@@ -88,7 +88,7 @@ class VirtualStage(Stage):
                 self.scheduler.run(min(at_s, self.scheduler.now_s + SLICE_S))
 
     def last_writes(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing, because rows are in memory."""
 
     def _run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
         end_s = self.scheduler.now_s + limit_s
@@ -128,7 +128,7 @@ LAST_STARTS_S = 1.0
 
 
 def drawn_starts(scenario: Scenario, seed: int) -> Starts:
-    """The start time of each node, drawn within its group's time; without the prober, which starts with the brokers."""
+    """Return each node's start time, drawn within its group's time. The prober starts with the brokers."""
     kinds = scenario.topology().kinds
     periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
 

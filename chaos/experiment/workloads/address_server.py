@@ -16,7 +16,7 @@ _REQUEST_MAX = 16 * 1024
 
 
 class _Answering(asyncio.Protocol):
-    """One connection: answers its first request, then closes."""
+    """One connection. It answers its first request, then closes."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text
@@ -39,7 +39,7 @@ class _Answering(asyncio.Protocol):
 
 
 class AddressServerNode:
-    """A Node that clients and brokers without their own list ask for one."""
+    """A Node that serves the list of NameServers to clients and brokers that have no list of their own."""
 
     def __init__(self, context: NodeContext, listen: Address, name_servers: Sequence[Address]) -> None:
         self._context, self._listen = context, listen
@@ -54,7 +54,7 @@ class AddressServerNode:
         return listener.address
 
     async def start(self) -> None:
-        """Does nothing: the server answers from `listen` on."""
+        """Do nothing: the server answers from `listen` on."""
 
     async def stop(self) -> None:
         if self._listener is not None:

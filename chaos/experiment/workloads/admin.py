@@ -54,7 +54,7 @@ class AdminNode:
         return None
 
     async def start(self) -> None:
-        """Does nothing: the node works only when it is called."""
+        """Do nothing: the node works only when it is called."""
 
     async def stop(self) -> None:
         """Do as `leave`, but record nothing."""
@@ -70,7 +70,7 @@ class AdminNode:
         await asyncio.gather(*(one.remoting.close() for one in registrations))
 
     async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> None:
-        """Send the request to all of these nodes. Returns when each has answered or was given up."""
+        """Send the request to all of these nodes. Returns when each request was answered or given up."""
         asked = [_Asked(node, self._addresses[node], act_id) for node in nodes]
         await asyncio.gather(*(self._ask(act, one) for one in asked))
 
@@ -96,7 +96,7 @@ class AdminNode:
     async def _noted(
         self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Send the request and record the act's row. Whether it was done."""
+        """Send the request and record the act's row. Returns whether it was done."""
         clock = self._context.clock
         begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
         try:

@@ -51,10 +51,10 @@ class ProberNode:
         return None
 
     async def start(self) -> None:
-        """Does nothing: the prober works only when it is called."""
+        """Do nothing: the prober works only when it is called."""
 
     async def stop(self) -> None:
-        """Does nothing: between calls nothing runs."""
+        """Do nothing: between calls nothing runs."""
 
     def _admin(self) -> AdminClient:
         # What the harness does for itself is no client behaviour, so it leaves no rows.
@@ -84,10 +84,11 @@ class ProberNode:
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker at once (node to brokerName and address). Returns seconds until each
-        answered; brokers that did not answer in time are left out.
+        """Send one message to each broker at once. Returns the seconds until each answered, without those that did not
+        in time.
 
-        The topic is the broker's name, as with `mqadmin clusterRT`; no client reads it.
+        `brokers` has brokerName and address of each node. The topic is the broker's name, as with `mqadmin clusterRT`;
+        no client reads it.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
@@ -107,7 +108,7 @@ class ProberNode:
         return answered
 
     async def probe(self, starts: int) -> int:
-        """Start so many clients one after another. Returns how many got a route."""
+        """Start so many clients one after another. Returns how many of them got a route."""
         got = 0
         for _ in range(starts):
             got += await self._start_one()
@@ -153,10 +154,10 @@ class ProberNode:
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
         """Read every queue of each topic that was sent to, at each broker (name to address). Each message is recorded
-        once. Names in `elected` are read at their current master.
+        once.
 
-        `read_done` is recorded for each queue that was read completely; its absence tells the checks that a queue was
-        not. Returns the number of messages.
+        Names in `elected` are read at their current master. `read_done` is recorded for each queue that was read
+        completely; its absence tells the checks that a queue was not. Returns the number of messages.
         """
         read = 0
         async with self._admin() as admin:
@@ -168,7 +169,7 @@ class ProberNode:
         return read
 
     async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
-        """The address that a NameServer gives for the name's master."""
+        """Return the address that a NameServer gives for the name's master."""
         for name_server in self._workload.config.namesrv_addr:
             try:
                 route = await admin.topic_route(self._workload.topic, name_server=name_server)

@@ -99,7 +99,7 @@ def _by_begin() -> Mapping[str, _Shapes]:
 
 
 def _begins(pattern: str, letters: int = LETTERS) -> set[tuple[str, bool]]:
-    """Return the beginnings of the shape's texts, so many letters long, and whether nothing else may begin them."""
+    """Return the beginnings of the pattern's texts, so many letters long, and whether each is a whole text."""
     found, open_ = set[tuple[str, bool]](), {""}
     for token in tokens_of(pattern):
         goes_on = _begins_of(token, letters)

@@ -58,7 +58,7 @@ class Canvas:
             self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
-        """An empty plot: drag zooms, Ctrl and the wheel zoom, too; the wheel alone scrolls the page."""
+        """Return an empty plot. Drag zooms, and so do Ctrl and the wheel; the wheel alone scrolls the page."""
         drag = BoxZoomTool(dimensions="width", name="zoom")
         tools = [
             drag,
@@ -139,7 +139,7 @@ def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]
 
 
 def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """A row above the plot; a click on an entry hides its glyphs."""
+    """Add a row above the plot; a click on an entry hides its glyphs."""
     entries = [LegendItem(label=label, renderers=list(renderers)) for label, renderers in items if renderers]
     if entries:
         plot.add_layout(

@@ -35,7 +35,7 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:
-    """The first violation; if the run is UNKNOWN, why; else that all is right."""
+    """Return the first violation; if the run is UNKNOWN, why; else that all is right."""
     if said.first:
         return said.first
     if not told.verdicts:
@@ -44,7 +44,7 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 
 
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
-    """Fault, routes, clients, cost, and what is not decided, each with its label."""
+    """Return fault, routes, clients, cost, and what is undecided, each with its label."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
     named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
@@ -52,13 +52,13 @@ def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
 
 
 def first_place(told: RunToDraw) -> Place | None:
-    """The place of the first violation; None if there is none, or it has no place."""
+    """Return the place of the first violation; None if there is none, or it has no place."""
     wrong = first_wrong(told.verdicts)
     return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 
 def story_lanes(told: RunToDraw) -> list[Lane]:
-    """The lanes of the answers: violations, drops and returns, clients without a broker."""
+    """Return the lanes of the answers: violations, drops and returns, clients without a broker."""
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
     wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
@@ -66,7 +66,7 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
-    """The lanes of the answers with the fault bands, and their places on the y axis; None if there are no lanes."""
+    """Return the lanes of the answers with the fault bands, and their places on the y axis; None without lanes."""
     found = story_lanes(told)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Where each violation is drawn: on the lane of its nodes, else on a separate lane of its check.
+"""The place of each violation in the pictures: the lane of its nodes, else a separate lane of its check.
 
     findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
                                         └─► a lane `check/who`, for what has none there
@@ -26,7 +26,7 @@ ON_LANES = (Section.ROUTES, Section.CLIENTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongStretch:
-    """One stretch that a check found out of bounds."""
+    """A time in which a check found something out of bounds."""
 
     check: str
     who: str
@@ -39,7 +39,7 @@ def section_of(check: str) -> Section:
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """All stretches that were out of bounds, in order of time; for a check without findings, its examples."""
+    """Return all times that were out of bounds, in order; for a check without findings, those of its examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 
@@ -82,7 +82,7 @@ def own_key(check: str, who: str) -> str:
 
 
 def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """Key of the lane for a violation: one of `keys`, the lanes of nodes, else that of the check's own lane."""
+    """Return the key of the violation's lane: one of `keys`, the lanes of nodes, else that of the check's own lane."""
     if section_of(check) in ON_LANES:
         known = keys if isinstance(keys, set | frozenset) else set(keys)
         for key in (f"{who}/{what}", f"{what}/{who}", who):
@@ -92,7 +92,7 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
-    """The checks' own lanes, without what is drawn on `lanes`."""
+    """Return the checks' own lanes, without what is drawn on `lanes`."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[WrongStretch]] = defaultdict(list)
@@ -144,7 +144,7 @@ _PLOT_OF: Mapping[Section, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A stretch of time in one section, with the example's lane."""
+    """A time in one section, with the example's lane."""
 
     check: str
     from_ms: float
@@ -159,13 +159,13 @@ class Place:
     """That node; "" if none has a log."""
 
     def link(self) -> str:
-        """The fragment of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
+        """Return the end of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
         lane = f"&lane={quote(self.lane)}" if self.lane else ""
         return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={self.section}{lane}"
 
 
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
-    """The example's place; the run's faults if it has no time. `lanes`: key to its section."""
+    """Return the example's place; the run's faults if it has no time. `lanes` has the section of each key."""
     lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
     from_ms, to_ms = _faults(world)
     if e.from_ms is not None:
@@ -183,7 +183,7 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """The place of the verdict's first example; without one, the faults in the plot of its section."""
+    """Return the place of the verdict's first example; without an example, the faults in the plot of its section."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)

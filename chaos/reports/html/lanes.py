@@ -22,7 +22,7 @@ Phase = tuple[str, float, float]
 
 
 def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
-    """A row of phases, and a row for each fault with its name."""
+    """Return a row of phases, and a row for each fault with its name."""
     rows = len(canvas.bands) + 1
     plot = canvas.plot("faults", 24 * rows + 34, y_range=Range1d(-rows + 0.5, 0.5))
     quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -79,7 +79,7 @@ def lanes_plot(
     entries: Sequence[tuple[str, Sequence[str]]] = LEGEND,
     colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
-    """The plot, and the place of each lane on its y axis. `names`: nodes; `colour` and the index are the kind."""
+    """Return the plot, and the place of each lane on its y axis. `names` are nodes; the kind chooses the colour."""
     heights = _heights(lanes)
     top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
     plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))
@@ -128,7 +128,7 @@ def _label(lane: Lane) -> str:
 
 
 def _heights(lanes: Sequence[Lane]) -> dict[str, float]:
-    """Lane key to its place on the y axis, from 0 down, with a gap between groups."""
+    """Return the place of each lane on the y axis, from 0 down, with a gap between groups."""
     heights: dict[str, float] = {}
     y = 0.0
     for at, lane in enumerate(lanes):
@@ -148,7 +148,7 @@ def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def name_rows(plot: Any, labels: Mapping[float, str]) -> None:
-    """Names instead of numbers on the y axis."""
+    """Write names in place of numbers on the y axis."""
     plot.yaxis.ticker = FixedTicker(ticks=list(labels))
     plot.yaxis.major_label_overrides = dict(labels)
     plot.yaxis.minor_tick_line_alpha = 0

@@ -63,7 +63,7 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
 
 
 def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[LaneStretch]]:
-    """For each NameServer: when its routes had to equal those of other NameServers that the same brokers reach."""
+    """Return for each NameServer when its routes had to equal those of others that the same brokers reach."""
     found: dict[str, list[LaneStretch]] = defaultdict(list)
     for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
         start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
@@ -80,9 +80,9 @@ Change = tuple[float, int]
 
 
 def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
-    """(NameServer, broker, incarnation) to (time, number of topics whose route has the broker), at each change.
+    """Return by (NameServer, broker, incarnation) the times at which the number of topics with the broker changed.
 
-    Retry topics of consumer groups are left out; they come and go with the groups.
+    Retry topics of consumer groups are left out, because they come and go with the groups.
     """
     routes = recorded.routes
     held: dict[tuple[int, int, int], frozenset[str]] = {}
@@ -105,7 +105,7 @@ def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
 
 
 def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
-    """Broker to (time, its number of topics); empty if the report left out such rows."""
+    """Return each broker's number of topics over time; nothing if the report left out such rows."""
     if recorded.left_out.get("topic"):
         return {}
     has: dict[str, set[str]] = defaultdict(set)
@@ -121,7 +121,7 @@ def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
 def _bars(
     life: Life, broker: str, changes: Sequence[Change], due: Mapping[str, list[Change]], until_ms: float
 ) -> list[LaneStretch]:
-    """The bars for the broker in one process of a NameServer, from its start to its end."""
+    """Return the bars for the broker in one process of a NameServer, from its start to its end."""
     end_ms = min(life.end_ms, until_ms)
     if life.start_ms >= end_ms:
         return []
@@ -148,7 +148,7 @@ def _bars(
 
 
 def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
-    """Gaps between the processes of a NameServer."""
+    """Return the gaps between the processes of a NameServer."""
     found = []
     for before, after in zip(lives, [*lives[1:], None], strict=True):
         start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
@@ -177,7 +177,7 @@ LEAST_GAP_MS = 4000.0
 
 
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
-    """The lanes by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
+    """Return the lanes by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
     uses, failures = recorded.traffic.by_pair("invoke"), recorded.traffic.by_pair("fail", "info")
     ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
@@ -239,7 +239,7 @@ def _failure_marks(client: str, broker: str, times: Array) -> list[LaneMark]:
 
 
 def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
-    """(first time, count) of each slice of time that has any."""
+    """Return (first time, count) of each slice of time that has any."""
     if len(times) <= most:
         return [(float(t), 1) for t in times]
     slice_of = ((times - times[0]) / max(float(times[-1] - times[0]), 1e-9) * (most - 1)).astype("i8")
@@ -248,7 +248,7 @@ def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
 
 
 def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[LaneStretch]]:
-    """Client to its chosen NameServers in order; the kind is `ns` and the NameServer's index."""
+    """Return each client's chosen NameServers in order; the kind is `ns` and the NameServer's index."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     rows: dict[str, list[tuple[float, str | None, str]]] = defaultdict(list)
     for row in recorded.notable:
@@ -281,7 +281,7 @@ def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[LaneMar
 
 
 def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[LaneStretch]:
-    """How long the client may stay on a lost NameServer, and from when on it must have left."""
+    """Return how long the client may stay on a lost NameServer, and from when on it must have left."""
     found = []
     for loss in name_server_losses(world):
         if loss.client != client:
@@ -305,7 +305,7 @@ def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[Lan
 
 
 def _kind_of_name_server(world: World, address: str) -> str:
-    """The kind of the bar of this NameServer: `ns` and its index."""
+    """Return the kind of the bar of this NameServer: `ns` and its index."""
     addresses = [node.address for node in world.of_kind("name_server")]
     return f"ns{addresses.index(address) % 8}" if address in addresses else "ns7"
 
@@ -319,7 +319,7 @@ COLOURS = 8
 
 
 def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
-    """The lanes by broker; key `queue/orders/broker-a/0`. A bar's kind is `owner0` … by consumer."""
+    """Return the lanes by broker; key `queue/orders/broker-a/0`. A bar's kind is `owner0` … by consumer."""
     rows = [row for row in recorded.notable if row["event"] in ("queue_taken", "queue_dropped")]
     topics = {row["topic"] for row in rows}
     consumers = [node.name for node in world.of_kind("consumer")]

@@ -42,7 +42,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
-    """The page of a prepared run with its verdicts."""
+    """Return the page of a prepared run with its verdicts."""
     replay, incident = replayed.read_replay(told.run_dir), read_incident(told.run_dir)
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)
@@ -120,7 +120,7 @@ def _drawn(told: RunToDraw, replay: Mapping[str, Any] | None) -> Drawn:
 
 
 def _clock(told: RunToDraw) -> str:
-    """Zero of the page's times, and the wall clock at that moment."""
+    """Return zero of the page's times, and the wall clock at that moment."""
     said = "All times are seconds of RocketMQ time since the timeline's start; before it the cluster comes up."
     if told.virtual:
         return f"{said} The run was on the virtual clock, where there is no wall-clock time."
@@ -137,7 +137,7 @@ def _left_out(run: Run) -> str:
 
 
 def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
-    """The host of each node, and the error of the hosts' clocks, if there are several."""
+    """Return the host of each node, and the error of the hosts' clocks, if there are several hosts."""
     of: dict[str, list[str]] = {}
     for node in told.world.nodes:
         if node.host:
@@ -161,7 +161,7 @@ def _facts(told: RunToDraw, incident: Mapping[str, Any] | None) -> list[tuple[st
 
 
 def _jumps(told: RunToDraw) -> Iterator[tuple[str, str, str]]:
-    """Stretches to jump to: the faults."""
+    """Return the times to jump to: the faults."""
     for band in told.bands[:12]:
         pad_ms = (band.end_ms - band.start_ms) * 0.1 + 1000
         from_s = max(told.start_ms, band.start_ms - pad_ms) / 1000
@@ -170,7 +170,7 @@ def _jumps(told: RunToDraw) -> Iterator[tuple[str, str, str]]:
 
 
 def _json(value: object) -> str:
-    """JSON that cannot end the script element around it."""
+    """Return JSON that cannot end the script element around it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -27,7 +27,7 @@ LEAST_MS = 0.1
 
 
 def _edges(start_ms: float, end_ms: float, rows: int, most: float = SLICES_MAX) -> Array:
-    """The ends of equal slices of time, for so many rows."""
+    """Return the ends of equal slices of time, for so many rows."""
     return np.linspace(start_ms, max(end_ms, start_ms + 1), int(np.clip(rows / PER_SLICE, 60, most)) + 1)
 
 
@@ -37,7 +37,7 @@ def _slice_of(time_ms: Array, edges: Array) -> Array:
 
 
 def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:
-    """How long sends took: slices' slowest sends and all failed ones, as points."""
+    """Plot how long sends took: slices' slowest sends and all failed sends, as points."""
     plot = canvas.plot("latency", 260, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
     ok = _points(plot, traffic, traffic.where("send", "ok"), "circle", 5, "mark:send")
@@ -65,8 +65,7 @@ def _points(plot: Any, traffic: Traffic, mask: Array, marker: str, size: int, ta
 
 
 def slowest(traffic: Traffic, mask: Array) -> tuple[Array, Array]:
-    """Positions of these sends: all of them, or the slowest of each slice of time; and how many sends each stands
-    for."""
+    """Return which of these sends are drawn (all, or the slowest of each slice), and how many sends each stands for."""
     index = np.flatnonzero(mask)
     if len(index) <= POINTS_MAX:
         return index, np.zeros(len(index), "i8")
@@ -112,7 +111,7 @@ def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping
 
 
 def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
-    """How late timers fired, from which the checks' tolerance comes; NaN where it was not measured."""
+    """Plot how late timers fired, from which the checks' tolerance comes; NaN where it was not measured."""
     edges = _edges(canvas.start_ms, canvas.end_ms, len(lags.time_ms))
     here = (lags.time_ms >= canvas.start_ms) & (lags.time_ms <= canvas.end_ms) & ~np.isnan(lags.lag_ms)
     worst = np.full(len(edges) - 1, -1.0)

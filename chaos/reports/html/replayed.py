@@ -35,7 +35,7 @@ LaneName = tuple[str, str]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
-    """The document beside the history; None if the run is no replay."""
+    """Return the document beside the history; None if the run is no replay."""
     try:
         document = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -44,7 +44,7 @@ def read_replay(run_dir: Path) -> dict[str, Any] | None:
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Its colour and text."""
+    """Return the badge's colour and text."""
     return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
 
 
@@ -53,7 +53,7 @@ def lane_of(one: Mapping[str, Any]) -> LaneName:
 
 
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
-    """The lanes with changes, those of NameServers first; and the number of others."""
+    """Return the lanes with changes, those of NameServers first, and the number of others."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
         lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))
@@ -87,7 +87,7 @@ _OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_par
 
 
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Both time lines on the run's axis: bars of the original above those of the replay."""
+    """Draw both time lines on the run's axis: bars of the original above those of the replay."""
     kept, _ = lanes_of(document)
     drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})
@@ -109,7 +109,7 @@ def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
 
 
 def _stretches(one: Mapping[str, Any], side: str, servers: Sequence[str]) -> list[LaneStretch]:
-    """What the lane had in the original, or in the replay."""
+    """Return the lane's states in the original, or in the replay."""
     whole = max(map(_brokers, (what for *_, what in _bars(one))), default=0)
     sat = one["of"] == "NameServer"
     found = []
@@ -130,7 +130,7 @@ def _bars(one: Mapping[str, Any]) -> Iterable[tuple[float, float, str]]:
 
 
 def _marks(one: Mapping[str, Any]) -> list[LaneMark]:
-    """A mark at the change, in the original and in the replay."""
+    """Draw a mark at the change, in the original and in the replay."""
     here, there = one["original_ms"], one["replay_ms"]
     if one["found"] == "both":
         text = f"{one['told']}: {seconds(here)} in the original, {_later(there - here)} in the replay"

@@ -24,7 +24,7 @@ from .stretches import LaneStretch
 
 
 class Ruled(NamedTuple):
-    """The requirement in [from_ms, to_ms)."""
+    """A requirement in [from_ms, to_ms)."""
 
     kind: str
     """must, must_not or may."""
@@ -39,7 +39,7 @@ class Ruled(NamedTuple):
 
 
 def rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
-    """(NameServer or client, broker) to stretches of kind must, must_not and may, in order of time."""
+    """Return by (NameServer or client, broker) the times of kind must, must_not and may, in order."""
     return world.memoized("rules", lambda: _rules(world))
 
 
@@ -66,7 +66,7 @@ def _rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
 
 
 def _without_gaps(ruled: Iterable[Ruled], now_ms: float, end_ms: float) -> list[Ruled]:
-    """The stretches in order of time, with `may` between them; if two overlap, the later one is shortened."""
+    """Return the times in order, with `may` between them; if two overlap, the later one is shortened."""
     found: list[Ruled] = []
     for one in sorted(ruled, key=lambda one: one.from_ms):
         from_ms, to_ms = max(one.from_ms, now_ms), min(one.to_ms, end_ms)
@@ -94,7 +94,7 @@ def _stretch(subject: str, verb: str, broker: str, one: Ruled) -> LaneStretch:
 
 
 def bound(window: Window, fault_id: str) -> str:
-    """`130.0 s after kill-1 (process crash …)`."""
+    """Return `130.0 s after kill-1 (process crash …)`."""
     after = f" after {fault_id}" if fault_id else ""
     at_most = seconds(window.latest_ms) if math.isfinite(window.latest_ms) else "without bound"
     return f"{at_most}{after} ({window.row})"

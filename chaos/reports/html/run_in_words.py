@@ -14,7 +14,7 @@ from ..columns import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
-    """The fault with its targets, from all rows of a fault_id: `black hole broker-a → ns-0`."""
+    """Return the fault with its targets, from all rows of a fault_id: `black hole broker-a → ns-0`."""
     first = faults[0]
     kind = first.kind.words
     where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
@@ -33,7 +33,7 @@ _BAD = ("fail", "info")
 
 
 class Names:
-    """Names of nodes instead of their addresses."""
+    """Puts names of nodes in place of their addresses."""
 
     def __init__(self, world: World) -> None:
         self._of = {
@@ -45,7 +45,7 @@ class Names:
         self._pattern = re.compile(rf"(?<![\w.:])(?:{'|'.join(known)})(?!\d)") if known else None
 
     def __call__(self, text: str) -> str:
-        """The text with every known address replaced."""
+        """Return the text with a name for every known address."""
         return self._pattern.sub(lambda found: self._of[found[0]], text) if self._pattern else text
 
 
@@ -71,7 +71,7 @@ def describe(row: Mapping[str, Any]) -> str:
 
 
 def tone(row: Mapping[str, Any]) -> str:
-    """An event's colour: fault, bad, change or plain."""
+    """Return an event's colour: fault, bad, change or plain."""
     event = row["event"]
     if event in ("fault", "phase"):
         return "fault"
@@ -93,7 +93,7 @@ _SILENT = ("run_begin", "node", "host_clock")
 def listed(
     recorded: Recorded, logged: Sequence[Mapping[str, Any]], end_ms: float, names: Names
 ) -> tuple[list[list[Any]], int]:
-    """[seconds, node, tone, text] of the list, and the number of events left out."""
+    """Return [seconds, node, tone, text] of the list, and the number of events left out."""
     rows = sorted([*recorded.world_rows, *recorded.notable, *logged], key=lambda row: row["time_ms"])
     rows = [row for row in rows if row["event"] not in _SILENT and row["time_ms"] <= end_ms]
     more = sum(recorded.left_out.values())
@@ -109,7 +109,7 @@ def listed(
 
 
 def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any]:
-    """`always`, and of the rest the first and last of each slice of time, about `most` together."""
+    """Return `always`, and of the rest the first and last of each slice of time, about `most` together."""
     if most <= 0 or not rows:
         return list(always)
     picked = spread(np.array([row["time_ms"] for row in rows]), most)

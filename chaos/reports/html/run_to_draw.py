@@ -72,7 +72,7 @@ class RunToDraw:
         self.shown = {section: fewer(lanes, named) for section, lanes in self.lanes.items()}
 
     def _lanes(self) -> dict[str, list[Lane]]:
-        """Section to its lanes."""
+        """Return the lanes of each section."""
         recorded, world = self.recorded, self.world
         routes = pair_lanes(recorded, world, self.verdicts)
         clients = client_lanes(recorded, world, self.start_ms)
@@ -90,7 +90,7 @@ class RunToDraw:
         )
 
     def _logged(self, place: Place, e: Example) -> Place:
-        """The place, with what the example's node logged around the violation."""
+        """Return the place, with what the example's node logged around the violation."""
         names = [name for name in (e.who, e.what) if (self.run_dir / "logs" / f"{file_name(name)}.log").is_file()]
         if not names or e.from_ms is None:
             return place
@@ -103,7 +103,7 @@ class RunToDraw:
 
     @property
     def guilty(self) -> list[tuple[str, str]]:
-        """The nodes that broke a guarantee, at most GUILTY_MAX, each with its checks; the one nearest to the cause
+        """Return the nodes that broke a guarantee, at most GUILTY_MAX, each with its checks; nearest to the cause
         first."""
         nodes = [(node, ", ".join(checks)) for node, checks in guilty_nodes(self.verdicts).items()]
         more = len(nodes) - GUILTY_MAX
@@ -120,7 +120,7 @@ class RunToDraw:
 
     @cached_property
     def logged(self) -> list[dict[str, Any]]:
-        """Nodes' log lines of level WARNING or worse during the judged time."""
+        """The nodes' log lines of level WARNING or worse during the judged time."""
         rows = log_rows(self.run_dir, dict(self.world.run), self.recorded.timeline_ms)
         return [row for row in rows if self.start_ms <= row["time_ms"] <= self.end_ms]
 
@@ -160,7 +160,7 @@ class RunToDraw:
 
 
 def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
-    """At most ROWS_MAX lanes in whole groups, in their order; those with trouble or an example first."""
+    """Return at most ROWS_MAX lanes in whole groups, in their order; those with trouble or an example first."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
     groups: dict[str, list[Lane]] = {}
@@ -211,7 +211,7 @@ class LogLine(NamedTuple):
 
 
 def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dict[str, Any]]:
-    """One row per line with an event's columns: node, event `log`, type the level, value the text."""
+    """Return one row per line with an event's columns: node, event `log`, type the level, value the text."""
     found: list[dict[str, Any]] = []
     for path in sorted((run_dir / "logs").glob("*.log")):
         lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
@@ -223,13 +223,13 @@ def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dic
 
 
 def lines_of(run_dir: Path, node: str, run: dict[str, Any], timeline_ms: float) -> list[LogLine]:
-    """All lines of the node's log within its last bytes; empty without such a file."""
+    """Return all lines of the node's log within its last bytes; nothing without such a file."""
     path = run_dir / "logs" / f"{file_name(node)}.log"
     return list(_lines(path, run, timeline_ms)) if path.is_file() else []
 
 
 def near(lines: list[LogLine], at_ms: float) -> list[str]:
-    """What the node logged around a moment, one text per line."""
+    """Return what the node logged around a moment, one text per line."""
     close = [line for line in lines if abs(line.time_ms - at_ms) <= NEAR_MS]
     nearest = sorted(close, key=lambda line: abs(line.time_ms - at_ms))[:NEAR_MAX]
     return [f"{line.time_ms / 1000:.3f} s {line.level} {_short(line.text)}" for line in close if line in nearest]
@@ -242,7 +242,7 @@ def _short(text: str) -> str:
 def _lines(
     path: Path, run: dict[str, Any], timeline_ms: float, levels: Collection[str] | None = None
 ) -> Iterator[LogLine]:
-    """The lines of these levels, or all. The virtual clock writes UTC."""
+    """Return the lines of these levels, or all lines. The virtual clock writes UTC."""
     origin_ms, virtual = run.get("origin_wall_ms"), run.get("clock") == "virtual"
     if not isinstance(origin_ms, int | float):
         return

@@ -103,7 +103,7 @@ HEADINGS = {
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """The faults that explain the logs; then findings, and the number of checks without a decision."""
+    """Return the faults that explain the logs; then findings, and the number of checks without a decision."""
     episodes = [episode for episode in document["episodes"] if "follows" not in episode]
     told = [_hypothesis(episode) for episode in episodes[:EPISODES_MAX]]
     more = len(episodes) - len(told)
@@ -117,7 +117,7 @@ def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """The number of logs, and the share of lines understood."""
+    """Return the number of logs, and the share of lines understood."""
     sources = document.get("sources") or []
     lines = sum(int(source.get("lines") or 0) for source in sources)
     understood = sum(int(source.get("understood") or 0) for source in sources)

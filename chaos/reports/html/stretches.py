@@ -27,7 +27,7 @@ class LaneStretch:
 
     @classmethod
     def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "") -> LaneStretch:
-        """`says`, the times, and the `tail`."""
+        """Return `says`, the times, and the `tail`."""
         text = f"{says} {span(start_ms, end_ms)}{tail}"
         return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text)
 
@@ -66,12 +66,12 @@ SEVERITY: Mapping[str, int] = {"over": 5, "failed": 4, "late": 3, "missing": 2, 
 
 
 def gravest(kinds: Iterable[str]) -> str:
-    """The gravest kind; the first of equals."""
+    """Return the gravest kind; the first of equals."""
     return max(kinds, key=lambda kind: SEVERITY.get(kind, 0))
 
 
 def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
-    """About `most` stretches in order of time; long ones stay as they are."""
+    """Return about `most` stretches in order of time; long ones stay as they are."""
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
@@ -106,7 +106,7 @@ def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
 
 
 def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
-    """At most `most` marks: each slice's gravest, with the number that it stands for."""
+    """Return at most `most` marks: each slice's gravest, with the number that it stands for."""
     if len(marks) <= most:
         return list(marks)
     ordered = sorted(marks, key=lambda m: m.at_ms)
@@ -124,5 +124,5 @@ def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
 
 
 def span(start_ms: float, end_ms: float) -> str:
-    """`from 77.8 s to 232.7 s (154.9 s)`."""
+    """Return `from 77.8 s to 232.7 s (154.9 s)`."""
     return f"from {seconds(start_ms)} to {seconds(end_ms)} ({seconds(end_ms - start_ms)})"
