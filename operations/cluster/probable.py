@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, no_broker, shared
-from ..inferring.said import CAUSES, Said, Texts
+from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, in_words, no_broker, shared
+from ..inferring.said import BY_WORDS, CAUSES, Said, Texts
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
@@ -110,6 +110,8 @@ def probable(
         told += [*no_broker(found, texts), *clock_set_back(found)]
         if not any(one.weight >= KNOWN_WEIGHT for one in told):
             told += dropped(found)
+    if not any(one.weight >= BY_WORDS for one in told):
+        told += in_words(texts.in_words)
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:

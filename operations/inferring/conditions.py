@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
-from .said import CAUSES, KEPT, Said, Texts
+from .said import BY_WORDS, CAUSES, KEPT, Said, Texts
 from .telling import Episode, Hypothesis, named_in
+from .words import RANK
 
 UNKNOWN = 2.0
 """Weight of an unknown cause, in nats."""
@@ -71,6 +72,17 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
         if any(_is_reason(by_cause[other.cause], by_cause[each.cause]) for other in found):
             each.weight -= BECAUSE
     return found
+
+
+def in_words(said: Iterable[Said]) -> list[Condition]:
+    """What lines of trouble speak of, if no line states a cause: of several causes the one that is nearest to a root."""
+    found = sorted(conditions(said), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
+    for place, one in enumerate(found):
+        one.weight = BY_WORDS - BESIDE_WORDS * min(place, 1)
+    return found
+
+
+BESIDE_WORDS = 2.0
 
 
 def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:

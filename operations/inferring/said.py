@@ -27,11 +27,14 @@ import pyarrow.compute as pc
 from ...chaos.logs.files import Part, blocks_of, planned
 from ...chaos.logs.reading import are_large, by_processes
 from ...chaos.logs.shapes import event_of
+from .words import TROUBLE, in_words
 
 SHOWN = 300
 """Most characters of a line that are shown."""
 KEPT = 2_000
 """Lines of one cause: more of them make it no surer, and a log may have millions."""
+IN_WORDS, BY_WORDS = 2_000, 2.3
+"""Lines of a part that are read by their words only, and the weight of such a reading."""
 REFUSES_AT = 0.9
 """diskSpaceWarningLevelRatio, above which a broker refuses messages."""
 
@@ -108,6 +111,8 @@ class Texts:
 
     times: Counter[str] = field(default_factory=Counter)
     """How many lines say each cause, those past the first `KEPT` of it included."""
+    in_words: list[Said] = field(default_factory=list)
+    """What other lines of trouble speak of, of the first `IN_WORDS` of each part."""
 
     def add(self, one: Said) -> None:
         self.times[one.cause] += 1
@@ -118,6 +123,7 @@ class Texts:
         """Add the statements of further lines of a file; `lines` lines come before them."""
         for one in other.said:
             self.add(replace(one, line=one.line + lines))
+        self.in_words += [replace(one, line=one.line + lines) for one in other.in_words]
         self.times += Counter({cause: max(0, times - KEPT) for cause, times in other.times.items()})
         for file, (first_ms, last_ms) in other.spans.items():
             self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
@@ -147,7 +153,7 @@ def texts_in(places: Iterable[str | Path]) -> Texts:
 
 def _read(part: Part) -> Texts:
     texts = Texts()
-    before = b""
+    before, looked = b"", 0
     for block in blocks_of(part):
         first, last = block[:_HEAD_BYTES].split(b"\n"), block[-_HEAD_BYTES:].split(b"\n")
         stamps = [*_stamps(first[:_STAMP_LINES]), *_stamps(last[-_STAMP_LINES:])]
@@ -159,14 +165,20 @@ def _read(part: Part) -> Texts:
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
         texts.fails = texts.fails or _FAILS.search(block) is not None
-        if _says(pa.array([block], pa.large_binary()))[0]:
+        pattern = _ANY if looked >= IN_WORDS else f"{_ANY}|{TROUBLE}"
+        if _says(pa.array([block], pa.large_binary()), pattern)[0]:
             lines = block.split(b"\n")
-            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()))).tolist():
-                around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
-                text, context = (each.decode("utf-8", "replace") for each in (lines[at].rstrip(b"\r"), around))
-                stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
-                for one in of_line(text, context, part.file, texts.lines + at + 1):
+            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
+                raw = lines[at].rstrip(b"\r"), lines[at - 1] if at else before, b"\n".join(_trace(lines, at + 1))
+                text, above, trace = (each.decode("utf-8", "replace") for each in raw)
+                number, told = texts.lines + at + 1, False
+                for one in of_line(text, f"{above}\n{trace}", part.file, number):
+                    stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
                     texts.add(replace(one, stamp_ms=stamp_ms))
+                    told = True
+                looked += not told
+                if not told and looked <= IN_WORDS and (cause := in_words(text, above, trace)):
+                    texts.in_words.append(_in_words(cause, text, f"{text}\n{above}\n{trace}", part.file, number))
         texts.lines += block.count(b"\n")
         before = last[-2] if len(last) > 1 else last[-1]
     return texts
@@ -177,9 +189,9 @@ _ANY = "|".join(
 )
 
 
-def _says(texts: pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
+def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
     """The lines that may state a cause: RE2 searches for all words at once."""
-    found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, _ANY).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
     return found
 
 
@@ -260,6 +272,14 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
     return cause, weight, address or fields.get("named", "")
 
 
+def _in_words(cause: str, text: str, around: str, file: str, number: int) -> Said:
+    address = found[0] if cause.startswith("-") and (found := _HOST_AND_PORT.search(text)) else ""
+    if cause.startswith("-"):
+        cause, _ = _of_peer(cause, BY_WORDS, address, around)
+    return Said(cause, BY_WORDS, file, number, text.strip()[:SHOWN], address)
+
+
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{4,5}\b|\bnull\b")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 LIKE_THE_LIMIT = 3
 """A length of more than so many limits is no request, but the first bytes of another protocol."""
