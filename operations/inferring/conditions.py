@@ -82,7 +82,7 @@ def in_words(said: Iterable[Said]) -> list[Condition]:
     return found
 
 
-BESIDE_WORDS = 2.0
+BESIDE_WORDS = 4.0
 
 
 def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
@@ -136,20 +136,27 @@ _ROOTS: Mapping[str, frozenset[str]] = {
         {"port-taken", "store-in-use", "out-of-memory", "disk-read-only", "tls-mismatch", "name-server-address-illegal"}
         | {"proxy-finds-no-broker", "disk-fails"}
     ),
+    "no-route": frozenset(
+        {"auto-create-off", "topic-is-nowhere", "broker-is-not-registered", "trace-topic-missing", "not-rocketmq"}
+        | {"name-server-not-reached", "name-server-gives-no-answer", "name-server-address-illegal"}
+        | {"no-name-server-given", "no-broker-registered", "no-permission", "access-refused", "process-ended"}
+    ),
     "name-server-not-reached": frozenset({"name-server-address-illegal", "no-name-server-given", "list-not-quoted"}),
     "file-not-created": frozenset(
         {"disk-full", "disk-read-only", "disk-fails", "out-of-memory", "too-many-open-files"}
     ),
 }
-"""Root causes and their effects: with a root of that weight, the effects weigh so much less."""
+"""Effects and their root causes: with a root as heavy as it, or of that weight, an effect weighs so much less."""
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
     """The conditions with their shares and scores, likeliest first."""
     told = list(found)
-    roots = {one.cause for one in told if one.weight >= FOLLOWS}
+    weights = {one.cause: one.weight for one in told}
     for one in told:
-        one.weight -= 0.0 if roots.isdisjoint(_ROOTS.get(one.cause, ())) else FOLLOWS
+        least = min(FOLLOWS, weights[one.cause])
+        if any(weights.get(root, 0.0) >= least for root in _ROOTS.get(one.cause, ())):
+            one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:

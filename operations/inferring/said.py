@@ -33,7 +33,7 @@ SHOWN = 300
 """Most characters of a line that are shown."""
 KEPT = 2_000
 """Lines of one cause: more of them make it no surer, and a log may have millions."""
-IN_WORDS, BY_WORDS = 2_000, 2.3
+IN_WORDS, BY_WORDS = 2_000, 2.4
 """Lines of a part that are read by their words only, and the weight of such a reading."""
 REFUSES_AT = 0.9
 """diskSpaceWarningLevelRatio, above which a broker refuses messages."""

@@ -37,11 +37,11 @@ _OURS = re.compile(
     re.IGNORECASE,
 )
 _REASON = re.compile(r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: ")
-_NAME = re.compile(r"\b(?!MQ|Remoting)\w+(?:Exception|Error)\b")
+_NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime|NullPointer)\w+(?:Exception|Error)\b")
 _TROUBLED = re.compile(TROUBLE)
-_BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |\) |\] )")
+_BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: )")
 _NESTED, _SAYS = 3, 240
-_VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"")
+_VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){2,}\S*")
 
 
 def in_words(text: str, before: str, trace: str) -> str | None:

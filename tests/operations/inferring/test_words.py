@@ -1,0 +1,50 @@
+"""Lines whose spelling no rule has are read by what they speak of and what they say of it."""
+
+import pytest
+
+from nemesrv.operations.inferring.said import CAUSES
+from nemesrv.operations.inferring.words import RANK, in_words
+
+SPOKEN = {
+    "2024-01-01 00:00:01 ERROR NettyServer - TLS set-up of the broker failed": "tls-mismatch",
+    "WARN pull of [topic=t, brokerName=a] ran into its timeout": "pull-expired",
+    "org.apache.rocketmq.x.MQClientException: The topic[orders] was not found anywhere": "topic-is-nowhere",
+    "MQBrokerException: CODE: 206  DESC: nobody there": "consumer-not-online",
+    "MQBrokerException: CODE: 1  DESC: transaction state lost, not found": "transaction-not-decided",
+    "[x] ERROR consumer: 事务回查失败": "transaction-not-decided",
+    "WARN broker - HAConnection closed, error -1": "slave-connection-lost",
+}
+
+
+@pytest.mark.parametrize(("line", "cause"), SPOKEN.items(), ids=lambda text: text[:24])
+def test_what_a_line_speaks_of_and_says_of_it_is_its_cause(line: str, cause: str) -> None:
+    assert in_words(line, "", "") == cause
+
+
+def test_the_last_reason_decides_within_a_line_and_in_a_trace() -> None:
+    reason = "Caused by: java.lang.IllegalStateException: certificate of the broker is not accepted"
+    line = "2024-01-01 00:00:01 ERROR main - send message to topic failed"
+    assert in_words(line, "", reason) is None
+    assert in_words(reason, line, "\tat a.B.c(B.java:1)") == "tls-mismatch"
+    assert in_words(f"{line}; nested exception is X: no permission", "", "") == "no-permission"
+
+
+def test_without_words_the_package_in_the_trace_decides() -> None:
+    trace = "\tat java.nio.Buffer.limit(Buffer.java:275)\n\tat org.apache.rocketmq.store.timer.TimerMessageStore.e(T:1)"
+    assert in_words("java.lang.IllegalArgumentException: null", "", trace) == "timer-store-fails"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2024-01-01 00:00:01 INFO main - the broker's topic does not exist, error ignored",
+        "2024-01-01 00:00:01 ERROR main - duplicate key in table users",
+        "\tat org.apache.rocketmq.client.Exception.not_found(A.java:1)",
+    ],
+)
+def test_lines_of_no_trouble_of_other_programs_and_frames_say_nothing(line: str) -> None:
+    assert in_words(line, "", "") is None
+
+
+def test_each_cause_that_words_tell_has_a_sentence() -> None:
+    assert [cause for cause in RANK if not cause.startswith("-") and not CAUSES[cause].sentence] == []
