@@ -304,10 +304,8 @@ class Cluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Start the node's next process with the same files and port; returns when it listened. It works on return.
-
-        A node that runs is stopped cleanly first, one that is paused is killed.
-        """
+        """Start the node's next process with the same files and port; returns when it listened. It works on return. A
+        node that runs is stopped cleanly first, one that is paused is killed."""
         member = self._member(name)
         if self.state(name) is NodeState.PAUSED:
             self.kill(name)

@@ -171,10 +171,8 @@ class JoinedRay:
         return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
     def head_watch(self, alarm: Alarm) -> Repeating:
-        """Rings the alarm when Ray's control server on the head accepts no connection, twice in a row.
-
-        Ray itself waits a minute for a head that is gone, and calls hang in that time.
-        """
+        """Rings the alarm when Ray's control server on the head accepts no connection, twice in a row. Ray itself waits
+        a minute for a head that is gone, and calls hang in that time."""
         head, failed = self._head, list[str]()
         assert head is not None
 

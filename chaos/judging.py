@@ -103,10 +103,8 @@ def exit_status(judged: Iterable[Judged]) -> int:
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in `default`.
-
-    None gives None. ScenarioError for an unknown check.
-    """
+    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in `default`. None
+    gives None. ScenarioError for an unknown check."""
     if text is None:
         return None
     sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
@@ -208,10 +206,8 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
-    """Judge the history by its checks and write the verdicts. `say` gets what Spark is counting.
-
-    HarnessError if the history cannot be read, or is too large for plain Python.
-    """
+    """Judge the history by its checks and write the verdicts. `say` gets what Spark is counting. HarnessError if the
+    history cannot be read, or is too large for plain Python."""
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.executors import awaited

@@ -40,10 +40,8 @@ def processors() -> int:
 
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
-    """Return the result of `work` for each job, in order and as early as possible, from so many processes.
-
-    Few jobs, or one at a time, run in this process, because a new process costs as much as a short run.
-    """
+    """Return the result of `work` for each job, in order and as early as possible, from so many processes. Few jobs, or
+    one at a time, run in this process, because a new process costs as much as a short run."""
     at_once = min(at_once, len(jobs))
     if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
         yield from map(work, jobs)
@@ -225,10 +223,8 @@ def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
 
 
 def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
-    """Return how many processes and threads this user may still start; None: no limit.
-
-    The limit is `ulimit -u` (root has none) or a control group's `pids.max`.
-    """
+    """Return how many processes and threads this user may still start; None: no limit. The limit is `ulimit -u` (root
+    has none) or a control group's `pids.max`."""
     user = os.getuid() if user is None else user
     allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]

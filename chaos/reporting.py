@@ -60,10 +60,7 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
 
 
 def write_reports(folder: RunFolder) -> None:
-    """Write junit.xml and report.html.
-
-    HarnessError if the folder has no verdicts.
-    """
+    """Write junit.xml and report.html. HarnessError if the folder has no verdicts."""
     require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     from .reports.html import RunToDraw, html_of  # Bokeh: half a second that other commands need not wait for

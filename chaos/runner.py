@@ -116,10 +116,8 @@ def require_parts(
     joins: bool = False,
     spark: bool,
 ) -> None:
-    """HarnessError if this machine lacks something for the runs of `what`; nothing is started.
-
-    `joins`: nodes run on the hosts of a Ray cluster, which report themselves what they lack. `spark`: Spark judges.
-    """
+    """HarnessError if this machine lacks something for the runs of `what`; nothing is started. `joins`: nodes run on
+    the hosts of a Ray cluster, which report themselves what they lack. `spark`: Spark judges."""
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
     needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)
     require(needs, out or Path("runs"))
@@ -267,10 +265,8 @@ def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
 
 
 def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:
-    """The scenario with seed, clock, time scale, planted defect and versions, so that it can be repeated.
-
-    On the virtual clock the scale is 1.
-    """
+    """The scenario with seed, clock, time scale, planted defect and versions, so that it can be repeated. On the
+    virtual clock the scale is 1."""
     name = defect.name if defect is not None else options.defect or scenario.defect
     virtual = options.is_virtual(scenario)
     _require_injectable(scenario, options)
@@ -310,10 +306,8 @@ def check_all(
     as_json: bool = False,
     full: bool = False,
 ) -> int:
-    """Judge recorded histories again, wherever they are, and write the results. Returns the exit status.
-
-    ScenarioError, before anything is started, for a folder without a history.
-    """
+    """Judge recorded histories again, wherever they are, and write the results. Returns the exit status. ScenarioError,
+    before anything is started, for a folder without a history."""
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)

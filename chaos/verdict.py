@@ -98,9 +98,7 @@ class Example:
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
         """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a millisecond.
-
-        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as sentences have them.
-        """
+        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as sentences have them."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         times = {"times": _times(self.times)} if self.times else {}
@@ -239,10 +237,8 @@ class Finding:
         )
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
-        """Return the finding as a line of findings.jsonl, without empty fields.
-
-        `from_s` and `to_s` are the times of its sentence, in seconds since `timeline_ms`.
-        """
+        """Return the finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s` are the times of
+        its sentence, in seconds since `timeline_ms`."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}

@@ -97,10 +97,8 @@ class AdminClient:
         return ClusterInfo.decode(response.body)
 
     async def masters(self, cluster: str | None = None, *, name_server: Address | None = None) -> dict[str, Address]:
-        """Broker name to master address, of one cluster or of all, in order of the names.
-
-        ClientError when the NameServer knows no such cluster.
-        """
+        """Broker name to master address, of one cluster or of all, in order of the names. ClientError when the
+        NameServer knows no such cluster."""
         info = await self.cluster_info(name_server=name_server)
         names = set(info.broker_addr_table)
         if cluster is not None:

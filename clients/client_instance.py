@@ -360,10 +360,8 @@ class MQClientInstance:
             return None
 
     async def send_heartbeat_to_all(self) -> None:
-        """A heartbeat to every known broker, one after the other; only to masters when there is no consumer.
-
-        Failures are logged. Nothing is sent while another call does this, or if no producer or consumer is registered.
-        """
+        """A heartbeat to every known broker, one after the other; only to masters when there is no consumer. Failures
+        are logged. Nothing is sent while another call does this, or if no producer or consumer is registered."""
         if self._heartbeat_lock.locked():
             self._context.log.warning("heartbeat skipped: another is under way")
             return

@@ -31,10 +31,8 @@ class TopicPublishInfo:
 
 
 def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
-    """The publish info of `route`: writable rows by broker name, only of brokers that have a master.
-
-    An order configuration (`broker-a:4;broker-b:4`) replaces all of that, in its own order.
-    """
+    """The publish info of `route`: writable rows by broker name, only of brokers that have a master. An order
+    configuration (`broker-a:4;broker-b:4`) replaces all of that, in its own order."""
     writable = [row for row in sorted(route.queue_datas, key=lambda row: row.broker_name) if row.perm & PERM_WRITE]
     write_queue_nums = {row.broker_name: row.write_queue_nums for row in writable}
     if route.order_topic_conf:

@@ -17,8 +17,7 @@ LOOK_S = 0.02
 
 
 class Places:
-    """Limits how many processes run at once. Jobs get places in the order of asking, each for all its processes
-    together."""
+    """Limits how many processes run at once. Jobs wait in a queue; a job gets places for all its processes together."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -59,19 +58,19 @@ class LoopLateness:
             self._late.append((at_ms, late_ms))
 
     def worst_ms(self, from_ms: float, to_ms: float) -> float:
-        """The largest lateness in that stretch."""
+        """Return the largest lateness in that time."""
         return max((late for at, late in self._late if from_ms <= at <= to_ms + late), default=0.0)
 
 
 def at_once(memory: int) -> int:
-    """How many processes of this size in bytes may run at once: those that fit a third of the free memory."""
+    """Return how many processes of this size in bytes may run at once: as many as fit a third of the free memory."""
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
 def planned_s(
     jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
 ) -> float:
-    """Estimated duration of the jobs on so many places, each started in a lane for `start_s`. `running_s`: the
+    """Return how long the jobs will take on so many places, each started in a lane for `start_s`. `running_s` is the
     remaining time of each job that has a place."""
     free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
     heapq.heapify(free)
@@ -93,11 +92,8 @@ Job = tuple[Situation, int]
 def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
 ) -> tuple[list[Job], float]:
-    """The order of the jobs after the first process, and their estimated duration.
-
-    The longest comes first, then the many starts. If it takes no longer, situations that measure milliseconds come
-    last, after all starts.
-    """
+    """Return the order of the jobs after the first process, and their estimated duration. The longest comes first, then
+    the many starts. If it takes no longer, situations that measure milliseconds come last, after all starts."""
     lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
     fine = [job for job in lasting if job[0].is_fine]
@@ -107,6 +103,6 @@ def planned(
 
 
 def memory_of(group: int) -> int:
-    """Resident bytes of all processes of a process group."""
+    """Return the resident bytes of all processes of a process group."""
     stats = filter(None, (stat_of(int(name)) for name in os.listdir("/proc") if name.isdigit()))
     return sum(int(fields[21]) for fields in stats if int(fields[2]) == group) * os.sysconf("SC_PAGE_SIZE")

@@ -22,8 +22,8 @@ ONLY = ""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """Observations by client name; ONLY with all of them if no process has clients of several kinds. The number of
-    clients is that in heartbeats of any process."""
+    """Return the observations by client name; ONLY with all of them if no process has clients of several kinds. The
+    number of clients is that in heartbeats of any process."""
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
@@ -42,13 +42,13 @@ def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
 
 
 def clients_in(watched: Sequence[Watched]) -> int:
-    """Number of clients in a process by its heartbeats; 0 without any."""
+    """Return the number of clients in a process by its heartbeats; 0 without heartbeats."""
     return max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
 
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
-    """The sets of topics that single clients ask for. A set that was seen only once comes from two clients that were
-    taken for one."""
+    """Return the sets of topics that single clients ask for. A set that was seen only once comes from two clients that
+    were taken for one."""
     lasting = [topics for topics, one in parts if topics and not one.unclear and not SITUATIONS[one.situation].many]
     seen = Counter(lasting or [topics for topics, _ in parts if topics])
     most = max(seen.values(), default=0)
@@ -64,7 +64,7 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """For each client of the process, its topics and its observations. Clients that do not use the situation's
+    """Return for each client of the process its topics and its observations. Clients that do not use the situation's
     NameServer are left out."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}

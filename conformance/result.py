@@ -61,22 +61,22 @@ class ConformResult:
 
     @property
     def decided(self) -> list[RuleVerdict]:
-        """Without rules that were left out."""
+        """The rules that were not left out."""
         return [each for each in self.rules if not isinstance(each.measured, LeftOut)]
 
     @property
     def measured(self) -> list[tuple[str, Measured]]:
-        """Rule to the measured value."""
+        """The measured value of each rule."""
         return [(each.rule.name, each.measured) for each in self.decided]
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Rule to the reason: the program has no such part, or the situation was not run."""
+        """Why each rule was left out: the program has no such part, or the situation was not run."""
         return {each.rule.name: each.measured.why for each in self.rules if isinstance(each.measured, LeftOut)}
 
     @property
     def verdict(self) -> Validity | None:
-        """The verdict of all rules; None: everything was measured, without a profile."""
+        """The verdict of all rules; None if everything was only measured, without a profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided:
             return Validity.UNKNOWN
@@ -89,7 +89,7 @@ class ConformResult:
 
     @property
     def exit_status(self) -> int:
-        """0: VALID, or everything measured; 1: INVALID; 3: UNKNOWN."""
+        """The exit status: 0 VALID, or everything measured; 1 INVALID; 3 UNKNOWN."""
         return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
 
     @property
@@ -131,7 +131,7 @@ class ConformResult:
 
 
 def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
-    """Every rule UNKNOWN, because nothing could be examined."""
+    """Return a result in which every rule is UNKNOWN, because nothing could be examined."""
     return [replace(each, measured=Measured.undecided(why), verdict=Validity.UNKNOWN) for each in rules]
 
 
@@ -160,7 +160,7 @@ def _json(document: object) -> str:
 
 
 def _verdicts(result: ConformResult) -> list[Verdict]:
-    """One check per rule that has a profile's value; the other rules together are one check, `measured`."""
+    """Return one check per rule that has a profile's value; the other rules together are one check, `measured`."""
     held = [_verdict(each, result.profile) for each in result.decided if each.verdict is not None]
     only = [each for each in result.decided if each.verdict is None]
     if not only:
@@ -198,13 +198,13 @@ def _own_version() -> str:
 
 
 def write_evidence(watched: Iterable[Watched], logs: Path) -> None:
-    """Write a file for each process."""
+    """Write a file of observations for each process."""
     for each in watched:
         (logs / f"{name_of(each)}.seen.jsonl").write_text("".join(lines(each)), encoding="utf-8")
 
 
 def name_of(watched: Watched) -> str:
-    """The name of its log."""
+    """Return the name of the process's log."""
     situation = SITUATIONS[watched.situation]
     if situation.many:
         return f"{situation.name}-{watched.number:03d}"
@@ -212,7 +212,7 @@ def name_of(watched: Watched) -> str:
 
 
 def lines(watched: Watched) -> Iterable[str]:
-    """The client and how it ended, then each observation; many that are alike are one line."""
+    """Return the client and how it ended, then each observation; many equal observations are one line."""
     head = {
         "situation": watched.situation,
         "process": watched.process,
@@ -277,13 +277,13 @@ def tidy(folder: RunFolder) -> None:
 
 
 def title(result: ConformResult) -> str:
-    """The client, the profile and the verdict."""
+    """Return the client, the profile and the verdict."""
     against = f" held against {result.profile}" if result.profile else ""
     return f"{result.client}{against}: {result.said}"
 
 
 def measured_text(found: RuleVerdict) -> str:
-    """`3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
+    """Return `3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
     measured = found.measured
     if isinstance(measured, LeftOut):
         return f"left out: {measured.why}"
@@ -317,7 +317,7 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 
 def table(result: ConformResult) -> Table:
-    """One row per rule."""
+    """Return a table with a row per rule."""
     rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
     clients = next(([*found.clients] for found in result.rules if found.clients), [])
@@ -353,12 +353,12 @@ def _below(result: ConformResult) -> list[Text]:
 
 
 def print_table(result: ConformResult) -> None:
-    """Print it on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
+    """Print the table as wide as the terminal; in a pipe as wide as COLUMNS says, else 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(*shown(result, console.width), sep="\n")
 
 
 def shown(result: ConformResult, columns: int) -> Iterator[RenderableType]:
-    """One row per rule, in few columns one paragraph; then the notes."""
+    """Return a row per rule (a paragraph, if there are few columns), then the notes."""
     yield paragraphs(table(result)) if columns < NARROW else table(result)
     yield from _below(result)

@@ -32,12 +32,12 @@ class RuleProfile:
 
 
 def names() -> tuple[str, ...]:
-    """The names of the built-in profiles."""
+    """Return the names of the built-in profiles."""
     return tuple(client_profiles.built_in())
 
 
 def profile_of(name_or_file: str) -> RuleProfile:
-    """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and what is
+    """Return the built-in profile of that name, or the profile in that file. ScenarioError says what is wrong and
     allowed."""
     built_in = client_profiles.built_in()
     if name_or_file in built_in:
@@ -62,7 +62,7 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """A profile file with the measured values; undecided rules are left out."""
+    """Return a profile file with the measured values; undecided rules are left out."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:
@@ -78,7 +78,7 @@ def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleVerdict:
-    """One rule of one client."""
+    """The verdict on one rule of one client."""
 
     rule: Rule
     measured: Measured
@@ -90,7 +90,7 @@ class RuleVerdict:
     """In a program with several clients, each client's by its topics; this one is then the worst."""
 
     def to_json(self) -> dict[str, Any]:
-        """An entry of `rules` in conform.json; of `left_out` the name and the reason."""
+        """Return an entry of `rules` in conform.json; of `left_out` the name and the reason."""
         if isinstance(self.measured, LeftOut):
             return {"rule": self.rule.name, "why": self.measured.why}
         found = self.measured
@@ -111,7 +111,7 @@ class RuleVerdict:
 
 
 def situations_of(rules: Collection[str]) -> tuple[str, ...]:
-    """The situations that these rules need, in order, each once."""
+    """Return the situations that these rules need, in order, each once."""
     return tuple(dict.fromkeys(name for rule in rules for name in RULES[rule].situations))
 
 
@@ -121,8 +121,8 @@ def judge_all(
     rules: Collection[str] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[RuleVerdict]:
-    """A verdict for every rule, or these, in their order. A rule is left out if none of its situations was run, which
-    `left_out` gives reasons of."""
+    """Return a verdict for each of these rules (default: all). A rule is left out if none of its situations was run.
+    `left_out` has the reasons."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [
@@ -134,7 +134,7 @@ def judge_all(
 
 
 def _labelled(watched: Sequence[Watched]) -> list[Watched]:
-    """The observations, each with the label found from all of them, so that every rule assumes the same way of
+    """Return the observations, each with the label found from all of them, so that all rules assume one way of
     choosing."""
     label = label_in([one for one in watched if not one.unclear])
     return [replace(one, label=label) for one in watched]
@@ -143,8 +143,8 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
 def _of_all(
     rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
 ) -> RuleVerdict:
-    """For a program with several clients: the worst client's verdict, with the results of all. `why`: the reason why
-    the rule's situation was left out."""
+    """Return the worst client's verdict, with the results of all clients of the program. `why` says why the rule's
+    situation was left out."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
     unseen = "too little was seen of this client, or it was another one's NameServer that failed"
     why = why or f"{unseen if was_run else 'not run'}: {', '.join(rule.situations)}"
@@ -166,7 +166,7 @@ def _badness(found: RuleVerdict) -> int:
 def hindered_in(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """The situations in which this machine was too late to decide a rule."""
+    """Return the situations in which this machine was too late to decide a rule."""
     found: dict[str, None] = {}
     for each in judge_all(watched, profile, rules):
         rule = each.rule

@@ -30,7 +30,7 @@ START_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformPlan:
-    """What to do. `situations` by name."""
+    """The program, the situations by name, and our servers."""
 
     program: Program
     situations: tuple[str, ...] = tuple(SITUATIONS)
@@ -141,7 +141,7 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Start its processes, each when the one before has connected, or after `limit_s`."""
+        """Start the processes, each when the one before has connected, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -168,7 +168,7 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """Execute the steps at their times, then end; a start takes longer if the program has several clients."""
+        """Execute the steps at their times, then end. Starts take longer if the program has several clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic
@@ -202,7 +202,7 @@ class Scene:
             seat.memory = memory_of(seat.subject.pid)
 
     async def _until(self, at_s: float) -> bool:
-        """Wait. False if every process has ended before."""
+        """Wait. Returns False if every process has ended before."""
         ended = [asyncio.ensure_future(seat.subject.ended()) for seat in self._seats]
         try:
             async with asyncio.timeout(max(0.0, at_s - self._clock.monotonic_s())):
@@ -237,7 +237,7 @@ class Scene:
             seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
 
     def found(self, lateness: LoopLateness) -> list[WatchedProcess]:
-        """Each process's observations."""
+        """Return each process's observations."""
         return [self._found(seat, lateness) for seat in self._seats]
 
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
@@ -263,7 +263,7 @@ class Scene:
 
 
 def _of(seen: Observation, process: int) -> Observation:
-    """The process of an observation. A connection may come before the program's pid is known."""
+    """Return the process of an observation. A connection may come before the program's pid is known."""
     return replace(seen, process=process) if isinstance(seen, Opened) else seen
 
 
@@ -295,7 +295,7 @@ class Seat:
         self.memory = 0
 
     def saw(self, seen: Observation) -> None:
-        """An observation of this process alone."""
+        """Take an observation of this process alone."""
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()

@@ -38,7 +38,7 @@ LIST_PERIOD_S = 120.0
 
 
 class Target(StrEnum):
-    """The servers of a step."""
+    """The servers that a step concerns."""
 
     CHOSEN = "the NameServer that answered the last look-up (with a route, where it knows one)"
     FIRST = "the first NameServer of the list"
@@ -52,7 +52,7 @@ class Target(StrEnum):
     def among(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> tuple[str, ...]:
-        """The names of the fronts; before any answer or use, the first of each kind."""
+        """Return the names of the fronts; before any answer or use, the first front of each kind."""
         chosen = answered_last or name_servers[0]
         return {
             Target.CHOSEN: (chosen,),
@@ -80,7 +80,7 @@ class SituationStep:
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Front to its behaviour from now on."""
+        """Return the behaviour of each front from now on."""
         if self.behaviour is None:
             return []
         meant = self.target.among(name_servers, brokers, answered_last, used_last)
@@ -91,7 +91,7 @@ class SituationStep:
 
 
 class Role(StrEnum):
-    """What the program should be, by NEMESRV_ROLE. A program may ignore it."""
+    """The part that the program should play, by NEMESRV_ROLE. A program may ignore it."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -124,7 +124,7 @@ def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) 
 
 
 def _broker(name: str, says: str, behaviour: Behaviour | None, *more: SituationStep, for_s: float = 75.0) -> Situation:
-    """`behaviour`: of the broker in use; None: it dies."""
+    """Return a step of the broker in use with this `behaviour`; None: it dies."""
     step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL)
     return Situation(name, f"8 s after the start the broker in use {says}", for_s, (step, *more))
 
@@ -218,13 +218,13 @@ SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation i
 
 
 class RouteAnswers:
-    """Tells answers to route look-ups from all others."""
+    """Tells answers to route look-ups from all other observations."""
 
     def __init__(self) -> None:
         self._asked: set[tuple[int, int]] = set()
 
     def answer(self, seen: Observation) -> Answered | None:
-        """The next observation, if it is such an answer."""
+        """Return the next observation, if it is such an answer."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._asked.add((seen.connection, seen.opaque))
         elif isinstance(seen, Answered) and (seen.connection, seen.opaque) in self._asked:
@@ -268,10 +268,10 @@ class Watched:
     """In order of time; of this process alone."""
 
     def of(self, kind: type[Seen]) -> Iterator[Seen]:
-        """The observations of one kind, in order of time."""
+        """Return the observations of one kind, in order of time."""
         return (one for one in self.seen if isinstance(one, kind))
 
     def example(self, at_ms: float | None = None, **what: Any) -> Mapping[str, Any]:
-        """For a rule's examples: `what`, and when since the process began."""
+        """Return an example for a rule: `what`, and when since the process began."""
         when = {} if at_ms is None else {"at_ms": round(at_ms - self.began_ms, 1)}
         return {"situation": self.situation, "process": self.number, **when, **what}

@@ -54,7 +54,7 @@ Process = Callable[[Address, Address], int | None]
 
 
 class Stand:
-    """Open it, give the program `name_servers`, do steps, close it."""
+    """Our NameServers and brokers for a program: open it, give the program `name_servers`, do steps, close it."""
 
     def __init__(
         self,
@@ -71,10 +71,8 @@ class Stand:
         has_topic: bool = True,
         by_http: bool = False,
     ) -> None:
-        """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings.
-
-        `by_http`: the list comes from an address server, and there is one more NameServer that it can gain.
-        """
+        """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings. `by_http`:
+        the list comes from an address server, and there is one more NameServer that it can gain."""
         self.clock = clock
         self.topics = [TOPIC]
         self.names = tuple(f"ns-{n}" for n in range(name_servers))
@@ -101,7 +99,7 @@ class Stand:
     # --- up and down --------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Start everything; every NameServer then has the route to every broker. HarnessError if that fails."""
+        """Start everything. Afterwards every NameServer has the route to every broker. HarnessError if that fails."""
         self._data.mkdir(parents=True)
         self._log_file = self._log_path.open("a", encoding="utf-8")
         self._log = LineLogger("conform", self._log_file)
@@ -156,7 +154,7 @@ class Stand:
         return Front(name, upstream, self._saw, self.clock, process=self._process, vip=name in self.broker_names)
 
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
-        """`links`: an address to the address that is connected instead."""
+        """Return the network that connects to another address for each address in `links`."""
         return TcpNetwork(links)
 
     def _mortal_network(self) -> MortalNetwork:
@@ -200,7 +198,7 @@ class Stand:
 
     @property
     def name_servers(self) -> tuple[Address, ...]:
-        """The program's list."""
+        """The list of NameServers for the program."""
         return tuple(self.fronts[name].address for name in self.names)
 
     @property
@@ -209,7 +207,7 @@ class Stand:
 
     @property
     def front_of(self) -> dict[Address, str]:
-        """The front at each address at which one accepts."""
+        """The front at each address at which a front accepts."""
         return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
@@ -296,7 +294,7 @@ class RunningBroker:
         return self._listens_at
 
     async def start(self, topics: dict[str, int]) -> None:
-        """Start it; it is registered with every NameServer on return."""
+        """Start the broker. On return it is registered with every NameServer."""
         self._network = self._new_network()
         self._broker = Broker(
             self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
@@ -307,7 +305,7 @@ class RunningBroker:
         await self._broker.start()
 
     async def die(self) -> None:
-        """Kill it: its connections close, nothing is sent, and its port is free."""
+        """Kill the broker: its connections close, nothing is sent, and its port is free."""
         broker, self._broker = self._broker, None
         if self._network is not None:
             self._network.crash()

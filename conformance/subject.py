@@ -81,7 +81,7 @@ class Instructions:
         return ";".join(map(str, self.name_servers))
 
     def values(self, file: Path) -> dict[str, str]:
-        """Each placeholder's value; the list is in the file, one line."""
+        """Return each placeholder's value. The list is in the file, one line."""
         domain = "" if self.address_server is None else str(self.address_server)
         return {
             "namesrv": "" if self.address_server else self.list_text,
@@ -116,7 +116,7 @@ class Program:
         return " ".join(self.words)
 
     def check(self) -> None:
-        """ScenarioError if there is no such program."""
+        """Raise ScenarioError if the program does not exist."""
         if not self.words or not self.words[0]:
             raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")
         cmd = self.words[0]
@@ -133,19 +133,19 @@ class Program:
 
     @property
     def takes_list_by_argument(self) -> bool:
-        """Whether its arguments contain the list, and not the address server's address."""
+        """Whether the program's arguments contain the list, and not the address server's address."""
         text = " ".join(self.words)
         by_http = "{namesrv_http}" in text or "{namesrv_domain}" in text
         return not by_http and ("{namesrv}" in text or "{namesrv_file}" in text)
 
     def arguments(self, told: Instructions, file: Path) -> list[str]:
-        """The arguments with placeholders filled in; other braces stay."""
+        """Return the arguments with placeholders filled in; other braces stay."""
         values = told.values(file)
         return [_PLACE.sub(lambda found: values[found[1]], word) for word in self.words]
 
 
 class Subject:
-    """One process. `start`, then `ended` or `stop`; `saw` gets its reports."""
+    """One process of the program. Call `start`, then `ended` or `stop`; `saw` gets its reports."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Subject:
         now_ms: Callable[[], float],
         dials: DialWatch,
     ) -> None:
-        """`dials` observes its connect() calls."""
+        """`dials` observes the process's connect() calls."""
         self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms
         self._dials = dials
         self._log_path = log
@@ -181,7 +181,7 @@ class Subject:
 
     @property
     def process(self) -> int:
-        """CMD's own pid."""
+        """The pid of CMD itself."""
         return self._dials.process or self.pid
 
     @property
@@ -253,16 +253,14 @@ class Subject:
             self._gone.set()
 
     async def ended(self) -> str:
-        """How it ended, by itself or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
+        """Return how the process ended, by itself or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
         await self._gone.wait()
         assert self._process is not None
         return self._stopped or how(self._process.returncode)
 
     async def stop(self, *, kill: bool = False) -> str:
-        """End it with its whole group. `kill`: SIGKILL at once, because the situation says so; the result is "killed".
-
-        Returns how it ended: by itself, "stopped", "killed", or "hung" if SIGTERM did not suffice.
-        """
+        """End the process with its whole group. `kill`: by SIGKILL at once, as the situation wants; the result is
+        "killed". Returns how it ended: by itself, "stopped", "killed", or "hung" if SIGTERM did not suffice."""
         if self._process is None:
             return "exit 127"
         daemons: list[Process] = []
@@ -296,7 +294,7 @@ class Subject:
         return await self.ended()
 
     def tell(self, **line: Any) -> None:
-        """Write a JSON line to its stdin, without waiting for a program that does not read."""
+        """Write a JSON line to the program's stdin, without waiting for a program that does not read."""
         stdin = None if self._process is None else self._process.stdin
         if stdin is not None and not stdin.closed:
             with suppress(OSError):
@@ -308,7 +306,7 @@ class Subject:
                 self._process.stdin.close()
 
     def _daemons(self) -> list[Process]:
-        """The program's descendants outside its process group."""
+        """Return the program's descendants outside its process group."""
         found = []
         for process in family(self.pid, lambda _: True):
             with suppress(ProcessLookupError):
@@ -356,7 +354,7 @@ async def within(limit_s: float, *works: Awaitable[object]) -> None:
 
 
 class _Output:
-    """A pipe that a process writes. `line` gets each line until its end."""
+    """A pipe that a process writes. `line` gets each line until the end."""
 
     def __init__(self, pipe: IO[bytes] | None, line: Callable[[bytes], None]) -> None:
         assert pipe is not None
@@ -367,7 +365,7 @@ class _Output:
         self._loop.add_reader(pipe.fileno(), self._read)
 
     def _read(self) -> bool:
-        """Whether there was something to read."""
+        """Read what the pipe has. Returns whether there was anything."""
         if self._pipe.closed:
             return False
         try:
@@ -391,7 +389,7 @@ class _Output:
                 self._line(self._rest)
 
     def drain(self) -> None:
-        """Read what is there and close the pipe, even if another process has its other end."""
+        """Read what the pipe has and close it, even if another process has its other end."""
         for _ in range(1000):
             if not self._read():
                 break
@@ -399,8 +397,11 @@ class _Output:
 
 
 class _Reason:
-    """Finds the line of a program's output that says why it ends: the last of a runtime's, the end of a traceback
-    included; else the first that looks like an error."""
+    """Finds the line of a program's output that says why the program ends.
+
+    It is the last line of a runtime's error, the end of a traceback included; else the first line that looks like an
+    error.
+    """
 
     def __init__(self) -> None:
         self._ends: bytes | None = None
@@ -412,7 +413,7 @@ class _Reason:
         return self._ends or self._first
 
     def read(self, line: bytes) -> None:
-        """The next line, as written; an indented one belongs to a traceback."""
+        """Take the next line, as written. An indented line belongs to a traceback."""
         text = line.strip()
         if text == _TRACEBACK:
             self._in_traceback = True
@@ -425,7 +426,7 @@ class _Reason:
 
 
 class _Log:
-    """One process's output, each line with milliseconds since its start."""
+    """The output of one process, each line with the milliseconds since its start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -442,7 +443,7 @@ class _Log:
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """The object in a JSON line of the protocol; None for any other line."""
+    """Return the object in a JSON line of the protocol; None for any other line."""
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -453,7 +454,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def _shown(line: bytes) -> str:
-    """The beginning of a line for people; for binary data a sentence."""
+    """Return the beginning of a line for people; for binary data a sentence."""
     text = line.decode("utf-8", "replace")[:200]
     legible = sum(char.isprintable() and char != "\N{REPLACEMENT CHARACTER}" for char in text)
     if legible < LEGIBLE * len(text):
@@ -462,10 +463,10 @@ def _shown(line: bytes) -> str:
 
 
 def how(code: int) -> str:
-    """How a process ended by itself: "exit 1", "signal 11"."""
+    """Return how a process ended by itself: "exit 1", "signal 11"."""
     return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def told_of(lines: Sequence[str]) -> str:
-    """`; its last output: a | b` for a sentence, repeated lines once; `; it wrote nothing`."""
+    """Return `; its last output: a | b` for a sentence, repeated lines once; or `; it wrote nothing`."""
     return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

@@ -46,7 +46,7 @@ _STOP = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The result."""
+    """The observations of all situations, or why there are none."""
 
     watched: tuple[Watched, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ Again = Callable[[Sequence[Watched]], Collection[str]]
 
 
 class Conducting:
-    """One run. `logs`: each process's output; `data`: a folder of ours, empty afterwards."""
+    """The work of one run. `logs` gets each process's output; `data` is a folder of ours, empty afterwards."""
 
     def __init__(
         self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
@@ -127,7 +127,7 @@ class Conducting:
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
     async def _repeat(self, watched: list[Watched], names: Collection[str]) -> list[Watched]:
-        """Run these situations once more; for each, the run during which the machine was less late counts."""
+        """Run these situations once more. For each, the run in which the machine was less late counts."""
         if not names:
             return watched
         logs = self._logs
@@ -184,13 +184,13 @@ class Conducting:
                 progress.say(f"{what}: {self._done} of {len(jobs)} done{self._outstanding(len(jobs))}")
 
     def _outstanding(self, jobs: int) -> str:
-        """The last few that are not done; "" while others wait for a place, or many go on."""
+        """Return the last few processes that are not done; "" while others wait for a place, or many run."""
         last = list(self._running)
         is_end = self._done + len(last) == jobs and 0 < len(last) <= LISTED
         return f", not yet {_listed(last)}" if is_end else ""
 
     def _left_s(self, jobs: Sequence[Situation]) -> float:
-        """Estimated remaining time: jobs begin in order, and starts take as long as the last ones."""
+        """Return the estimated remaining time. Jobs begin in order, and starts take as long as the last starts."""
         start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else self._first_s
         running_s = [
             max(1.0, began_s + start_s + situation.for_s - self._clock.monotonic_s())
@@ -225,7 +225,7 @@ class Conducting:
     async def _put_through(
         self, situation: Situation, number: int = 0, *, weighed: bool = False
     ) -> list[WatchedProcess]:
-        """Each process of the situation, from start to end. `weighed`: measure its memory, too."""
+        """Take each process of the situation from start to end. `weighed`: measure its memory, too."""
         async with self._places.taken(situation.processes), AsyncExitStack() as starting:
             await starting.enter_async_context(self._starting)
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
@@ -267,7 +267,7 @@ _HUNG = f"hung at its end: it was there {STOP_S:g} s after SIGTERM, and was kill
 
 
 def _late_ms(watched: Sequence[Watched], situation: str) -> float:
-    """The machine's largest lateness in that situation; infinite if it has no observations."""
+    """Return the machine's largest lateness in that situation; infinite without observations."""
     return max((each.late_ms for each in watched if each.situation == situation), default=float("inf"))
 
 
@@ -277,12 +277,12 @@ def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
 
 
 def _counted(number: int, noun: str) -> str:
-    """`1 start`, `59 starts`; "" for none."""
+    """Return `1 start`, `59 starts`; "" for none."""
     return "" if not number else f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first few, and the number of others."""
+    """Return the first few, and the number of others."""
     shown = ", ".join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown} and {_counted(len(names) - LISTED, 'other')}"
 
@@ -291,7 +291,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def hindered(first: WatchedProcess, cmd: str) -> str:
-    """Why the program cannot be examined, by its first process; "" if it can."""
+    """Return why the program cannot be examined, by its first process; "" if it can."""
     watched = first.watched
     if watched.at_work_ms is not None:
         return ""
@@ -318,12 +318,12 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
 
 
 def elsewhere(watched: Watched) -> list[Address]:
-    """Addresses to which it connected and that are no front's."""
+    """Return the addresses to which the process connected and that are no front's."""
     return list(dict.fromkeys(each.address for each in watched.of(Dialled) if each.front is None))
 
 
 def asked_by_http(watched: Watched) -> bool:
-    """Whether it connected to the address server."""
+    """Whether the process connected to the address server."""
     return any(each.front == ADDRESS_SERVER for each in watched.of(Opened))
 
 
@@ -348,10 +348,8 @@ def _foreign_sentence(foreign: Foreign) -> str:
 def run(
     plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
 ) -> Trial:
-    """Run it in an event loop of its own. HarnessError if a part of ours fails.
-
-    Ctrl-C and SIGTERM end it at once without remains, and are then raised again under the previous handlers.
-    """
+    """Run all situations in an event loop of its own. HarnessError if our part fails. Ctrl-C and SIGTERM end it at once
+    without remains, and are then raised again under the previous handlers."""
     arrived: list[int] = []
 
     async def work() -> Trial:

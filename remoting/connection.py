@@ -196,10 +196,8 @@ class Connection(asyncio.Protocol):
         self._write(encode_frame(command))
 
     async def invoke(self, command: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
-        """The peer's response to a request, whatever its code; `command.opaque` is set.
-
-        Raises RequestTimeout, ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError.
-        """
+        """The peer's response to a request, whatever its code; `command.opaque` is set. Raises RequestTimeout,
+        ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError."""
         endpoint = self._endpoint
         if endpoint.in_flight >= MAX_IN_FLIGHT:
             raise TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")

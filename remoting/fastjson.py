@@ -56,9 +56,7 @@ def _hashable(value: object) -> object:
 
 def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
     """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError when it cannot be read.
-
-    `max_bytes` and MAX_DEPTH bound what is not standard JSON, or has a `$ref`.
-    """
+    `max_bytes` and MAX_DEPTH bound what is not standard JSON, or has a `$ref`."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if b'"$ref"' not in raw:
         try:
@@ -71,10 +69,8 @@ def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
 
 
 def dumps(value: object, *, browser_compatible: bool = False) -> bytes:
-    """`value` as compact UTF-8 JSON: keys sorted, None values of objects omitted.
-
-    Keys may be str, int or ObjectKey. LocalProtocolError for anything that JSON cannot express, or too deep.
-    """
+    """`value` as compact UTF-8 JSON: keys sorted, None values of objects omitted. Keys may be str, int or ObjectKey.
+    LocalProtocolError for anything that JSON cannot express, or too deep."""
     out: list[str] = []
     _write(value, out, browser_compatible, 0)
     return "".join(out).encode("utf-8", "replace")

@@ -101,10 +101,8 @@ class FrameReader:
         return bytes(self._buffer)
 
     def is_one_frame(self, data: bytes) -> bool:
-        """Whether `data` is just one whole frame with nothing before it: the ordinary case, which needs no `feed`.
-
-        What its header word says is not checked; decode_frame does that.
-        """
+        """Whether `data` is just one whole frame with nothing before it: the ordinary case, which needs no `feed`. What
+        its header word says is not checked; decode_frame does that."""
         size = len(data)
         return (
             8 <= size <= self._frame_max

@@ -72,10 +72,8 @@ class Message:
         user_properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> Message:
-        """A message with the properties that Java's constructor and setters give it.
-
-        LocalProtocolError when a user property is empty or takes a reserved name.
-        """
+        """A message with the properties that Java's constructor and setters give it. LocalProtocolError when a user
+        property is empty or takes a reserved name."""
         properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
         joined_keys = keys if isinstance(keys, str) else " ".join(keys)
         if joined_keys:

@@ -54,10 +54,8 @@ def encode_item(item: BatchItem) -> bytes:
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchItem]:
-    """The messages in the request's order. RemoteProtocolError when one is cut short.
-
-    totalSize, magic and CRC are not looked at, as Java's broker does not.
-    """
+    """The messages in the request's order. RemoteProtocolError when one is cut short. totalSize, magic and CRC are not
+    looked at, as Java's broker does not."""
     items: list[BatchItem] = []
     position = 0
     while position < len(data):

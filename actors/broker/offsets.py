@@ -27,10 +27,8 @@ class ConsumerOffsets(KeptTable):
             self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store that `group` has consumed below `offset`. Returns the offset before; -1 where there was none.
-
-        An offset may go backwards: that is how it is reset.
-        """
+        """Store that `group` has consumed below `offset`. Returns the offset before; -1 where there was none. An offset
+        may go backwards: that is how it is reset."""
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
         before = queues.get(queue_id)
         if before != offset:

@@ -105,10 +105,8 @@ class Broker:
     # Lifecycle
 
     async def listen(self) -> Address:
-        """Recover the store and bind; returns the address for peers.
-
-        Raises StoreError (in use, damaged), ValueError (a settings file that is none), OSError (the port).
-        """
+        """Recover the store and bind; returns the address for peers. Raises StoreError (in use, damaged), ValueError (a
+        settings file that is none), OSError (the port)."""
         context = self._context
         recovery = self.store.open()
         self._store_is_open = True

@@ -80,9 +80,7 @@ class Services:
 
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store that `group` has consumed below `offset`, and record a new offset. Returns the offset before, or -1.
-
-        `f`: which request brought it.
-        """
+        `f`: which request brought it."""
         before = self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
             self.context.record(

@@ -33,9 +33,7 @@ from .server import Broker
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
     """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port or the store cannot be opened.
-
-    `namesrv_addr` is `host:port;host:port` and comes before the file's list. Empty: the file's list.
-    """
+    `namesrv_addr` is `host:port;host:port` and comes before the file's list. Empty: the file's list."""
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
     except ValueError as exc:

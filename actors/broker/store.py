@@ -142,10 +142,8 @@ class MessageStore:
     # Appending
 
     def append(self, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
-        """Store `messages`, all of one queue, in order; when this returns they survive SIGKILL.
-
-        Raises MessageIllegal, or StoreFull; then none of them is stored.
-        """
+        """Store `messages`, all of one queue, in order; when this returns they survive SIGKILL. Raises MessageIllegal,
+        or StoreFull; then none of them is stored."""
         if self._broken is not None:
             raise StoreFull(self._broken)
         topic, queue_id = messages[0].topic, messages[0].queue_id
@@ -265,9 +263,7 @@ class MessageStore:
 
     def copy(self, records: bytes) -> list[tuple[str, int]]:
         """Append what `records` of another store gave, at the offsets that stand in them; (topic, queue id) of each.
-
-        Raises StoreError when they do not follow on what is here; those before stay.
-        """
+        Raises StoreError when they do not follow on what is here; those before stay."""
         log, position, stored = self._commit_log, 0, []
         if not log.starts:
             log.add_file()
@@ -306,9 +302,7 @@ class MessageStore:
         takes: Takes | None = None,
     ) -> Found:
         """The messages from `offset` on that the consumer wants by tags code and properties (None: all), at least one.
-
-        At most `max_messages`, and at most `max_bytes` unless the first message alone is larger.
-        """
+        At most `max_messages`, and at most `max_bytes` unless the first message alone is larger."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None:
             return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -408,10 +402,7 @@ class MessageStore:
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
         """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last one at
-        or before it.
-
-        Where there is no such message: the max offset (`upper`: the min offset).
-        """
+        or before it. Where there is no such message: the max offset (`upper`: the min offset)."""
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
         while low < high:

@@ -77,9 +77,7 @@ class RouteCache:
 
     def learn(self, frame: bytes, opaque: int, topic: str, response: bytes, body: bytes) -> None:
         """Remember `response`, which ends with `body`, as the answer to each frame that differs only in its opaque.
-
-        Does nothing for a frame whose opaque cannot be told apart for certain.
-        """
+        Does nothing for a frame whose opaque cannot be told apart for certain."""
         if len(frame) > MAX_FRAME:
             return
         if frame[4] == SerializeType.ROCKETMQ:

@@ -118,9 +118,7 @@ class Tables:
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
         """The pieces of this master's last registration, if the table still has all their rows as the master sent them.
-
-        The next registration may leave these pieces out.
-        """
+        The next registration may leave these pieces out."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
         if (

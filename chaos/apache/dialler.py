@@ -122,10 +122,8 @@ class Dialler:
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """Make the fronts of these servers refuse connections or drop SYNs from now on; all other fronts accept.
-
-        The proxies behind the fronts can do neither (fronts/behaviour.py).
-        """
+        """Make the fronts of these servers refuse connections or drop SYNs from now on; all other fronts accept. The
+        proxies behind the fronts can do neither (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

@@ -105,10 +105,8 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Return the class path of a client of that version, with our workload before its jars. JavaMissing.
-
-    `verified`: the checksums were compared already.
-    """
+    """Return the class path of a client of that version, with our workload before its jars. JavaMissing. `verified`:
+    the checksums were compared already."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation
     return compiled(made_by.class_path(ProgramPart.CLIENTS, verified=verified))

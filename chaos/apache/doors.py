@@ -78,10 +78,8 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def door_of_controller(first: bytes) -> int:
-    """Return how far above a NameServer's port the port for a caller with these first bytes is.
-
-    The controller gets requests that no NameServer gets, and heartbeats with a controller's epoch.
-    """
+    """Return how far above a NameServer's port the port for a caller with these first bytes is. The controller gets
+    requests that no NameServer gets, and heartbeats with a controller's epoch."""
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
     if code is None:
@@ -90,10 +88,8 @@ def door_of_controller(first: bytes) -> int:
 
 
 def controller(port: int, folder: Path) -> dict[str, object]:
-    """Return the settings of a NameServer that is also the only controller, at the port above its own.
-
-    Its log is in `folder`. Brokers ask it for the new master; no NameServer connects anywhere.
-    """
+    """Return the settings of a NameServer that is also the only controller, at the port above its own. Its log is in
+    `folder`. Brokers ask it for the new master; no NameServer connects anywhere."""
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",

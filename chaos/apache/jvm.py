@@ -333,10 +333,8 @@ def leave_last_words(folder: Path, death: str) -> None:
 
 
 def last_words(data: Path) -> str:
-    """Return how programs of the run ended by themselves, to append to a message; "" if none did.
-
-    `data` is the run's folder with one folder per node.
-    """
+    """Return how programs of the run ended by themselves, to append to a message; "" if none did. `data` is the run's
+    folder with one folder per node."""
     return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 

@@ -76,10 +76,8 @@ def said(value: object) -> str:
 
 
 def write_logback(conf: Path, logs: Path | None) -> None:
-    """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO to `logs`/namesrv.log or broker.log; None: no log.
-
-    5.x has its own in its jars and logs below ${user.home}/logs/rocketmqlogs.
-    """
+    """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO to `logs`/namesrv.log or broker.log; None: no log. 5.x
+    has its own in its jars and logs below ${user.home}/logs/rocketmqlogs."""
     conf.mkdir(parents=True, exist_ok=True)
     for part in _LOGS:
         body = "<root level='OFF'/>" if logs is None else _LOGBACK.format(file=logs / f"{part}.log")

@@ -138,11 +138,8 @@ def verdict_by_counts(
     findings: Iterable[Finding],
     **more: Any,
 ) -> Verdict:
-    """The verdict where all are counted, and the findings are only the first of them.
-
-    UNKNOWN where none is wrong for certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may
-    be.
-    """
+    """The verdict where all are counted, and the findings are only the first of them. UNKNOWN where none is wrong for
+    certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may be."""
     validity = Validity.INVALID if wrong else Validity.UNKNOWN if unsure else Validity.VALID
     found = tuple(findings)
     return Verdict(

@@ -121,9 +121,7 @@ class LastFaults:
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
         """Record each of these faults as not done if it is still in force and no time has passed since its begin.
-
-        Faults of clients are left out, because a client that has just left comes back at the end.
-        """
+        Faults of clients are left out, because a client that has just left comes back at the end."""
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return
         clients = scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -139,10 +137,8 @@ class LastFaults:
 def _in_force(
     processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Return what each fault affects, its id, and what ends it.
-
-    Faults that nothing ends, and those of these processes, are left out.
-    """
+    """Return what each fault affects, its id, and what ends it. Faults that nothing ends, and those of these processes,
+    are left out."""
     ids = processes.ids
     for node, fault in processes.active.items():
         if fault.ended_by and node not in but:
@@ -162,9 +158,7 @@ def chosen_links(
     or_not_done: Callable[[str, str], AbstractContextManager[None]],
 ) -> dict[Link, Stream]:
     """Return the links of an action with their directions: links that it names, and links to the NameServers in use.
-
-    `but` names nodes that a fault has stopped, so they cannot be asked which NameServer they use.
-    """
+    `but` names nodes that a fault has stopped, so they cannot be asked which NameServer they use."""
     known = [expression for expression in action.links if not is_chosen(expression)]
     links = topology.parse_streams(*known)
     if len(known) == len(action.links):

@@ -259,10 +259,8 @@ class Experiment:
         return self._at.of(self.scenario.topology().of(NodeKind.BROKER))
 
     def _give_topics(self) -> None:
-        """Give brokers their topics. The prober creates the workload's topic at each master.
-
-        Brokers that elect their master all begin with the topic.
-        """
+        """Give brokers their topics. The prober creates the workload's topic at each master. Brokers that elect their
+        master all begin with the topic."""
         own, topics = self.scenario.workload.topic, self.scenario.topics()
         others = {topic: queues for topic, queues in topics.items() if topic != own}
         groups = self.scenario.electing_names()
@@ -282,10 +280,8 @@ class Experiment:
             self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
 
     def _warm_up(self) -> None:
-        """Send each of Apache's brokers a first message, because a JVM's first answer takes up to a second.
-
-        In scaled time a client would not wait that long.
-        """
+        """Send each of Apache's brokers a first message, because a JVM's first answer takes up to a second. In scaled
+        time a client would not wait that long."""
         brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return
@@ -327,9 +323,7 @@ class Experiment:
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
         """Return the client under test with accepting fronts. If the scenario has no client of that name, it gets one.
-
-        ScenarioError for a name or a profile that is not possible.
-        """
+        ScenarioError for a name or a profile that is not possible."""
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
@@ -392,10 +386,8 @@ class Experiment:
         self.end()
 
     def end(self) -> None:
-        """End the experiment without ending faults, settling or reading. Later rows are not judged.
-
-        HarnessError if an outside program's connection avoided its proxies; then nothing is judged.
-        """
+        """End the experiment without ending faults, settling or reading. Later rows are not judged. HarnessError if an
+        outside program's connection avoided its proxies; then nothing is judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")

@@ -102,10 +102,8 @@ class Harness:
         return spark
 
     def _awaited(self) -> SparkSession:
-        """Return the session; TimeoutError after the limit.
-
-        Its JVM gets normal priority as soon as it exists; at the lowest it might never run.
-        """
+        """Return the session; TimeoutError after the limit. Its JVM gets normal priority as soon as it exists; at the
+        lowest it might never run."""
         until_s = time.monotonic() + SPARK_LIMIT_S
         while True:
             self._hurry()

@@ -98,10 +98,8 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """Return the NameServers with which a broker or client is configured: its own list, or all.
-
-        With an address server the list is empty, and the prober has that server's first list.
-        """
+        """Return the NameServers with which a broker or client is configured: its own list, or all. With an address
+        server the list is empty, and the prober has that server's first list."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)

@@ -205,10 +205,8 @@ class ClientUnderTest:
 
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
-    """Return the value of a client's `node` row, or EXTERNAL while nothing was seen of the client.
-
-    `unclear` says why the client cannot be told apart from another client.
-    """
+    """Return the value of a client's `node` row, or EXTERNAL while nothing was seen of the client. `unclear` says why
+    the client cannot be told apart from another client."""
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,

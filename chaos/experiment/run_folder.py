@@ -26,10 +26,7 @@ class RunFolder:
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
         """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. HarnessError if that is
-        impossible.
-
-        ScenarioError if `out` is a file or not empty.
-        """
+        impossible. ScenarioError if `out` is a file or not empty."""
         if out is not None:
             refuse_used(out)
         path = out or root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")

@@ -229,10 +229,8 @@ class RunningCluster:
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """Execute one action of a timeline. Returns the ids of the faults that it began.
-
-        `of`: where the action is written, for the text of a ScenarioError.
-        """
+        """Execute one action of a timeline. Returns the ids of the faults that it began. `of`: where the action is
+        written, for the text of a ScenarioError."""
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
         if do == "packet_loss" and self._scenario.clock == "real":
@@ -389,10 +387,8 @@ def _advertised(verdict: Verdict) -> str:
 def session(
     scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
 ) -> Iterator[RunningCluster]:
-    """Run the cluster for the block. Afterwards nothing is left running, and the history can be judged.
-
-    `scenario` has a seed and no timeline. HarnessError or ClusterError if the experiment itself fails.
-    """
+    """Run the cluster for the block. Afterwards nothing is left running, and the history can be judged. `scenario` has
+    a seed and no timeline. HarnessError or ClusterError if the experiment itself fails."""
     assert scenario.seed is not None
     folder.keep(scenario, defect)
     experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage, defect=defect)

@@ -213,10 +213,8 @@ class RealStage(Stage):
     def _of_deaths(
         self, record: Recorder, carriers: Container[str]
     ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
-        """Return how to react to an unplanned death of a process, and how often to look for one.
-
-        `carriers` are processes that are no nodes.
-        """
+        """Return how to react to an unplanned death of a process, and how often to look for one. `carriers` are
+        processes that are no nodes."""
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:
@@ -304,10 +302,8 @@ def disk_full(folder: Path, free: int) -> HarnessError:
 
 
 def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
-    """Raise the alarm if fewer than LOW_BYTES are free, now or later.
-
-    The experiment then ends while it can still keep what it recorded.
-    """
+    """Raise the alarm if fewer than LOW_BYTES are free, now or later. The experiment then ends while it can still keep
+    what it recorded."""
 
     def look() -> None:
         free = free_bytes(folder)

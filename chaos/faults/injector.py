@@ -150,10 +150,8 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links. Other faults on the links continue.
-
-        Nothing happens if the fault has ended already.
-        """
+        """End one fault, or only its part `on` these links. Other faults on the links continue. Nothing happens if the
+        fault has ended already."""
         with self._lock:
             if fault_id not in self._active:
                 return

@@ -37,11 +37,8 @@ class PortHolder:
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
-        """Return an unused address of this host, reserved until `close`. HarnessError if none is left.
-
-        `beside`: the port this far above it is reserved, too. `vip`: a broker's VIP port, two below it, is reserved,
-        too.
-        """
+        """Return an unused address of this host, reserved until `close`. HarnessError if none is left. `beside`: the
+        port this far above it is reserved, too. `vip`: a broker's VIP port, two below it, is reserved, too."""
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
             others = [address.port + each for each in beside] + ([address.vip_channel.port] if vip else [])

@@ -72,10 +72,8 @@ class Toxiproxy:
         self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
-        """Enable or disables all of these proxies at once. Returns the proxies that were enabled just before.
-
-        The requests, one per proxy, are pipelined on one connection, because a crash must refuse at once.
-        """
+        """Enable or disables all of these proxies at once. Returns the proxies that were enabled just before. The
+        requests, one per proxy, are pipelined on one connection, because a crash must refuse at once."""
         requests_ = [_request("GET", "/proxies", self.address)]
         requests_ += [
             _request("POST", f"/proxies/{name}", self.address, {"enabled": on}) for name, on in wanted.items()

@@ -336,10 +336,8 @@ class LookUps:
         self._put(at_ms, "name_server_chosen", name_server=address, value=value)
 
     def _skipped(self, address: str, began_ms: float) -> list[str]:
-        """Return the entries between the chosen one and this one that the client tried without a visible connect.
-
-        A client that found no reachable entry may have gone round the list and be anywhere in it.
-        """
+        """Return the entries between the chosen one and this one that the client tried without a visible connect. A
+        client that found no reachable entry may have gone round the list and be anywhere in it."""
         if self._chosen == address and not self._rules.every_request:
             return []
         if self._rules.shuffled and self._known < len(self._told):

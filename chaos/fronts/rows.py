@@ -173,10 +173,8 @@ class ClientRows:
             self._put(at_ms, "channel", f="connect_failed", address=self._brokers[broker], value=value)
 
     def _asks_and_answers(self, one: Observation) -> None:
-        """Record an answer that no request of its connection waits for.
-
-        Connections that were not seen to open, or have closed, are left out, because their requests may be unknown.
-        """
+        """Record an answer that no request of its connection waits for. Connections that were not seen to open, or have
+        closed, are left out, because their requests may be unknown."""
         match one:
             case Opened():
                 self._asked_for[one.connection] = set()

@@ -120,10 +120,7 @@ class HostClock:
 
     def correction(self) -> Correction:
         """Return the correction from the host's clock to the harness's time: linear between readings, constant beyond
-        them.
-
-        CLOCK_MONOTONIC never goes back, so each of its times occurs once.
-        """
+        them. CLOCK_MONOTONIC never goes back, so each of its times occurs once."""
         shows: list[float] = []
         late: list[float] = []
         """By how much the harness's clock showed more then."""
@@ -144,10 +141,8 @@ class HostClock:
 
 
 def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
-    """Return the range of possible offsets after this time, narrowed by the new reading.
-
-    If low > high, the readings contradict each other.
-    """
+    """Return the range of possible offsets after this time, narrowed by the new reading. If low > high, the readings
+    contradict each other."""
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 

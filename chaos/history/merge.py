@@ -59,10 +59,8 @@ def clustered_writer(path: Path) -> pq.ParquetWriter:
 
 
 def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
-    """Write one file per slice, one row group per table. Returns the number of rows. Replaces the old history.
-
-    Each table has one event. OSError if the disk refuses; the old history then stays.
-    """
+    """Write one file per slice, one row group per table. Returns the number of rows. Replaces the old history. Each
+    table has one event. OSError if the disk refuses; the old history then stays."""
     written: list[tuple[Path, Path]] = []
     count = 0
     try:
@@ -153,11 +151,8 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """Merge the parts, if there are any, and the rows that no part has yet. The parts stay.
-
-    Memory holds at most one slice. Up to SLICE_ROWS rows become one file in order of time; more become clustered files
-    (`write_clustered`).
-    """
+    """Merge the parts, if there are any, and the rows that no part has yet. The parts stay. Memory holds at most one
+    slice. Up to SLICE_ROWS rows become one file in order of time; more become clustered files (`write_clustered`)."""
     files = part_files(run_dir)
     known, torn = _known(files), [0]
     rest = [

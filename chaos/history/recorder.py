@@ -224,9 +224,7 @@ STEP_S, STEP_MAX_S = 0.020, 0.100
 
 def step_s_of(scale: float) -> float:
     """Return the machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
-
-    Shorter steps would cost too much CPU at time scale 1, and no timer is that short.
-    """
+    Shorter steps would cost too much CPU at time scale 1, and no timer is that short."""
     return max(STEP_S, min(STEP_MAX_S, 0.200 / scale))
 
 

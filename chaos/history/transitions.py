@@ -324,10 +324,8 @@ _HANDLERS = {
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
-    """Return each client's NameServers in the order of use, by name.
-
-    The order starts at the NameServer chosen at `at_ms`, else at the first choice. A broker's list is in its own order.
-    """
+    """Return each client's NameServers in the order of use, by name. The order starts at the NameServer chosen at
+    `at_ms`, else at the first choice. A broker's list is in its own order."""
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}

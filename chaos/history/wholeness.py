@@ -88,10 +88,8 @@ def missing(
     gaps_of: Callable[[RecordedProcess], Iterable[Gap]],
     table: pa.Table,
 ) -> list[Row]:
-    """Return the `rows_missing` rows of these processes; none for an import.
-
-    `table` has at least all rows that are no traffic.
-    """
+    """Return the `rows_missing` rows of these processes; none for an import. `table` has at least all rows that are no
+    traffic."""
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

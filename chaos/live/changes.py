@@ -38,10 +38,7 @@ def matters(row: Mapping[str, Any]) -> bool:
 
 def quiet_after_ms(world: World) -> float:
     """Return the distance from every change beyond which a row is far from all of them, whatever faults are still to
-    come.
-
-    No check has a window that is longer, counted from its change.
-    """
+    come. No check has a window that is longer, counted from its change."""
     from ..oracle.quiet import settle_ms
 
     t, nodes, brokers = world.timers, len(world.nodes), len(world.of_kind("broker"))

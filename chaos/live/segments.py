@@ -115,10 +115,8 @@ class SegmentWriter:
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def read(self, clock_ms: float, now_s: float) -> float:
-        """Read the appended lines. Returns the moment up to which all rows are known.
-
-        `clock_ms` is the run's time and `now_s` the machine's, both taken before this call. OSError from the disk.
-        """
+        """Read the appended lines. Returns the moment up to which all rows are known. `clock_ms` is the run's time and
+        `now_s` the machine's, both taken before this call. OSError from the disk."""
         self._read(now_s)
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 

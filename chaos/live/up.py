@@ -118,10 +118,8 @@ class Up:
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def serve(self) -> int:
-        """Keep the cluster up. Returns the exit status: the verdict's if the cluster was judged, else 0.
-
-        HarnessError if a part does not start.
-        """
+        """Keep the cluster up. Returns the exit status: the verdict's if the cluster was judged, else 0. HarnessError
+        if a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
         here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)

@@ -51,9 +51,7 @@ def _begins_ms(state: Any) -> float:
 def until_next(
     states: Sequence[State], end_ms: float, at_ms: Callable[[State], float] = _begins_ms
 ) -> Iterator[tuple[State, float]]:
-    """Each state, in order of time, with when the next one takes its place; the last lasts until `end_ms`.
-
-    A state is a row, or begins with its time, unless `at_ms` says when it begins.
-    """
+    """Each state, in order of time, with when the next one takes its place; the last lasts until `end_ms`. A state is a
+    row, or begins with its time, unless `at_ms` says when it begins."""
     ends = [*map(at_ms, states[1:]), max([end_ms, *map(at_ms, states[-1:])])]
     return zip(states, ends, strict=False)

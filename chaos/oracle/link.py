@@ -58,10 +58,8 @@ class Cause:
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
-        """What closes connections has closed them, however soon it is over: it lasts at least a moment.
-
-        The moment lies before its end, where the next process begins.
-        """
+        """What closes connections has closed them, however soon it is over: it lasts at least a moment. The moment lies
+        before its end, where the next process begins."""
         kind, loss = fault.kind, fault.loss(timers)
         packets, delay = kind.loses_packets, kind.delay
         start_ms = min(fault.start_ms, fault.end_ms - MOMENT_MS) if loss.closes else fault.start_ms
@@ -92,10 +90,8 @@ def resent_after_ms(fault: Fault) -> float:
 
 
 def resend_ms(cause: Cause, at_ms: float) -> float:
-    """How long after `at_ms` what was sent before may still wait, because a fault lost its packets.
-
-    Each time the kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did.
-    """
+    """How long after `at_ms` what was sent before may still wait, because a fault lost its packets. Each time the
+    kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did."""
     if not cause.packets or at_ms < cause.end_ms:
         return 0.0
     return max(0.0, cause.end_ms - at_ms + min(cause.end_ms - cause.start_ms, RESEND_MAX_MS))
@@ -110,10 +106,8 @@ def leave_ms(world: World) -> float:
 
 
 def earliest_effect_ms(world: World, fault: Fault) -> float:
-    """When the fault may have been felt first: its row comes when it is complete.
-
-    A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.
-    """
+    """When the fault may have been felt first: its row comes when it is complete. A link's fault was asked for before,
+    and a broker or NameServer that stops cleanly serves nobody on its way."""
     asked_ms = fault.value.get("asked_ms")
     if asked_ms is not None:
         return min(fault.start_ms, float(asked_ms))
@@ -372,9 +366,7 @@ class Troubles:
 
     def between(self, target: str, from_ms: float, to_ms: float) -> bool:
         """Whether what the target sends this node may be lost or late that it sends at some time in [from_ms, to_ms].
-
-        Older calls that still wait for their time-outs are no matter here.
-        """
+        Older calls that still wait for their time-outs are no matter here."""
         return any(s <= to_ms and e >= from_ms for s, e in self._of(target, 0.0))
 
     def _of(self, target: str, tail_ms: float) -> list[tuple[float, float]]:

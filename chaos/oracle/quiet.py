@@ -241,9 +241,7 @@ def _felt_by(world: World, client: str) -> list[Fault]:
 
 def _settled_ms(world: World, client: str, fault: Fault) -> float:
     """By when the client is sure to be as if the fault had never been: routes, members and queues are what they were.
-
-    One that only keeps it from NameServers is over with its end, once the client had the time to leave them.
-    """
+    One that only keeps it from NameServers is over with its end, once the client had the time to leave them."""
     timers, servers = world.timers_of(client), {server.name for server in world.listed(client)}
     span = felt(world, fault)
     if fault.source == client and fault.target in servers:
@@ -269,10 +267,8 @@ def started_again_ms(world: World, node: str, at_ms: float) -> float:
 def quiet(
     world: World, settle_ms: float, *, from_ms: float | None = None, faults: Sequence[Fault] | None = None
 ) -> list[Stretch]:
-    """The stretches without one of these faults, or any harmful one, `settle_ms` after the end of the one before.
-
-    The first begins at `from_ms`; None: when the last client has started. Empty when a fault never ended.
-    """
+    """The stretches without one of these faults, or any harmful one, `settle_ms` after the end of the one before. The
+    first begins at `from_ms`; None: when the last client has started. Empty when a fault never ended."""
     begin_ms = clients_began_ms(world) if from_ms is None else from_ms
     end_ms = world.end_ms if math.isfinite(world.end_ms) else 0.0
     return without(begin_ms, end_ms, disturbed(world, after_ms=settle_ms, faults=faults))

@@ -39,10 +39,8 @@ LOOK_UP = "name_server_call"
 
 
 def bound(world: World, client: str, operation: str, moment: Moment, *, routed: bool = True) -> Window:
-    """How long after the moment the client's first good operation may take; NEVER where nothing is promised.
-
-    `routed`: whether the process has had a route, for a send or pull of its was good before.
-    """
+    """How long after the moment the client's first good operation may take; NEVER where nothing is promised. `routed`:
+    whether the process has had a route, for a send or pull of its was good before."""
     if not is_alone(world, client, moment.at_ms):
         return _never("several faults meet: what must happen follows from each part")
     views = world.views_of(client)
@@ -271,11 +269,8 @@ def passed_over(brokers: int, lost: int, queues: int) -> float:
 
 
 def turns_lost(world: World, brokers: int, lost: int, queues: int) -> int:
-    """How many sends in a row may meet `lost` of the brokers: each of their queues in its turn.
-
-    Messages of a sharding key keep to their queue, so there it is each key whose queue is lost: all keys, where they
-    are few.
-    """
+    """How many sends in a row may meet `lost` of the brokers: each of their queues in its turn. Messages of a sharding
+    key keep to their queue, so there it is each key whose queue is lost: all keys, where they are few."""
     workload = world.workload
     keys = int(workload.get("ordered_keys") or 0) if workload.get("ordered") else 0
     return lost * queues * max(1, math.ceil(keys / (queues * brokers)))

@@ -126,11 +126,8 @@ class Timers:
 def timers_of_nodes(
     profile: Profile, time_scale: float, settings: Settings, nodes: Mapping[str, NodeKind]
 ) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
-    """The run's timers, and by node what differs from them there.
-
-    Where nodes of a kind differ the run's own are the longest (Z: whether all close), so that a window which asks for
-    no node in particular is wide enough for each.
-    """
+    """The run's timers, and by node what differs from them there. Where nodes of a kind differ the run's own are the
+    longest (Z: whether all close), so that a window which asks for no node in particular is wide enough for each."""
     own = Timers.for_profile(profile, time_scale=time_scale)
     by_symbol: dict[str, dict[str, Any]] = {}
     for node, kind in nodes.items():

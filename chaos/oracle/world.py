@@ -131,9 +131,7 @@ class World:
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]], *, last_ms: float | None = None) -> World:
         """From rows as `read_rows` or Spark give them, in any order; a row's `value` may be an object or its JSON text.
-
-        Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows.
-        """
+        Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows."""
         picked: list[Mapping[str, Any]] = []
         lags: list[Mapping[str, Any]] = []
         latest_ms = 0.0

@@ -69,10 +69,8 @@ class ShownIncident:
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
-    """The files of these incidents, by name or number (i03), in their order; default: all.
-
-    ScenarioError for an unknown one.
-    """
+    """The files of these incidents, by name or number (i03), in their order; default: all. ScenarioError for an unknown
+    one."""
     known, found = shipped("incidents"), set[Path]()
     for name in names:
         file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)

@@ -121,10 +121,8 @@ def run_selftest(
     *,
     at_once: int = 1,
 ) -> int:
-    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table.
-
-    `at_once`: how many runs there are at the same time on the virtual clock.
-    """
+    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table. `at_once`: how
+    many runs there are at the same time on the virtual clock."""
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(

@@ -105,9 +105,7 @@ def _rule(check: str) -> str:
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     """Return the answers for an imported incident: what happened instead of injected faults, with labels of its faults.
-
-    `incident` is incident.json.
-    """
+    `incident` is incident.json."""
     told = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)

@@ -88,10 +88,8 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 
 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
-    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups.
-
-    A group is one line; below it are its checks that are not VALID, with their first examples.
-    """
+    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups. A
+    group is one line; below it are its checks that are not VALID, with their first examples."""
     named = {"Broken": told.broken, "Routes": told.routes, "Clients": told.clients, "Cost": told.cost}
     lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
     lines += [f"**{_cell(told.first)}**", ""] if told.first else []

@@ -69,9 +69,7 @@ class Cost:
     @property
     def sentence(self) -> str:
         """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
-
-        Without any cost the sentence says so.
-        """
+        Without any cost the sentence says so."""
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
             of_broker[one.broker].append(one)
@@ -149,10 +147,8 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on.
-
-    None if others are half as long.
-    """
+    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on. None if others
+    are half as long."""
     starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
     lengths = ends - starts
     met = np.zeros(len(times), dtype=bool)

@@ -59,10 +59,8 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """Return `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`.
-
-    If nothing is timed, it is only the formula.
-    """
+    """Return `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If nothing is timed, it is
+    only the formula."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
@@ -78,10 +76,8 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """Return the measured value of a VALID verdict that came nearest to its limit, with its nodes.
-
-    `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed.
-    """
+    """Return the measured value of a VALID verdict that came nearest to its limit, with its nodes. `nearest to it: 19.9
+    s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed."""
     f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
     if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
         return ""

@@ -33,10 +33,8 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """Return (label, text) of each entry that has a text, in order.
-
-    A bound of 0 for something that may never happen is left out.
-    """
+    """Return (label, text) of each entry that has a text, in order. A bound of 0 for something that may never happen is
+    left out."""
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue
@@ -74,10 +72,8 @@ def width_of_output() -> int | None:
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """Return the rows' lines in aligned columns, indented.
-
-    The last cell is wrapped within its column if there is room; else each row is its first cell with the others below.
-    """
+    """Return the rows' lines in aligned columns, indented. The last cell is wrapped within its column if there is room;
+    else each row is its first cell with the others below."""
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
     fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width

@@ -32,10 +32,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         return super().construct_document(node)
 
     def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
-        """Return the number of values in the YAML node, each use of an alias counted.
-
-        `known` has the number for each node; 0 while it is being counted.
-        """
+        """Return the number of values in the YAML node, each use of an alias counted. `known` has the number for each
+        node; 0 while it is being counted."""
         if not isinstance(node, yaml.CollectionNode):
             return 1
         if (count := known.get(id(node))) == 0:
@@ -112,10 +110,8 @@ def refuse_booleans(
     file: str,
     place: tuple[str, ...] = (),
 ) -> None:
-    """Raise ScenarioError for true or false at a key outside `allowed`; pydantic would take them for 1 or 0.
-
-    `words` says what is allowed at a place.
-    """
+    """Raise ScenarioError for true or false at a key outside `allowed`; pydantic would take them for 1 or 0. `words`
+    says what is allowed at a place."""
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
             raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))

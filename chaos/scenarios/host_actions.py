@@ -34,9 +34,7 @@ def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
     """Return the timeline with ordinary actions for faults of hosts, each with the number of its entry. NotAllowed.
-
-    `hosts` has the nodes on each host.
-    """
+    `hosts` has the nodes on each host."""
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}
     """By host: what was done to it, and the name of its black hole."""

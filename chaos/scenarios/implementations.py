@@ -22,10 +22,8 @@ TIME_SCALE = 3.0
 def implementations_of(
     cluster: str, workload: str, nodes: Mapping[str, str], kinds: Mapping[str, NodeKind]
 ) -> dict[str, str]:
-    """Return the implementation of each node that is not ours.
-
-    `cluster` sets it for servers, `workload` for producers and consumers, `nodes` for single nodes.
-    """
+    """Return the implementation of each node that is not ours. `cluster` sets it for servers, `workload` for producers
+    and consumers, `nodes` for single nodes."""
     found = {}
     for name, kind in kinds.items():
         said = nodes.get(name, cluster if kind in SERVERS else workload)
@@ -35,10 +33,8 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return the document with two defaults: the profile of its servers' implementation, and the time scale.
-
-    The scale depends on whether any node is Apache's.
-    """
+    """Return the document with two defaults: the profile of its servers' implementation, and the time scale. The scale
+    depends on whether any node is Apache's."""
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):

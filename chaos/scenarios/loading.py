@@ -146,10 +146,8 @@ def fixed(path: Path) -> Scenario:
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """Return the planted defect of that name, or in that file; a file beside the scenario comes first.
-
-    ScenarioError if there is none, or if the file is no defect.
-    """
+    """Return the planted defect of that name, or in that file; a file beside the scenario comes first. ScenarioError if
+    there is none, or if the file is no defect."""
     from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
 
     if not name.endswith(".py"):

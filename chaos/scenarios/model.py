@@ -135,10 +135,8 @@ class WorkloadModel(_Model):
         return self
 
     def all_topics(self) -> dict[str, int]:
-        """Return the number of queues of each topic, the workload's first.
-
-        NotAllowed for an invalid name, a duplicate, or too many.
-        """
+        """Return the number of queues of each topic, the workload's first. NotAllowed for an invalid name, a duplicate,
+        or too many."""
         found = {self.topic: self.queues}
         for pattern, topic in self.topics.items():
             place = f"workload.topics.{pattern}"

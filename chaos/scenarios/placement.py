@@ -81,10 +81,8 @@ class Offer(NamedTuple):
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
-    """Return each node's host, without outside clients. The first of the `offers` is the driver's host.
-
-    ScenarioError if a place is on none of these hosts.
-    """
+    """Return each node's host, without outside clients. The first of the `offers` is the driver's host. ScenarioError
+    if a place is on none of these hosts."""
     there = {offer.name: offer for offer in offers}
     for index, name in enumerate(placement.hosts):
         if name not in there:

@@ -125,10 +125,8 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
-    """Flapping and series of restarts have a limit of turns, no partial heal, and no other action on their nodes.
-
-    None of their nodes is down or has not joined.
-    """
+    """Flapping and series of restarts have a limit of turns, no partial heal, and no other action on their nodes. None
+    of their nodes is down or has not joined."""
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"
@@ -206,10 +204,8 @@ def _heal(
 
 
 def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], topology: Topology) -> list[str]:
-    """Return the faults that this `heal` ends on all their links.
-
-    A fault ended on some links only loses these links in `on`.
-    """
+    """Return the faults that this `heal` ends on all their links. A fault ended on some links only loses these links in
+    `on`."""
     if heal.faults:
         return list(heal.faults)
     if not entry.links:

@@ -27,10 +27,8 @@ Settings = Mapping[str, Mapping[str, Value]]
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """Return the settings of each node. NotAllowed for the first error.
-
-    `before` has values from other keys of the scenario, by group; a different value for the same setting is refused.
-    """
+    """Return the settings of each node. NotAllowed for the first error. `before` has values from other keys of the
+    scenario, by group; a different value for the same setting is refused."""
     found: dict[str, dict[str, Value]] = {}
     ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}
     for group, said in before.items():
@@ -82,10 +80,8 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
 
 
 def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
-    """Raise NotAllowed if channels between clients and brokers would close between two heartbeats.
-
-    A closed channel would end the client's membership of its group, and no window covers that.
-    """
+    """Raise NotAllowed if channels between clients and brokers would close between two heartbeats. A closed channel
+    would end the client's membership of its group, and no window covers that."""
     clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
     beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
     idle = [(broker, "serverChannelMaxIdleTimeSeconds", beat_ms) for broker, kind in nodes.items() if kind in BROKERS]

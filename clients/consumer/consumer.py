@@ -70,11 +70,8 @@ class DefaultMQPushConsumer:
         return None
 
     async def start(self) -> None:
-        """Join the group and begin to consume.
-
-        Raises ClientError when the group has a consumer on this client already, TransportError when no NameServer
-        answers; nothing is left running then.
-        """
+        """Join the group and begin to consume. Raises ClientError when the group has a consumer on this client already,
+        TransportError when no NameServer answers; nothing is left running then."""
         self._started_ms = self._context.clock.now_ms()
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
@@ -116,10 +113,8 @@ class DefaultMQPushConsumer:
         )
 
     def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds.
-
-        It keeps no statistics by topic, so the table of them is empty.
-        """
+        """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds. It
+        keeps no statistics by topic, so the table of them is empty."""
         config, queues = self._config, self._rebalancer.process_queues
         return ConsumerRunningInfo(
             properties={

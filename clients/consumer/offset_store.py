@@ -43,10 +43,8 @@ class OffsetStore(ABC):
 
     @abstractmethod
     async def read(self, queue: MessageQueue) -> int | None:
-        """The persisted offset, now in memory, too; None when the group has none.
-
-        Raises RocketMQError when the broker does not answer.
-        """
+        """The persisted offset, now in memory, too; None when the group has none. Raises RocketMQError when the broker
+        does not answer."""
 
     @abstractmethod
     async def persist(self, queues: Collection[MessageQueue]) -> None:

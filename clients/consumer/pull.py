@@ -52,10 +52,8 @@ def pull_sys_flag(*, commit_offset: bool = False, suspend: bool = False, subscri
 
 
 def parse_pull_response(response: RemotingCommand, *, strict: bool = False) -> PullResult:
-    """What the broker found. Raises ResponseError for a code that is no pull status, HeaderError for a bad header.
-
-    As in Java's client, a damaged record silently ends the messages; `strict` raises RemoteProtocolError.
-    """
+    """What the broker found. Raises ResponseError for a code that is no pull status, HeaderError for a bad header. As
+    in Java's client, a damaged record silently ends the messages; `strict` raises RemoteProtocolError."""
     status = _STATUS_BY_CODE.get(response.code)
     if status is None:
         raise ResponseError.for_code(response.code, response.remark)
@@ -91,10 +89,8 @@ async def pull(
     timeout_s: float,
     strict: bool = False,
 ) -> PullResult:
-    """The broker's answer to one pull. Raises TransportError, or as `parse_pull_response`.
-
-    A pull that times out leaves its channel open, for it is an asynchronous call in Java.
-    """
+    """The broker's answer to one pull. Raises TransportError, or as `parse_pull_response`. A pull that times out leaves
+    its channel open, for it is an asynchronous call in Java."""
     request = RemotingCommand.request(RequestCode.PULL_MESSAGE, header)
     response = await remoting.invoke(address, request, timeout_s=timeout_s, close_on_timeout=False)
     return parse_pull_response(response, strict=strict)

@@ -155,9 +155,7 @@ class MQFaultStrategy:
         retry: bool = False,
     ) -> MessageQueue:
         """The queue of the next attempt. `write_queue_nums`: the route's writable rows, by broker name.
-
-        `last_broker_name` is the broker of this call's attempt before, `retry` whether there was one.
-        """
+        `last_broker_name` is the broker of this call's attempt before, `retry` whether there was one."""
         if not self._enabled:
             return ring.next_on_another_broker(last_broker_name)
         queue = self._select(ring, last_broker_name, now_ms, write_queue_nums, retry=retry)

@@ -102,9 +102,7 @@ class PublishTable:
 
     async def find(self, topic: str) -> Publish:
         """The publish info of `topic`: from the cache, else from the NameServer, else from the template topic's route.
-
-        Raises ClientError when there is no queue to write to, RouteQueryFailed when the NameServer did not answer.
-        """
+        Raises ClientError when there is no queue to write to, RouteQueryFailed when the NameServer did not answer."""
         await self.refresh_if_missing(topic)
         publish = self._table.get(topic)
         if publish is None or not publish.info.ok:

@@ -64,10 +64,8 @@ class RouteQueryFailed(ClientError):
 
 
 def parse_send_response(response: RemotingCommand, msg_id: str, topic: str, broker_name: str) -> SendResult:
-    """The result in a response to 310 or 320 from a broker of `broker_name`.
-
-    Raises ResponseError for a code that says it was not stored, HeaderError for one without a complete header.
-    """
+    """The result in a response to 310 or 320 from a broker of `broker_name`. Raises ResponseError for a code that says
+    it was not stored, HeaderError for one without a complete header."""
     try:
         status = _STATUS_BY_CODE[ResponseCode(response.code)]
     except (KeyError, ValueError):

@@ -33,7 +33,7 @@ def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
 
 
 def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
-    """The time when a broker failed, its name, and its behaviour from then on."""
+    """Return when a broker failed, its name, and its behaviour from then on."""
     since_ms = watched.at_work_ms or watched.began_ms
     for one in watched.seen:
         if one.at_ms < since_ms:
@@ -75,7 +75,7 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
 
 @dataclass(slots=True)
 class Send:
-    """One message that was sent: its tries on the wire, or the program's report."""
+    """One message that was sent, by its tries on the wire or by the program's report."""
 
     began_ms: float
     ended_ms: float | None = None
@@ -85,7 +85,7 @@ class Send:
 
 
 def _key(asked: Asked) -> str:
-    """The message's own id, or its body if it has none."""
+    """Return the message's own id, or its body if it has no id."""
     properties = asked.fields.get("properties") or asked.fields.get("i") or ""
     for part in properties.split(_VALUE):
         name, _, value = part.partition(_NAME)
@@ -95,8 +95,8 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Each message of the topic sent to a broker, in order of first tries. Messages of a trace have another topic and
-    no retry."""
+    """Return each message of the topic sent to a broker, in order of first tries. Messages of a trace have another
+    topic and no retry."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:
@@ -122,7 +122,7 @@ STORED = frozenset({0, 10, 11, 12})
 
 
 def sends_told(watched: Watched) -> list[Send]:
-    """Each message that the program reported; empty if it reports none."""
+    """Return each message that the program reported; none if it reports none."""
     found: dict[str, Send] = {}
     for one in watched.of(Reported):
         key = str(one.value.get("id"))
@@ -140,7 +140,7 @@ def _sends(watched: Watched) -> tuple[list[Send], str]:
 
 
 def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, list[Send], str]]:
-    """The sends since a broker failed, except a send that was under way when the program was told to stop."""
+    """Return the sends since a broker failed, without a send that was under way when the program was told to stop."""
     for one in watched:
         lost = _lost_broker(one)
         if lost is not None:

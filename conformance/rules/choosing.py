@@ -38,15 +38,17 @@ NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer
 
 
 def first_choice(watched: Watched) -> str | None:
-    """The NameServer that it asked first, or connected to first if it asked none."""
+    """Return the NameServer that the client asked first, or connected to first if it asked none."""
     found = tries(watched)
     return next((one.front for one in found if one.asked_ms is not None), found[0].front if found else None)
 
 
 def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
-    """The NameServers in the order of its choices; one that was kept or tried again counts once. A choice without a
-    reason, which `sticky` reports, begins a new order; of a client that takes turns, one that was under way together
-    with another."""
+    """Return the NameServers in the order in which the client chose them, a kept or repeated choice only once.
+
+    A choice without a reason, which `sticky` reports, begins a new order. So does a choice of a client that takes turns
+    if it was under way together with another.
+    """
     left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
     parts: list[list[Try]] = [[]]
     for one in tries(watched):
@@ -62,9 +64,9 @@ def _told_once(found: Sequence[str]) -> list[str]:
 
 
 def _with_tie_exchanged(watched: Watched) -> list[str] | None:
-    """The choices with two refused connects exchanged that were less than TIE_MS apart, if all choices are then in
-    turn; else None. Only exchanges near the first choice out of turn are tried, because a client may reconnect 10,000
-    times.
+    """Return the choices with two refused connects exchanged that were less than TIE_MS apart, if all are then in turn.
+
+    Else None. Only exchanges near the first choice out of turn are tried, because a client may reconnect 10,000 times.
     """
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     n = len(watched.name_servers)
@@ -83,7 +85,7 @@ def _with_tie_exchanged(watched: Watched) -> list[str] | None:
 
 
 def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]:
-    """The choices of processes that made two or more that can be seen."""
+    """Return the choices of processes that made two or more visible choices."""
     takes_turns = label_in(watched).word == EVERY
     for one in watched:
         if one.situation == "all_gone" and one.dials_unseen:
@@ -94,7 +96,7 @@ def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]
 
 
 def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
-    """The positions of choices that come again before all others had their turn."""
+    """Return the positions of choices that come again before all others had their turn."""
     return (at for at, front in enumerate(made) if front in made[max(0, at - name_servers + 1) : at])
 
 
@@ -103,13 +105,13 @@ def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
 
 
 def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
-    """For each pair of successive choices: how many places of the list the second is after the first."""
+    """Return for each pair of successive choices how many places of the list the second is after the first."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     return [(place[b] - place[a]) % len(place) for a, b in pairs]
 
 
 def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
-    """The probability that a shuffled list shows these successions."""
+    """Return the probability that a shuffled list shows these successions."""
     place, chance = {front: number for number, front in enumerate(watched.name_servers)}, 1.0
     known = Successions(len(place))
     for a, b in dict.fromkeys(itertools.pairwise(made)):
@@ -118,7 +120,7 @@ def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
 
 
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
-    """The probability that random first choices would all be the same, and how often each entry was first."""
+    """Return the probability that random first choices would all be the same, and how often each entry was first."""
     firsts: Counter[int] = Counter()
     chance = 1.0
     for one in watched:
@@ -163,7 +165,7 @@ def _order(watched: Sequence[Watched]) -> Measured:
 
 
 def _to_decide(watched: Sequence[Watched]) -> str:
-    """Advice to the user if too few successions were seen."""
+    """Return advice to the user if too few successions were seen."""
     n = max((len(one.name_servers) for one in watched if SITUATIONS[one.situation].name_servers is None), default=0)
     more = f"examine it with more NameServers (--name-servers {n + 1}), or " if 0 < n < NAME_SERVERS_MAX else ""
     return f"{more}leave this rule out (--rules)"
@@ -268,7 +270,7 @@ def _next(watched: Sequence[Watched]) -> Measured:
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:
-    """The probability that random choices of another NameServer are in turn by chance."""
+    """Return the probability that random choices of another NameServer are in turn by chance."""
     others = name_servers - 1
     if as_given:
         return float(others ** -(len(made) - 1))
@@ -279,7 +281,7 @@ def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) 
 
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:
-    """How often it reconnected to the NameServer that closed its connections before trying another, and the number of
+    """Return how often the client reconnected to the NameServer that had closed its connections, and the number of
     cases."""
     again = lost = 0
     for one in watched:

@@ -28,7 +28,7 @@ def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
 
 
 def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched, Watched, float]]:
-    """The consumer that ended, the consumer that went on, and the time of the end."""
+    """Return the consumer that ended, the consumer that went on, and the time of the end."""
     of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
     for first, second in zip(of[::2], of[1::2], strict=False):
         end = next((one for one in second.of(Happened) if one.what in (KILL, STOP)), None)
@@ -57,7 +57,7 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
 
 
 def _by_itself(watched: Sequence[Watched]) -> str:
-    """The reason if a consumer ended before it was told to; "" if none did."""
+    """Return why a consumer ended before it was told to; "" if none did."""
     of = (one for one in watched if one.ended not in ("stopped", "killed", "hung"))
     one = next(of, None)
     if one is None:
@@ -74,7 +74,7 @@ def _no_pulls(watched: Sequence[Watched]) -> Measured:
 
 
 def _consumes(heartbeat: bytes) -> bool:
-    """Whether its heartbeats have a consumer's group."""
+    """Whether the process's heartbeats have a consumer's group."""
     try:
         return bool(json.loads(heartbeat).get("consumerDataSet"))
     except (ValueError, AttributeError):  # not JSON as everybody else writes it
@@ -82,7 +82,7 @@ def _consumes(heartbeat: bytes) -> bool:
 
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
-    """(received again, received); None if they report nothing."""
+    """Return (received again, received); None if the programs report nothing."""
     ids = Counter(
         str(one.value.get("id")) for each in (gone, stays) for one in each.of(Reported) if one.f == "received"
     )
@@ -90,7 +90,7 @@ def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
 
 
 def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
-    """(pulled again, pulled): offsets, over both."""
+    """Return (pulled again, pulled): offsets, over both consumers."""
     found: Counter[tuple[Queue, int]] = Counter()
     for each in (gone, stays):
         waiting = {(asked.connection, asked.opaque): (queue, asked) for queue, asked in _pulls(each)}

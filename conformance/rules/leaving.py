@@ -12,7 +12,7 @@ _Decided = tuple[str | None, str]
 
 
 def _after_failure(after: Sequence[Try], front: str) -> _Decided:
-    """`left` if another NameServer is tried next; `kept` if the first failed twice and no other was tried."""
+    """Return `left` if another NameServer is tried next, `kept` if the first failed twice and no other was tried."""
     if any(one.front != front for one in after):
         return LEFT, ""
     failed = [one for one in after if one.outcome not in ENDED_WITH_ANSWER]
@@ -22,14 +22,14 @@ def _after_failure(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _after_close(after: Sequence[Try], front: str) -> _Decided:
-    """Decided by the NameServer that is tried next."""
+    """Return the outcome by the NameServer that is tried next."""
     if not after:
         return None, "no NameServer was turned to afterwards"
     return (KEPT if after[0].front == front else LEFT), ""
 
 
 def _after_code(after: Sequence[Try], front: str) -> _Decided:
-    """Decided by the NameServer that is tried after the first answer with an error code."""
+    """Return the outcome by the NameServer that is tried after the first answer with an error code."""
     coded = next((number for number, one in enumerate(after) if one.outcome is TryOutcome.CODE), None)
     if coded is None:
         return None, "no look-up was answered with the code"

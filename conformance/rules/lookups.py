@@ -56,7 +56,7 @@ ENDED_WITH_ANSWER = frozenset({TryOutcome.ANSWERED, TryOutcome.CODE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """One connect with its request, or a request on an existing connection."""
+    """One try at a NameServer: a connect with its request, or a request on an existing connection."""
 
     front: str
     outcome: TryOutcome
@@ -83,7 +83,7 @@ class _Connection:
 
 
 def behaviour_at(changes: Sequence[Behaved], front: str, at_ms: float) -> Behaviour:
-    """The front's behaviour then, by all changes of behaviour in order of time."""
+    """Return the front's behaviour at that time. `changes` are all its changes of behaviour in order of time."""
     found = PASSES
     for one in changes:
         if one.at_ms > at_ms:
@@ -94,7 +94,7 @@ def behaviour_at(changes: Sequence[Behaved], front: str, at_ms: float) -> Behavi
 
 
 def tries(watched: Watched) -> list[Try]:
-    """All tries at NameServers before it stopped, in the order of their begins."""
+    """Return all tries at NameServers before the process stopped, in the order of their begins."""
     fronts = set(watched.name_servers)
     for each in watched.of(Happened):
         if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
@@ -197,7 +197,7 @@ def _goes_on(one: Try, following: Try, join_ms: float) -> bool:
 
 
 def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | None:
-    """The next try of the same call; None: the call ends there."""
+    """Return the next try of the same call; None if the call ends."""
     one = found[number]
     is_early = watched.at_work_ms is None or one.began_ms < watched.at_work_ms
     if is_early and one.ended_ms is None and one.outcome is TryOutcome.SILENT:
@@ -210,12 +210,12 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
 
 
 def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
-    """The tries that asked for a route (of that topic)."""
+    """Return the tries that asked for a route (of that topic)."""
     return [one for one in tries(watched) if one.asked_ms is not None and topic in (None, one.topic)]
 
 
 def label_in(watched: Sequence[Watched]) -> Label:
-    """The client's way of choosing: from all its observations if known, else from these."""
+    """Return the client's way of choosing: found from all its observations if known, else from these."""
     found = next((one.label for one in watched if one.label is not None), None)
     if found is not None:
         return found
@@ -226,13 +226,13 @@ def label_in(watched: Sequence[Watched]) -> Label:
 
 
 def goes_anywhere(label: Label) -> bool:
-    """Whether it goes elsewhere more often than not, and out of turn."""
+    """Whether the client goes elsewhere more often than not, and out of turn."""
     return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
-    """The client's steps from NameServers that had answered (`coded`: also with an error code) and have not failed
-    since. Steps of concurrent look-ups are `tied`: their order is unknown."""
+    """Return the client's steps from NameServers that had answered and have not failed since. `coded`: an answer with
+    an error code counts, too. Steps of concurrent look-ups are `tied`: their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -241,8 +241,8 @@ def walk(watched: Watched, *, coded: bool = False) -> Walk:
 def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
-    """Each try with one of these outcomes and the one after it, if nothing was a reason to leave; and whether others
-    ran at once. A client that closes a connection itself may have waited too long for it."""
+    """Return each try with one of these outcomes and the next try, if there was no reason to leave; and if others ran
+    then. A client that closes a connection itself may have waited too long for it."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]
@@ -268,12 +268,12 @@ def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try) -> boo
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
-    """Whether it may be a reason to leave that try's NameServer."""
+    """Whether the change may be a reason to leave that try's NameServer."""
     return not isinstance(change, Happened) and change.front == a.front and not _is_closed_by_its_client(change, a)
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:
-    """The time when the situation first disturbed a NameServer, and which; None: it disturbed none."""
+    """Return when the situation first disturbed a NameServer, and which; None if it disturbed none."""
     if watched.at_work_ms is None:
         return None
     fronts = set(watched.name_servers)

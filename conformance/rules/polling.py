@@ -21,8 +21,7 @@ SLOWER_S = (0.25, 0.5)
 
 
 def _rounds_ms(watched: Watched) -> list[float]:
-    """The times at which the poll asked for the topic, or for its most frequent topic if it never asked for this
-    one."""
+    """Return when the poll asked for the topic, or for its most frequent topic if it never asked for this topic."""
     asked = lookups(watched, watched.topic) or lookups(watched)
     began: list[float] = []
     last = -float("inf")
@@ -35,7 +34,7 @@ def _rounds_ms(watched: Watched) -> list[float]:
 
 
 def _periods_s(watched: Watched) -> list[float]:
-    """Times between the poll's rounds, without that from the start to the first."""
+    """Return the times between the poll's rounds, without the time from the start to the first round."""
     gaps = [(b - a) / 1000 for a, b in pairwise(_rounds_ms(watched))]
     if len(gaps) > 1 and gaps[0] < 0.8 * median(gaps[1:]):
         gaps = gaps[1:]

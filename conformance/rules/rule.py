@@ -76,7 +76,7 @@ class Measured:
 
     @classmethod
     def median(cls, seconds: Sequence[float], why_none: str, examples: Sequence[Mapping[str, Any]] = ()) -> Measured:
-        """The median of these times, between the shortest and the longest."""
+        """Return the median of these times, and the shortest and the longest."""
         if not seconds:
             return cls.undecided(why_none)
         interval = (round(min(seconds), 3), round(max(seconds), 3))
@@ -118,7 +118,7 @@ class Samples:
         return [value for value in self.values if isinstance(value, float)]
 
     def longest(self, otherwise: str, *, of_any: bool = False) -> Measured:
-        """The greatest number if all are numbers (`of_any`: if one is), else the word `otherwise`."""
+        """Return the greatest number if all are numbers (`of_any`: if any is), else the word `otherwise`."""
         if not self.values:
             return Measured.undecided(self.why)
         seconds = self.seconds
@@ -127,7 +127,7 @@ class Samples:
         return Measured(value=otherwise, count=len(self.values), why=self.why if of_any else "", examples=self.examples)
 
     def commonest(self, why: str = "") -> Measured:
-        """The most frequent word; of equals the first."""
+        """Return the most frequent word; of equally frequent words the first."""
         if not self.values:
             return Measured.undecided(self.why)
         value, _ = Counter(self.values).most_common(1)[0]
@@ -166,8 +166,8 @@ class Rule:
         return ", ".join([*self.words, *self.also, *numbers])
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
-        """UNKNOWN if nothing was measured, if chance may explain the difference, or if a machine that was `late_s` late
-        may explain it."""
+        """Return the verdict: UNKNOWN if nothing was measured, or if chance or the machine may explain the difference.
+        The machine was `late_s` late."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
@@ -195,7 +195,7 @@ class Rule:
         return abs(value - expected) <= tolerance
 
     def read(self, value: object) -> Expected:
-        """An expectation in a profile file. ValueError, with what is allowed."""
+        """Return an expectation in a profile file. ValueError says what is allowed."""
         if isinstance(value, list) and value:
             return tuple(self._read_one(one) for one in value)
         return self._read_one(value)
@@ -217,20 +217,20 @@ class Rule:
 def seconds_rule(
     name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
 ) -> Rule:
-    """A rule whose value is a time; a shorter time than expected is VALID. `words`: its values if that time never
-    comes."""
+    """Return a rule whose value is a time; a shorter time than expected is VALID. `words` are its values if that time
+    never comes."""
     return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
 
 
 def plain(expected: Expected) -> object:
-    """As in JSON and profile files."""
+    """Return the value as in JSON and profile files."""
     if isinstance(expected, tuple):
         return [plain(one) for one in expected]
     return expected.to_json() if isinstance(expected, Range) else expected
 
 
 def said(expected: Expected) -> str:
-    """As text."""
+    """Return the value as text."""
     if isinstance(expected, tuple):
         return " or ".join(said(one) for one in expected)
     return f"{expected:g}" if isinstance(expected, float) else str(expected)

@@ -49,7 +49,7 @@ def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
 
 
 def _bursts(watched: Watched) -> list[list[Try]]:
-    """Refused connects that follow each other at once, while every NameServer refused."""
+    """Return refused connects that follow each other at once, while every NameServer refused."""
     bursts: list[list[Try]] = []
     changes = [*watched.of(Behaved)]
     for one in tries(watched):
@@ -66,7 +66,7 @@ def _bursts(watched: Watched) -> list[list[Try]]:
 
 
 def _topics(watched: Watched) -> int:
-    """Number of routes in a round of its poll: that of its topics before all were gone."""
+    """Return the number of routes in a round of the client's poll, by its topics before all NameServers were gone."""
     when = broken(watched)
     until_ms = when[0] if when else watched.stopping_ms
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
@@ -88,8 +88,8 @@ def _tries_refused(watched: Sequence[Watched]) -> Measured:
 
 
 def _in_vain(watched: Sequence[Watched], outcome: TryOutcome) -> Iterator[tuple[Watched, Try, Try | None]]:
-    """Each failed try, and the next try of the same call, if there was one: look-ups without an answer (SILENT), except
-    the last ones, or connects whose SYNs were dropped (DROPPED)."""
+    """Return each failed try with the next try of the same call, if any. Failed tries are look-ups without an answer
+    (SILENT), except the last, or connects whose SYNs were dropped (DROPPED)."""
     for one in watched:
         found = tries(one)
         of = [(number, tried) for number, tried in enumerate(found) if tried.outcome is outcome]
@@ -138,8 +138,8 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measured:
 
 
 def _answer_timeout(watched: Sequence[Watched]) -> Measured:
-    """The time for which a client waits for an answer. A short time in the program's first call does not count, because
-    it is unknown when that call began."""
+    """Return how long a client waits for an answer. A short time in the program's first call does not count, because it
+    is unknown when that call began."""
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
@@ -158,7 +158,7 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measured:
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
-    """The time from which the client's look-ups come one after the other; at its start a poll's and a send's look-up
+    """Return when the client's look-ups begin to come one after the other. At its start a poll's and a send's look-up
     may run together."""
     since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
     return float("inf") if since_ms is None else since_ms
@@ -183,8 +183,8 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured:
 
 
 def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
-    """Whether the request after an unanswered connect belongs to the same call, not to another thread that waited, nor
-    to the next call, in which Java asks for the default topic's route."""
+    """Whether the request after an unanswered connect belongs to the same call. It may belong to another thread that
+    waited, or to the next call, in which Java asks for the default topic's route."""
     if dropped.began_ms < _one_at_a_time_ms(watched):
         return False
     asked_at_once = then.asked_ms is not None and then.asked_ms - (then.opened_ms or then.began_ms) <= EARLY_JOIN_MS
@@ -192,8 +192,8 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 
 
 def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
-    """A connection that closes at once was not closed for the silence: Go's ends 120 s after its last answer, whatever
-    was asked meanwhile."""
+    """Measure whether a client closes a connection because its request stays unanswered. A connection that closes at
+    once was not closed for the silence: Go's closes 120 s after its last answer, whatever was asked meanwhile."""
     silent = _in_vain(watched, TryOutcome.SILENT)
     of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
     if not of:
@@ -204,7 +204,7 @@ def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
 
 
 def _waited_ms(tried: Try) -> float:
-    """From its request to the end of its connection; infinite without one."""
+    """Return the time from the connection's request to its end; infinite without an end."""
     if tried.closed_ms is None or tried.asked_ms is None:
         return float("inf")
     return tried.closed_ms - tried.asked_ms
@@ -214,7 +214,7 @@ def _waited_ms(tried: Try) -> float:
 
 
 def _calls_after_first_failure(watched: Watched) -> list[Try]:
-    """The first try of each call after the first call that failed, once it works."""
+    """Return the first try of each call after the first failed call, once the client works."""
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     met = next((number for number, one in enumerate(found) if one.outcome in FAILURES), len(found))
     if not any(one.outcome in ENDED_WITH_ANSWER for one in found[met:]):
@@ -260,8 +260,8 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured:
 
 
 def _lost_ms(watched: Watched) -> float | None:
-    """When the NameServers that a process without a route had asked were replaced; None: the process asked none, or
-    none was replaced."""
+    """Return when the NameServers that a process without a route had asked were replaced. None if the process asked
+    none, or none was replaced."""
     asked_ms = next((one.began_ms for one in lookups(watched)), None)
     if asked_ms is None:
         return None
@@ -269,7 +269,7 @@ def _lost_ms(watched: Watched) -> float | None:
 
 
 def _is_late(tried: Try) -> bool:
-    """A connection that its client closed without a request."""
+    """Whether the client closed the connection without a request."""
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 

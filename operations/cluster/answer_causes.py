@@ -115,7 +115,7 @@ def _nowhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _alike(answers: ServerAnswers) -> list[str]:
-    """Existing topics with a similar name; those of another namespace first."""
+    """Return existing topics with a similar name; those of another namespace first."""
     known = {name for server in answers.answering for name in server.topics or ()}
     known |= {name for broker in answers.brokers for name in broker.topics or ()}
     near = difflib.get_close_matches(answers.topic, sorted(known), n=3, cutoff=SIMILAR)
@@ -124,7 +124,7 @@ def _alike(answers: ServerAnswers) -> list[str]:
 
 
 def _missing_somewhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
-    """For each NameServer that lacks a broker of the topic: the cause."""
+    """Return the cause for each NameServer that lacks a broker of the topic."""
     for server in answers.answering:
         for broker in answers.holders if server.brokers else ():  # an empty one is for _empty
             if broker.name not in server.routed:
@@ -170,7 +170,7 @@ def _permissions(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _reason(answers: ServerAnswers, server: NameServerAnswer, bit: int) -> str:
-    """Why the permission is missing: brokerPermission, a wipe at the NameServer, or the topic's own setting."""
+    """Return why the permission is missing: brokerPermission, a wipe at the NameServer, or the topic's own setting."""
     assert server.route is not None
     said = []
     for row in server.route.queue_datas:

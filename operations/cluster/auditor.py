@@ -89,7 +89,7 @@ class _Raw:
 
 @dataclass(slots=True)
 class Auditor:
-    """`watched`: the NameServers by address, in order."""
+    """Compares looks. `watched` are the NameServers by address, in order."""
 
     watched: tuple[str, ...]
     _raw: dict[Problem, _Raw] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Auditor:
 
     @property
     def suspects(self) -> frozenset[str]:
-        """Addresses of brokers to ask now: some NameServers have them and others do not."""
+        """The addresses of brokers to ask now: some NameServers have them and others do not."""
         held = [frozenset(table.values()) for table in self._tables.values()]
         return frozenset() if not held else frozenset.union(*held) - frozenset.intersection(*held)
 
@@ -147,7 +147,7 @@ class Auditor:
 
     @property
     def fills_s(self) -> float:
-        """The longest that a NameServer takes to have every broker again: R + C."""
+        """The longest time in which a NameServer gets every broker again: R + C."""
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
@@ -203,7 +203,6 @@ class Auditor:
             self._silent_until |= dict.fromkeys(self._lacking, look.at_s)
 
     def _fills(self, at: str, now_s: float) -> bool:
-        """Whether this NameServer may still lack brokers because its table was empty."""
         since_s = self._silent_until.get(at)
         return since_s is not None and now_s - since_s <= self.fills_s
 
@@ -357,7 +356,7 @@ class Auditor:
 
 
 def _is_numeric(address: str) -> bool:
-    """Whether its host is an IP address. A host name may mean any address."""
+    """Whether the address has an IP address as its host. A host name may mean any address."""
     try:
         ipaddress.ip_address(address.rpartition(":")[0].strip("[]"))
     except ValueError:
@@ -366,7 +365,7 @@ def _is_numeric(address: str) -> bool:
 
 
 def _rows(route: Route, found: Mapping[str, Route]) -> str:
-    """The topic rows in which the NameServers' answers differ."""
+    """Return the topic rows in which the NameServers' answers differ."""
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"

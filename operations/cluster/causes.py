@@ -37,7 +37,7 @@ class NoRouteCause:
 
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
-    """The cause of that name. `words` fill in its text."""
+    """Return the cause of that name. `words` fill in its text."""
     sentence = CAUSES[name].shows.format(**words)
     return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence, then=CAUSES[name].remedy, lines=tuple(lines)
@@ -45,13 +45,13 @@ def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (
 
 
 def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
-    """Each cause once, certain ones first."""
+    """Return each cause once, certain ones first."""
     once = {(each.name, each.about, each.sentence): each for each in reversed([*found])}
     return sorted(reversed(once.values()), key=lambda each: not each.certain)
 
 
 def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
-    """The causes in order, each with its remedy, as text."""
+    """Return the causes in order, each with its remedy, as text."""
     lines = []
     for number, each in enumerate(found, 1):
         lines += [
@@ -63,7 +63,7 @@ def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
 
 
 def not_created(brokers: Iterable[object], **more: Any) -> NoRouteCause:
-    """The cause that no broker creates topics."""
+    """Return the cause that no broker creates topics."""
     names = [*map(str, brokers)]
     have = "has" if len(names) == 1 else "have"
     return cause("topics-are-not-created", *names, brokers=all_of(names), have=have, **more)

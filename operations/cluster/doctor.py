@@ -39,7 +39,7 @@ FAILURES_SHOWN = 10
 def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
 ) -> ServerAnswers:
-    """The servers' current answers. HarnessError if no NameServer answers."""
+    """Ask the servers and return their answers. HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
         async with Questions(on_this_machine("doctor"), name_servers) as reader:
@@ -53,8 +53,8 @@ def ask_servers(
 
 
 def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
-    """The exit status. A cause that affects only some clients (the dialect) does not count if the topic is routed
-    everywhere."""
+    """Return the exit status. A cause that affects only some clients (the dialect) does not count if the topic is
+    routed everywhere."""
     if any(cause.certain for cause in causes):
         return CERTAIN
     if is_routed_everywhere(answers) and all(cause.name.startswith("dialect") for cause in causes):
@@ -63,7 +63,7 @@ def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
 
 
 def lines_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> list[str]:
-    """Each NameServer's answer, then the causes in order, as text."""
+    """Return each NameServer's answer, then the causes in order, as text."""
     lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
     if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
         lines.append(
@@ -87,7 +87,7 @@ def _said(server: NameServerAnswer) -> str:
 
 
 def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
-    """One object: topic, each NameServer's answer, and the causes in order."""
+    """Return one object: topic, each NameServer's answer, and the causes in order."""
     answered = [
         {
             "name_server": server.address,
@@ -119,7 +119,7 @@ class Diagnosis:
 
     @property
     def failures(self) -> list[Failure]:
-        """Failed look-ups of the topic in question."""
+        """The failed look-ups of the topic in question."""
         return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
 
     @property
@@ -131,7 +131,7 @@ class Diagnosis:
 
     @property
     def lines(self) -> list[str]:
-        """The answer, the failed look-ups, the causes in order, then what logs do not show, as text."""
+        """Return the answer, the failed look-ups, the causes in order, and what logs do not show, as text."""
         failures = self.failures
         lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
@@ -145,7 +145,7 @@ class Diagnosis:
 
     @property
     def json(self) -> str:
-        """One object: the answer, the failures, the causes in order, what is not shown, what was not read."""
+        """Return one object: the answer, failures, causes in order, what is not shown, what was not read."""
         failures = [
             {
                 "client": each.client,

@@ -75,8 +75,8 @@ def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
-    """The cause that the client asks a NameServer that is not, or no longer, on its own list; the client's log may name
-    hosts without ports."""
+    """Return the cause that the client asks a NameServer that is not, or no longer, on its own list. The client's log
+    may name hosts without ports."""
     listed = {name.partition(":")[0] for name in _NAMES.findall(failure.own_list)}
     address = failure.name_server
     if address is None or not listed or address.partition(":")[0] in listed:
@@ -89,7 +89,7 @@ def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -> Iterator[NoRouteCause]:
-    """The cause for a NameServer that the topic's brokers, or all brokers, do not list."""
+    """Return the cause for a NameServer that the topic's brokers, or all brokers, do not list."""
     address = failure.name_server
     if address is None:
         return
@@ -163,7 +163,7 @@ def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator
 
 
 def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRouteCause]:
-    """Causes for a client whose log does not name the NameServer: those that are true of every NameServer."""
+    """Return causes for a client whose log names no NameServer: causes that are true of every NameServer."""
     if not logs.servers or len(logs.servers) < len({*logs.listed}):
         return []
     found = [
@@ -174,8 +174,7 @@ def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRout
 
 
 def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:
-    """A cause for each broker of the topic that was not registered at `server` then, or was registered without the
-    topic."""
+    """Return a cause for each broker of the topic that was not registered at `server` then, or without the topic."""
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
     for name in sorted(holders):
@@ -252,7 +251,7 @@ def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[NoRouteCause]:
-    """Causes by the brokers' logs, if the log of the asked NameServer is missing."""
+    """Return causes by the brokers' logs, if the log of the asked NameServer is missing."""
     address = failure.name_server
     if address is None:
         return

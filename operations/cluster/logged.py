@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Stay:
-    """A stretch in which a NameServer had a broker's address."""
+    """A time in which a NameServer had a broker's address."""
 
     address: str
     since: At
@@ -132,7 +132,7 @@ class LoggedNameServer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the NameServer's log begins with its start, so that everything that happened is in it."""
+        """Whether the NameServer's log begins with its start, so that it has everything that happened."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
@@ -147,7 +147,7 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """The node's list of NameServers at that time; None if its log has no list."""
+        """Return the node's list of NameServers at that time; None if its log has no list."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 
@@ -177,17 +177,17 @@ class Logged:
         return next((one for one in self.servers if address in one.addresses), None)
 
     def broker_of(self, address: str) -> str:
-        """The name, without an id, of the broker at this address."""
+        """Return the name, without an id, of the broker at this address."""
         return self.names.get(address, address).partition("/")[0]
 
     def called(self, address: str) -> str:
-        """The address, with the name of its node."""
+        """Return the address, with the name of its node."""
         name = self.names.get(address)
         return address if name is None or name == address else f"{address} ({name})"
 
 
 def logged(found: Reconstructed, topic: str | None = None) -> Logged:
-    """All that these logs say about routes; of RocketMQ's own topics only of `topic`."""
+    """Return all that these logs say about routes; of RocketMQ's own topics only `topic`."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
     logs = Logged(names=found.nodes.of_address, registering=registering)
     rows = defaultdict[str, list[tuple[At, Row]]](list)
@@ -225,7 +225,7 @@ def _at(source: Source, line: Line) -> At:
 
 
 def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
-    """The NameServer's starts, and the stretches in which it had each broker's address."""
+    """Return the NameServer's starts, and the times in which it had each broker's address."""
     open_ = dict[str, Stay]()
     for at, row in rows:
         address = row.get("address", "")

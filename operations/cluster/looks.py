@@ -73,7 +73,7 @@ class Look:
 
 
 def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:
-    """From a broker's configuration (26)."""
+    """Return the answer of a broker about its configuration (26)."""
     period = settings.get("registerNameServerPeriod", "")
     return BrokerLook(
         lists=parts_of_list(settings.get("namesrvAddr", "")),

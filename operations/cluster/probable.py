@@ -78,7 +78,7 @@ class Answer:
 
     @property
     def told(self) -> list[str]:
-        """The answer as text."""
+        """Return the answer as text."""
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
@@ -95,7 +95,7 @@ def probable(
     causes: Sequence[NoRouteCause] = (),
     failures: Sequence[Failure] = (),
 ) -> Answer:
-    """The most probable cause of the clients' trouble."""
+    """Return the most probable cause of the clients' trouble."""
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
     told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
@@ -135,7 +135,7 @@ def probable(
 
 
 def _most_of(faults: Iterable[Condition]) -> list[Condition]:
-    """The faults, likeliest first. All of them may have happened, so one fault counts little against another."""
+    """Return the faults, likeliest first. All may have happened, so one fault counts little against another."""
     ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
     for one in ordered[1:]:
         one.weight -= BESIDE
@@ -148,7 +148,7 @@ _PLAIN = frozenset({"process-ended", "stopped-in-order"})
 
 
 def _joined(one: Condition, other: Condition) -> Condition:
-    """Joins the same cause from two sources: the stronger one, with the other's evidence."""
+    """Join the same cause from two sources: the stronger one, with the other's evidence."""
     strong, weak = (one, other) if one.weight >= other.weight else (other, one)
     strong.weight += min(1.0, max(0.0, weak.weight) / 6)
     strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
@@ -187,7 +187,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
-    """Without "no NameServer named at boot" of brokers that fetch their list and do register."""
+    """Return the causes without "no NameServer named at boot" of brokers that fetch their list and do register."""
     registers = {
         file
         for source in found.found
@@ -205,7 +205,7 @@ def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failur
 
 
 def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
-    """The answer that nothing was wrong: likelier with more successful registrations and fewer failures."""
+    """Return the answer that nothing was wrong; more registrations and fewer failures make it likelier."""
     lines = sum(len(source.lines) for source in found.found)
     well = sum(_registers_well(source) for source in found.found)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0

@@ -40,7 +40,7 @@ CLIENTS_MAX = 20
 
 
 def parts_of_list(text: str) -> frozenset[str]:
-    """The entries of a namesrvAddr."""
+    """Return the entries of a namesrvAddr."""
     return frozenset(part.strip() for part in text.split(";") if part.strip())
 
 
@@ -68,7 +68,7 @@ class NameServerAnswer:
 
     @property
     def routed(self) -> frozenset[str]:
-        """The brokers in its route of the topic."""
+        """The brokers in the NameServer's route of the topic."""
         return frozenset() if self.route is None else frozenset(data.broker_name for data in self.route.broker_datas)
 
 
@@ -92,7 +92,7 @@ class BrokerAnswer:
 
     @property
     def lists(self) -> frozenset[str]:
-        """The NameServers in its configuration."""
+        """The NameServers in the broker's configuration."""
         return parts_of_list(self.settings.get("namesrvAddr", ""))
 
     @property
@@ -136,15 +136,15 @@ class ServerAnswers:
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
     def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
-        """The NameServers with this broker at this address in their table."""
+        """Return the NameServers with this broker at this address in their table."""
         for server in self.answering:
             data = server.brokers.get(broker.name)
             if data is not None and broker.address in data.broker_addrs.values():
                 yield server
 
     def speaks_our_names(self, broker: BrokerAnswer) -> bool:
-        """Whether its list can be compared with the given addresses. Behind a proxy, or with other host names, every
-        NameServer that has the broker would look unlisted."""
+        """Whether the broker's list can be compared with the given addresses. Behind a proxy, or with other host names,
+        every NameServer that has the broker would look unlisted."""
         held = [server.address for server in self.registered_at(broker)]
         return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
 
@@ -165,11 +165,11 @@ class ServerCalls:
         return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
 
     async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        """RocketMQError also for a code other than 0."""
+        """Return the answer. RocketMQError also for a code other than 0."""
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:
-        """Ids of the group's consumers at the broker (203)."""
+        """Return the ids of the group's consumers at the broker (203)."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         if answer.code != ResponseCode.SUCCESS:
@@ -177,8 +177,8 @@ class ServerCalls:
         return [member.client_id for member in ConsumerConnection.decode(answer.body).connection_set]
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
-        """A consumer's own NameServers, asked for through a broker (307). Empty if it has or reports none.
-        RocketMQError if it does not answer."""
+        """Return a consumer's own NameServers, asked for through a broker (307); nothing if it reports none.
+        RocketMQError."""
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}
@@ -189,7 +189,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Asks servers. `async with`; it has its own channels."""
+    """Asks servers over channels of its own. Use it with `async with`."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         def calls(language: LanguageCode, version: int) -> ServerCalls:
@@ -211,8 +211,8 @@ class Questions:
         await self._calls.close()
 
     async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
-        """All answers about `topic`. `brokers` are asked even if no NameServer lists them, `group`'s members for their
-        lists."""
+        """Return all answers about `topic`. `brokers` are asked even if no NameServer lists them, `group`'s members for
+        their lists."""
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
         known = {
             address: (data.broker_name, number)

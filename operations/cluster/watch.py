@@ -38,7 +38,8 @@ def run(
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
 ) -> int:
-    """The exit status. HarnessError when no NameServer answers the first look, or the port for metrics is taken."""
+    """Watch the cluster. Returns the exit status. HarnessError if no NameServer answers the first look, or the port for
+    metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
     try:
         return run_until_done(_watch(name_servers, say, once, as_json, metrics, interval_s))
@@ -89,7 +90,7 @@ def is_decided(watcher: Watcher) -> bool:
 
 
 def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
-    """One change, as text or JSON, with the machine's time."""
+    """Return one change, as text or JSON, with the machine's time."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
         word = "found" if change.found else f"over after {change.lasted_s:.0f} s"

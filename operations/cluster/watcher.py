@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Watcher:
-    """`look` once, or `looks` for ever. It has its own channels; `close` them."""
+    """Looks at a cluster: `look` once, or `looks` for ever. It has its own channels; `close` them."""
 
     context: NodeContext
     name_servers: Sequence[Address]
@@ -86,7 +86,7 @@ class Watcher:
 
     @property
     def topics(self) -> int:
-        """Most topics at any NameServer, by their last answers."""
+        """The number of topics at the NameServer that has most, by the last answers."""
         return len(self._topics)
 
     @property
@@ -98,7 +98,7 @@ class Watcher:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
-        """Each look with its changes, every `interval_s`; a slow look delays the next."""
+        """Give each look with its changes, every `interval_s`. A slow look delays the next look."""
         clock = self.context.clock
         while True:
             began_s = clock.monotonic_s()
@@ -134,8 +134,7 @@ class Watcher:
     # --- who is asked what -------------------------------------------------------------------------------------------
 
     def _next_topics(self, room: int) -> list[str]:
-        """The topics to ask for now: disputed topics, then the next in turn, as many as the limit of requests
-        allows."""
+        """Return the topics to ask for now: disputed topics, then the next in turn, up to the limit of requests."""
         chosen = sorted(self.auditor.disputed)[: max(0, room) // 2]
         while len(chosen) < min(room, len(self._topics)) and self._topics:
             topic = self._topics[self._turn % len(self._topics)]
@@ -191,12 +190,12 @@ class Watcher:
         return NameServerLook(brokers=brokers, topics=listed, routes=routes)
 
     async def _route(self, at: Address, topic: str) -> bytes | None:
-        """The answer's body; None: code 17."""
+        """Return the answer's body; None for code 17."""
         answer = await self.calls.ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
-        """The answer's body, parsed only if it differs from the last answer of its kind."""
+        """Return the answer's body, parsed only if it differs from the last answer of its kind."""
         last = self._last.get(what)
         if last is None or last[0] != body:
             last = self._last[what] = body, read(body)
@@ -240,7 +239,7 @@ class Watcher:
         return {}, frozenset()
 
     async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
-        """Client id to a broker that has it; None if a broker did not answer, so that leavers are unknown."""
+        """Return for each client id a broker that has it; None if a broker did not answer."""
         found: dict[str, str] = {}
 
         async def ask(address: str) -> None:
@@ -278,7 +277,7 @@ class Watcher:
                 del self._groups[group]
 
     async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
-        """Empty if not answered."""
+        """Return the client's list; nothing if it does not answer."""
         try:
             return await self.calls.list_of(Address.parse(broker), group, client_id)
         except (RocketMQError, ValueError):

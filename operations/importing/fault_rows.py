@@ -32,7 +32,7 @@ _GROUPS = {
 
 
 class FaultTime(NamedTuple):
-    """A fault of these nodes."""
+    """The begin and end of a fault of these nodes."""
 
     nodes: frozenset[str]
     from_ms: float
@@ -42,7 +42,7 @@ class FaultTime(NamedTuple):
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[FaultTime]]:
-    """The rows of the chosen faults, and the time of each. `roles`: node to its kind."""
+    """Return the rows of the chosen faults, and the time of each. `roles` has each node's kind."""
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
@@ -107,7 +107,7 @@ def _rows(
 
 
 def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
-    """The end of the fault; None if no end is known."""
+    """Return the end of the fault; None if it is not known."""
     nodes = set(entry.get("nodes") or ())
     for other in later:
         if nodes and other.get("do") in _ENDS.get(str(entry["do"]), ()) and nodes & set(other.get("nodes") or ()):
@@ -118,7 +118,7 @@ def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> floa
 
 
 def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:
-    """(source, target, stream) of each process or directed link that the fault affects."""
+    """Return (source, target, stream) of each process or directed link that the fault affects."""
     for node in entry.get("nodes") or ():
         for member in _members(node, roles):
             yield member, None, None
@@ -170,7 +170,7 @@ def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float) -> list[Row]:
-    """`rows_missing` rows for missing logs and for losses that no chosen fault explains."""
+    """Return `rows_missing` rows for missing logs and for losses that no chosen fault explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
     for node, role in one.nodes.roles.items():
@@ -188,7 +188,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
 
 
 def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
-    """A row that says that the node's actions in this time are unknown, and why."""
+    """Return a row that says that the node's actions in this time are unknown, and why."""
     return {
         "time_ms": max(from_ms, 0.0),
         "node": "harness",
@@ -201,7 +201,7 @@ def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
 
 
 def _relisted(one: Reconstructed) -> list[str]:
-    """Nodes whose list of NameServers changed, so that it is unknown where they had to register."""
+    """Return nodes whose list of NameServers changed, so that it is unknown where they had to register."""
     lists: dict[str, set[frozenset[str]]] = defaultdict(set)
     for row in one.rows:
         if row["event"] == "name_server_list":
@@ -220,7 +220,7 @@ def unexplained(
     timers: Timers,
     end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:
-    """(node, sentence, from, to) of each loss that no chosen fault explains, for both ends."""
+    """Return (node, sentence, from, to) of each loss that no chosen fault explains, for both ends."""
     before_ms = timers.E_ms + timers.S_ms + timers.R_ms
     after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms

@@ -51,7 +51,7 @@ def import_and_judge(
     *,
     as_json: bool = False,
 ) -> int:
-    """The exit status. ScenarioError for a wrong option, before anything is started."""
+    """Import the logs and judge them. Returns the exit status; ScenarioError for a wrong option, before any start."""
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     settings = config_lines(configs)
     refuse_used(out)
@@ -83,7 +83,7 @@ def import_and_judge(
 
 
 def zones_given(given: Sequence[str]) -> dict[str, int]:
-    """The zones of `--zone` (`ns-0=+08:00`). ScenarioError for a text that is no zone."""
+    """Return the zones of `--zone` (`ns-0=+08:00`). ScenarioError for a text that is no zone."""
     found = {}
     for text in given:
         source, _, zone = text.rpartition("=")
@@ -97,7 +97,7 @@ def zones_given(given: Sequence[str]) -> dict[str, int]:
 
 
 def offsets_given(given: Sequence[str]) -> dict[str, float]:
-    """The offsets of `--offset` (`ns-0=+1.5s`) in milliseconds. ScenarioError for a text that is no offset."""
+    """Return the offsets of `--offset` (`ns-0=+1.5s`) in milliseconds. ScenarioError for a text that is no offset."""
     units = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
     found = {}
     for text in given:
@@ -112,7 +112,7 @@ def offsets_given(given: Sequence[str]) -> dict[str, float]:
 
 
 def config_lines(files: Sequence[Path]) -> list[Line]:
-    """The settings of broker.conf and namesrv.conf files, each as a log line. ScenarioError for another file."""
+    """Return each setting of broker.conf and namesrv.conf files as a log line. ScenarioError for another file."""
     found: list[Line] = []
     for path in files:
         try:
@@ -153,7 +153,7 @@ def import_logs(
     offsets: Mapping[str, float],
     configs: Sequence[Line] = (),
 ) -> Imported:
-    """The run folder of the incident in these logs. HarnessError if there is none."""
+    """Write the run folder of the incident in these logs. HarnessError if they have none."""
     try:
         read = gather(spark, places)
         return written(
@@ -174,7 +174,7 @@ def import_logs(
 
 
 def _run_of(place: Path | str) -> Path | None:
-    """The run folder at or around this path; None if there is none."""
+    """Return the run folder at or around this path; None if there is none."""
     path = Path(place)
     around = (path, *path.parents)
     return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)
@@ -240,13 +240,13 @@ _LOG = {
 
 
 def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
-    """The missing logs that would help, by the role of their writer."""
+    """Return the missing logs that would help, by the role of their writer."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 
 
 def _remove_empty(folder: RunFolder) -> None:
-    """Remove folders for processes' own files, of which an import has none."""
+    """Remove folders for processes' own files. An import has no such files."""
     for inner in ("history/_raw", "data", "logs"):
         place = folder.path / inner
         if place.is_dir() and not any(place.iterdir()):
@@ -254,7 +254,7 @@ def _remove_empty(folder: RunFolder) -> None:
 
 
 def _scenario(name: str, found: Reconstructed) -> Scenario:
-    """A scenario with the number of nodes of each role, within a scenario's limits."""
+    """Return a scenario with the number of nodes of each role, within a scenario's limits."""
     kinds = [*found.nodes.roles.values()]
     masters = max(kinds.count("broker"), 1)
     return Scenario(

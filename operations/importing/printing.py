@@ -14,7 +14,7 @@ LEAST_SCORE = 0.05
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
-    """The text before the table of verdicts. `document` is incident.json's."""
+    """Return the text before the table of verdicts. `document` is incident.json's."""
     yield from document["reading"]
     yield "sources (a clock's offset: how far it was ahead)"
     yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
@@ -57,12 +57,12 @@ LOGS: Mapping[Needs, str] = {
 
 
 def needs(check: str) -> str:
-    """The missing logs that would decide this check."""
+    """Return the missing logs that would decide this check."""
     return " and ".join(dict.fromkeys(LOGS[need] for need in CHECKS[check].needs))
 
 
 def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:
-    """Checks that these logs cannot decide, and the logs that would."""
+    """Return the checks that these logs cannot decide, and the logs that would."""
     if left_out:
         by_need: dict[str, list[str]] = {}
         for check in left_out:
@@ -122,7 +122,7 @@ def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Repeated entries of one node as one, with their number and the last time."""
+    """Return repeated entries of one node as one, with their number and the last time."""
     found: list[dict[str, Any]] = []
     last: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in entries:
@@ -144,7 +144,7 @@ def _entry(entry: Mapping[str, Any]) -> str:
 
 
 def _sentence(entry: Mapping[str, Any]) -> str:
-    """A sentence like `consumer-0's route of orders is now broker-b`."""
+    """Return a sentence like `consumer-0's route of orders is now broker-b`."""
     node, subject, how = entry["node"], entry["subject"], entry["how"]
     in_brackets = f" ({how})" if how else ""
     match entry["what"]:
@@ -172,7 +172,7 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 def episode_lines(
     episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
 ) -> Iterator[str]:
-    """Each episode's likeliest faults, with the evidence for and against the first, and what follows from them."""
+    """Return each episode's likeliest faults, the evidence for and against the first, and what follows from them."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):

@@ -30,7 +30,7 @@ _LEFT_ALONE = frozenset({Kind.SILENCE, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_
 
 
 def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
-    """The acts, and the signs that are their effects."""
+    """Return the acts, and the signs that are their effects."""
     taken: dict[Sign, float] = {}
     found = [
         *standing_in(seen, taken),
@@ -48,7 +48,7 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
 
 
 def _doubt(seen: Seen, one: Hypothesis) -> None:
-    """Why an act is not certain: the clock of its log is unsure, or (for lists) the owner of the log is, or a
+    """Return why an act is not certain. The clock of its log is unsure, or (for lists) the owner of the log is, or a
     NameServer's log is missing."""
     worth = dict.fromkeys(one.observers, GAINED)
     named = {node for entry in one.timeline for node in entry.get("nodes") or ()}
@@ -111,7 +111,7 @@ def _permissions(seen: Seen) -> list[Episode]:
 
 
 def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Registrations under a broker's name and id from another address."""
+    """Return registrations under a broker's name and id from another address."""
     own = {node: address for address, node in reversed([*seen.addresses.items()])}
     own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -191,7 +191,7 @@ def _is_told(row: Row) -> bool:
 
 
 class _Lives:
-    """The stretches in which each broker registered at an address, and what ended them."""
+    """The times in which each broker registered at an address, and what ended them."""
 
     def __init__(self, seen: Seen) -> None:
         self._period_ms = seen.timers.R_ms
@@ -207,8 +207,11 @@ class _Lives:
                 self._rows[_called(row), str(row.get("address"))].append(row)
 
     def moved(self, broker: str, address: str, other: str) -> Episode | None:
-        """A life at one address followed by a life at the other, if the broker moved. None: the two lives overlap, or
-        nothing ended the first. Certain if NameServers lost the first and its own log has the start of the second."""
+        """Return a life at one address followed by a life at the other, if the broker moved.
+
+        None: the two lives overlap, or nothing ended the first. Certain if NameServers lost the first and its own log
+        has the start of the second.
+        """
         first, second = self._rows[broker, address], self._rows[broker, other]
         if not first or not second:
             return None
@@ -231,8 +234,8 @@ class _Lives:
 
 
 def _first_registered(seen: Seen) -> dict[str, str]:
-    """For each broker with several addresses, the address that NameServers had first; others are its additional
-    ones."""
+    """Return for each broker with several addresses the address that NameServers had first. The other addresses are
+    additional ones."""
     found: dict[str, str] = {}
     for row in seen.rows:
         if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
@@ -243,7 +246,7 @@ def _first_registered(seen: Seen) -> dict[str, str]:
 
 
 def _roles(seen: Seen) -> list[Episode]:
-    """Brokers that became master or slave: by hand, by a controller or by an election."""
+    """Return brokers that became master or slave: by hand, by a controller or by an election."""
     return [
         act(
             "switch",
@@ -313,7 +316,7 @@ def _list_of(row: Row) -> list[str]:
 
 
 def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Lists of NameServers that changed during the run."""
+    """Return lists of NameServers that changed during the run."""
     had: dict[tuple[str, Any], frozenset[str]] = {}
     changes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in seen.rows:
@@ -340,7 +343,7 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 
 
 def _parts_of_the_list(seen: Seen) -> list[Episode]:
-    """Brokers whose own log never mentions a NameServer with which others register."""
+    """Return brokers whose own log never mentions a NameServer with which others register."""
     used: dict[str, set[str]] = defaultdict(set)
     brokers, servers = {*seen.brokers}, {*seen.name_servers}
     for edge in seen.by_edge:
@@ -374,7 +377,7 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
 
 
 def _own_lists(seen: Seen) -> list[Episode]:
-    """Clients whose log has another list than all others. Host names are not judged, nor lists without a known
+    """Return clients whose log has another list than all others. Host names are not judged, nor lists without a known
     NameServer."""
     clients, servers = {*seen.clients}, {*seen.name_servers}
     first: dict[str, Row] = {}

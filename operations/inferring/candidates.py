@@ -192,7 +192,7 @@ def normal(kind: Kind) -> float:
 
 
 def gain(mode: Mode, kind: Kind) -> float:
-    """How much likelier the sign is during the fault; negative: less likely."""
+    """Return how much likelier the sign is during the fault; below 0: less likely."""
     table = MODES[mode]
     usual = normal(kind)
     return usual - table.get(kind, max(usual, UNEXPECTED) if usual else 0.0)
@@ -288,7 +288,7 @@ def isolated(name: str, node: str, seen: Seen) -> Candidate:
 
 
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
-    """The same fault on the links of one end to every node of the other end's group."""
+    """Return the same fault on the links of one end to every node of the other end's group."""
     found = []
     servers = set(seen.name_servers)
     if edge.peer in servers and len(servers) > 1:
@@ -302,7 +302,7 @@ def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
 
 
 def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
-    """All faults that might explain this sign."""
+    """Return all faults that might explain this sign."""
     edge = sign.edge
     if not edge.peer:
         return [of_nodes(name, [edge.dialler], seen) for name in NODE_MODES]
@@ -325,7 +325,7 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
 
 
 def unregistered(edges: Iterable[Edge]) -> Candidate:
-    """A broker unregistered by hand at these NameServers."""
+    """Return a broker that was unregistered by hand at these NameServers."""
     which = sorted(set(edges))
     return Candidate(
         "unregister", nodes=tuple(edge.peer for edge in which), edges=tuple((one, Mode.BY_HAND) for one in which)
@@ -336,7 +336,7 @@ AT_ONCE_MS = 2_000.0
 
 
 def together(seen: Seen) -> list[Candidate]:
-    """Faults that explain why several brokers, or several NameServers, ended at one moment."""
+    """Return faults that explain why several brokers, or several NameServers, ended at one moment."""
     ends: list[tuple[float, str]] = []
     for edge, signs in seen.by_edge.items():
         for sign in signs:
@@ -358,7 +358,7 @@ def together(seen: Seen) -> list[Candidate]:
 
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
-    """Machine's address to its nodes, for machines with two or more."""
+    """Return the nodes of each machine's address, for machines with two or more."""
     found: dict[str, list[str]] = {}
     for address, node in seen.addresses.items():
         host = address.rpartition(":")[0]

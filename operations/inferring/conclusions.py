@@ -24,7 +24,7 @@ _SETTLES_MS = 5_000.0
 
 @dataclass(slots=True)
 class RoleChange:
-    """`node` has the id from `at_ms` on."""
+    """A change of role: `node` has the id from `at_ms` on."""
 
     node: str
     id: int
@@ -39,7 +39,7 @@ class RoleChange:
 
     @property
     def term(self) -> int:
-        """Term of the election; 0 if no log has one."""
+        """The term of the election; 0 if no log has a term."""
         return max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
 
     @property
@@ -57,7 +57,7 @@ class RoleChange:
 
 
 def role_changes(seen: Seen) -> list[RoleChange]:
-    """Changes of roles in order of time. New slaves of a new master are in the master's change."""
+    """Return the changes of roles in order of time. New slaves of a new master are in the master's change."""
     found: list[RoleChange] = []
     for node, told in _told(seen).items():
         found += _changes(node, told)
@@ -87,7 +87,7 @@ class Roles:
 
 
 def _told(seen: Seen) -> Mapping[str, list[tuple[float, int, Row]]]:
-    """Broker to its ids over time, by NameServers' logs and its own."""
+    """Return each broker's ids over time, by NameServers' logs and its own."""
     brokers = {*seen.brokers}
     found: dict[str, list[tuple[float, int, Row]]] = defaultdict(list)
     for row in seen.rows:
@@ -125,14 +125,13 @@ first)."""
 
 
 def concluded(seen: Seen) -> None:
-    """`seen` with the additional signs."""
+    """Return `seen` with the additional signs."""
     _arrivals(seen)
     _paired(seen)
 
 
 def _arrivals(seen: Seen) -> None:
-    """Signs from NameServers that log each registration: registrations that were due and are missing, and drops that
-    came too early."""
+    """Return signs from NameServers that log each registration: due registrations that are missing, and early drops."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     roles = Roles(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
@@ -187,13 +186,13 @@ def _arrivals(seen: Seen) -> None:
 
 
 def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
-    """Starts of the node: its periodic work begins after each."""
+    """Return the starts of the node: its periodic work begins after each."""
     own = seen.by_edge.get(Edge(node, ""), ())
     return any(sign.kind is Kind.BOOT and from_ms < sign.at_ms <= to_ms for sign in own)
 
 
 def _came_again(seen: Seen, edge: Edge) -> int:
-    """Registrations that were due from a broker that the NameServer had already."""
+    """Return registrations that were due from a broker that the NameServer had already."""
     tolerance, signs = seen.tolerance_ms(*edge), seen.by_edge[edge]
     came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
     ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
@@ -209,7 +208,7 @@ def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
 
 
 def _own_missed(seen: Seen) -> None:
-    """Missing periodic lines in a broker's own log, and in a 5.x NameServer's scans."""
+    """Return missing periodic lines in a broker's own log, and in a 5.x NameServer's scans."""
     due_by: dict[str, tuple[list[float], float]] = {}
     for node in seen.brokers:
         sent = sorted(
@@ -242,8 +241,7 @@ def _own_missed(seen: Seen) -> None:
 
 
 def _paired(seen: Seen) -> None:
-    """Pairs: an unanswered registration that arrived, and the close of its channel; a lost route, and the close of its
-    channel."""
+    """Return pairs: an unanswered registration that arrived, or a lost route, with the close of its channel."""
     for edge, signs in seen.by_edge.items():
         if not edge.peer:
             continue
@@ -280,7 +278,7 @@ def _paired(seen: Seen) -> None:
 
 
 def _routes_gone(seen: Seen) -> None:
-    """Channels between clients and a broker that end within the client's expiry after the route lost the broker."""
+    """Return channels of clients and brokers that end within the client's expiry after the route lost the broker."""
     lost: dict[str, list[float]] = defaultdict(list)
     for edge, signs in seen.by_edge.items():
         if seen.kinds.get(edge.peer) == "name_server":
@@ -314,7 +312,7 @@ def _routes_gone(seen: Seen) -> None:
 
 
 def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
-    """The brokers of a route, by address."""
+    """Return the brokers of a route, by address."""
     found = set[str]()
     for name, ids in brokers.items():
         of = ids if isinstance(ids, Mapping) and ids else {"0": ""}
@@ -323,8 +321,8 @@ def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> froz
 
 
 def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
-    """(client, broker, time): when the client took a route without the broker. A producer reports that it is alive only
-    to brokers with id 0."""
+    """Return (client, broker, time) at which the client took a route without the broker. A producer reports that it is
+    alive only to brokers with id 0."""
     had: dict[tuple[str, str], frozenset[str]] = {}
     lost: dict[Edge, list[float]] = defaultdict(list)
     for row in seen.rows:

@@ -60,8 +60,8 @@ class Condition:
 
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
-    """The causes that lines state, each with its evidence; `shared` weighs them against each other. `times`: the number
-    of lines for each cause, if more lines state it than were kept."""
+    """Return the causes that lines state, each with its evidence; `shared` weighs them against each other. `times` has
+    the number of lines for each cause, if more lines state it than were kept."""
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
@@ -120,7 +120,7 @@ _PROTOCOLS = {
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
-    """The strongest lines: first one of each kind, then others."""
+    """Return the strongest lines: first one of each kind, then others."""
     first = {(one.file, one.text[24:80]): one for one in reversed(best)}
     kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
     chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
@@ -150,7 +150,7 @@ _ROOTS: Mapping[str, frozenset[str]] = {
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The conditions with their shares and scores, likeliest first."""
+    """Return the conditions with their shares and scores, likeliest first."""
     told = list(found)
     weights = {one.cause: one.weight for one in told}
     for one in told:
@@ -170,7 +170,7 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
 
 
 def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """The score of the likeliest cause: how often an answer with this share, and this sum of the other shares, is
+    """Return the score of the likeliest cause: how often an answer with this share, and this sum of the others, is
     right."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
@@ -181,7 +181,7 @@ _REGISTRATIONS = frozenset(
 
 
 def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
-    """NameServers whose log, from its start on, has no registration."""
+    """Return NameServers whose log, from its start on, has no registration."""
     for source in found.found:
         boots = [line for line in source.lines if line.event == "name_server_boot"]
         if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
@@ -197,7 +197,7 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
 
 
 def dropped(found: Reconstructed) -> Iterator[Condition]:
-    """Brokers that a NameServer dropped although they had not unregistered, and that did not come back."""
+    """Return brokers that a NameServer dropped although they had not unregistered, and that did not come back."""
     last = {
         (row["node"], row["broker_name"]): row
         for row in found.rows
@@ -218,7 +218,7 @@ SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 
 
 def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
-    """Logs whose stamps go back in the middle and continue from there, without a start."""
+    """Return logs whose stamps go back in the middle and continue from there, without a start."""
     for source in found.found:
         by_file: dict[str, list[Line]] = defaultdict(list)
         for line in source.lines:
@@ -253,7 +253,7 @@ _SEEN_OTHERWISE = frozenset({
 
 
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
-    """Causes that lines state, each an episode from its first line on; and which of the faults it follows from."""
+    """Return causes that lines state, each an episode from its first line on, and the fault that it follows from."""
     said = [one for one in conditions(texts.said, texts.times) if one.cause not in _SEEN_OTHERWISE]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]
@@ -264,8 +264,8 @@ _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
 
 
 def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
-    """Whether the line is a client's, is about the fault's broker, and was written between the fault's begin and the
-    return of the routes."""
+    """Whether the line is an effect of the fault. It is a client's, about the fault's broker, and written between the
+    fault's begin and the return of the routes."""
     first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
     if source is None or source.kind != CLIENT or first.certainty == "unsure" or not first.timeline:
         return False
@@ -309,7 +309,7 @@ def _source(found: Reconstructed, said: Said) -> Source | None:
 
 
 def _at_ms(found: Reconstructed, said: Said) -> float | None:
-    """Time of the line from the history's 0 on; None if unknown."""
+    """Return the time of the line from the history's 0 on; None if it is unknown."""
     source = _source(found, said)
     if source is None or said.stamp_ms is None:
         return None

@@ -43,7 +43,7 @@ AT_MOST = 200
 
 
 def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
-    """The episodes in order of time, from the rows of any history. `timers`, if `run_begin` has none."""
+    """Return the episodes in order of time, from the rows of any history. `timers` are used if `run_begin` has none."""
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)
@@ -69,7 +69,7 @@ def _pool(seen: Seen, taken: dict[Sign, float]) -> list[Candidate]:
 
 
 def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """The faults that explain the signs, so that no further fault gains more than it costs."""
+    """Return the faults that explain the signs, so that no further fault gains more than it costs."""
     explained = dict(taken)
     all_fits: dict[Candidate, list[Fit]] = {one: fits(one, seen, explained) for one in pool}
     chosen: list[Fit] = []
@@ -144,7 +144,7 @@ def _half(ms: float) -> float | None:
 
 
 def _not_seen(seen: Seen, found: Sequence[Episode]) -> list[str]:
-    """Missing logs, and what they would decide."""
+    """Return missing logs, and what they would decide."""
     asked: list[str] = []
     for node in sorted(seen.kinds):
         if seen.is_written(node):

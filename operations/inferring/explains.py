@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Something against a fault: a line that it should have caused is missing, or a line contradicts it."""
+    """Evidence against a fault: a line that it should have caused is missing, or a line contradicts it."""
 
     says: str
     cost: float
@@ -98,7 +98,7 @@ class Doubt(NamedTuple):
 
 @dataclass(slots=True)
 class Fit:
-    """A candidate in one stretch of time."""
+    """A candidate at one time."""
 
     candidate: Candidate
     signs: list[tuple[Sign, float]]
@@ -110,7 +110,7 @@ class Fit:
 
     @property
     def evidence(self) -> float:
-        """How much likelier the signs are with the fault than without, in nats (units of log-likelihood)."""
+        """Return how much likelier the signs are with the fault than without, in nats (units of log-likelihood)."""
         return sum(g for _, g in self.signs) - sum(one.cost for one in self.against)
 
     @property
@@ -122,7 +122,7 @@ class Fit:
 
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
-    """Every stretch of time in which the candidate explains more than it costs. `taken`: signs that other faults
+    """Return every time in which the candidate explains more than it costs. `taken` are the signs that other faults
     explain already."""
     taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [
@@ -184,7 +184,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
 
 
 def _leaving(candidate: Candidate, seen: Seen) -> Mapping[str, Bounds]:
-    """From when to when each cleanly stopped node was stopping: after its unregistration, before its process ended."""
+    """Return when each cleanly stopped node was stopping: after its unregistration, before its process ended."""
     found: dict[str, Bounds] = {}
     for node in candidate.nodes if candidate.name == "stop" else ():
         left = [sign.at_ms for edge, _ in candidate.edges if edge.dialler == node for sign in seen.by_edge.get(edge, ())
@@ -219,7 +219,7 @@ _OF_THE_DEAD = frozenset({Kind.BOOT, Kind.STOPPED, Kind.OWN_MISSED, Kind.MISSED}
 
 
 def _order(sign: Sign, tolerance: float) -> tuple[float, int]:
-    """Sort key: time; within the error of times, ends before starts before successes."""
+    """Return a sort key by time; within the error of times, ends come before starts before successes."""
     if sign.kind in _ANCHORS:
         return sign.at_ms - 2 * tolerance, 0
     if sign.kind is Kind.BOOT:
@@ -228,12 +228,12 @@ def _order(sign: Sign, tolerance: float) -> tuple[float, int]:
 
 
 def _moment_ms(candidate: Candidate, seen: Seen, tolerance: float) -> float:
-    """The longest that the effects of one moment take to show everywhere."""
+    """Return the longest that the effects of one moment take to show everywhere."""
     return (seen.timers.S_ms if candidate.name == "clock_step" else LEAVES_MS * len(candidate.nodes)) + tolerance
 
 
 def _own_times(candidate: Candidate, seen: Seen) -> list[float]:
-    """The times at which processes that the candidate would end or stop wrote something, so that they were alive."""
+    """Return when processes that the candidate would end or stop wrote something, so that they were alive."""
     if not candidate.nodes or candidate.instant:
         return []
     leaving = _leaving(candidate, seen)
@@ -322,13 +322,13 @@ def _fit(
 
 
 def _lasts_until(sign: Sign, seen: Seen) -> float:
-    """The earliest end of the fault, by this sign."""
+    """Return the earliest end of the fault, by this sign."""
     silent = sign.kind in (Kind.SILENCE, Kind.GONE)
     return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if silent else sign.at_ms
 
 
 def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
-    """The signs, with lower weights for repetitions of the same sign."""
+    """Return the signs, with lower weights for repetitions of the same sign."""
     often: Counter[tuple[Edge, Kind]] = Counter()
     signs = []
     for sign, worth in kept:
@@ -340,8 +340,8 @@ def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
 def _anchored(
     candidate: Candidate, seen: Seen, kept: list[tuple[Sign, Mode, float]], tolerance: float
 ) -> list[tuple[Sign, Mode, float]]:
-    """The signs without closed channels and unregistrations far from the fault's begin, where alone such faults cause
-    them."""
+    """Return the signs without closed channels and unregistrations far from the fault's begin. Such faults cause these
+    only at their begin."""
     anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in _ANCHORS]
     if not anchors:
         return kept
@@ -391,7 +391,7 @@ def _start(
 def _aftermath(
     candidate: Candidate, rest: Sequence[tuple[Sign, Mode, float]], heal_ms: float, tolerance: float
 ) -> list[tuple[Sign, float]]:
-    """Effects of the end of the fault: closed channels, abandoned requests, late data."""
+    """Return effects of the end of the fault: closed channels, abandoned requests, late data."""
     found = []
     for sign, mode, _ in rest:
         if sign.at_ms > heal_ms + AFTER_MS + tolerance + WAITED_MS:
@@ -410,7 +410,7 @@ def _aftermath(
 
 
 def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
-    """Lines that the fault should have caused, and that are missing in logs which would have them."""
+    """Return lines that the fault should have caused, and that are missing in logs which would have them."""
     candidate, start, end = fit.candidate, fit.start, fit.end
     has: dict[Edge, set[Kind]] = {}
     for sign, _ in fit.signs:

@@ -34,7 +34,7 @@ class Everybody:
 
 
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
-    """A fault of the links that the shape separates, as far as they are known."""
+    """Return a fault of the links that the shape separates, as far as they are known."""
     try:
         separates = shape_of(expression, Everybody(seen))
     except ValueError:
@@ -44,7 +44,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 
 def shapes_of(seen: Seen) -> list[Candidate]:
-    """The named partitions `halves` and `majority` of each kind of partition."""
+    """Return the named partitions `halves` and `majority` of each kind of partition."""
     found = [
         shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
     ]
@@ -52,7 +52,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 
 
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The faults, with faults of one moment joined into one, if that is shorter."""
+    """Return the faults, with faults of one moment joined into one, if that is shorter."""
     left = list(chosen)
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
@@ -61,7 +61,7 @@ def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[
 
 
 def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The faults without those whose signs the others explain, too."""
+    """Return the faults without those whose signs the others explain, too."""
     for one in sorted(left, key=lambda fit: fit.net):
         others = [fit for fit in left if fit is not one]
         again = [_anew(seen, fit, others, taken) for fit in others]
@@ -71,7 +71,7 @@ def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list
 
 
 def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
-    """The fault fitted again to all signs that it explains and no other fault does."""
+    """Return the fault fitted again to all signs that it explains and no other fault does."""
     rest = dict(taken)
     for other in among:
         if other is not fit:
@@ -86,7 +86,7 @@ COVERED = 0.7
 
 
 def _one_cover(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
-    """A partition between groups that alone explains what several faults of links explain."""
+    """Return a partition between groups that alone explains what several faults of links explain."""
     links = [one for one in left if one.candidate.name in ("black_hole", "packet_loss")]
     if len(links) < 2:
         return None
@@ -140,7 +140,7 @@ def _family(fit: Fit) -> str:
 
 
 def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
-    """Sets of faults of one family whose begins and ends all overlap: the largest, then each pair."""
+    """Return sets of faults of one family whose begins and ends all overlap: the largest, then each pair."""
     ordered = sorted(left, key=lambda fit: fit.start.to_ms)
     pairs: list[list[Fit]] = []
     for position, first in enumerate(ordered):
@@ -162,7 +162,7 @@ def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
 
 
 def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
-    """One fault that has the effect of all of these."""
+    """Return one fault that has the effect of all of these."""
     names = list(dict.fromkeys(one.candidate.name for one in members))
     nodes = {node for one in members for node in one.candidate.nodes}
     edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}
@@ -179,7 +179,7 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
 
 
 def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
-    """Every other fault of the same links, or of the same nodes."""
+    """Return every other fault of the same links, or of the same nodes."""
     edges = [edge for edge, _ in candidate.edges if edge.peer]
     if candidate.name in LINK_MODES:
         found = [of_links(name, candidate.links, edges) for name in LINK_MODES]
@@ -203,7 +203,7 @@ def _shapes(name: str, members: Sequence[Fit], edges: set[Edge], seen: Seen) -> 
 
 
 def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
-    """`groups A B | C D`, if working links join the nodes to few sides and these links all lie between sides."""
+    """Return `groups A B | C D`, if working links join the nodes to few sides and these links all lie between sides."""
     from_ms = max(one.start.to_ms for one in members)
     to_ms = min((one.end.from_ms for one in members if one.end is not None), default=seen.last_ms)
     side = {node: node for node in seen.kinds}
@@ -229,7 +229,7 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
 
 
 def expressions(edges: Iterable[Edge], seen: Seen) -> list[str]:
-    """These links in as few expressions as possible, with a group for all nodes of a kind."""
+    """Return these links in as few expressions as possible, with a group for all nodes of a kind."""
     left, said = set(edges), []
     for group, members in (("brokers", seen.brokers), ("clients", seen.clients)):
         for peer in sorted({edge.peer for edge in left}):

@@ -133,7 +133,7 @@ class Texts:
         self.are_rocketmqs |= other.are_rocketmqs
 
     def lasts_ms(self, file: str) -> float:
-        """From its first stamp to its last."""
+        """The time from the file's first stamp to its last."""
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
         return last_ms - first_ms
 
@@ -212,7 +212,7 @@ def _stamps(lines: Iterable[bytes]) -> Iterator[float]:
 
 
 def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, str]:
-    """The text at each of these `FILE:LINE`."""
+    """Return the text at each of these `FILE:LINE`."""
     wanted: dict[str, set[int]] = defaultdict(set)
     for where in wheres:
         file, _, line = where.rpartition(":")
@@ -235,7 +235,7 @@ _TRACE_LINES = 16
 
 
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
-    """The stack trace that begins there."""
+    """Return the stack trace that begins at that line."""
     for line in islice(lines, from_, from_ + _TRACE_LINES):
         if _TRACE.match(line) is None:
             return
@@ -243,7 +243,7 @@ def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
 
 
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
-    """The line's statements, one per cause. `around` is the line before it and the stack trace after it."""
+    """Return the line's statements, one per cause. `around` is the line before it and the stack trace after it."""
     told = set[str]()
     for name, about in CAUSES.items():
         for says in about.says:
@@ -257,7 +257,7 @@ def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
 
 
 def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
-    """The cause ("" if a value rules it out), its weight, and the value to show."""
+    """Return the cause ("" if a value rules it out), its weight, and the value to show."""
     if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
         return (*_of_disk(used), str(max(used)))
     if length := fields.get("length"):
@@ -288,7 +288,7 @@ STOOD_S, LONG_S = 3.0, 10.0
 
 
 def _of_disk(used: Sequence[float]) -> tuple[str, float]:
-    """The cause by the share in use: refused from 90 % on. -1.0 is RocketMQ's value for a missing folder."""
+    """Return the cause by the share in use: from 90 % on, requests are refused; -1.0 stands for a missing folder."""
     if max(used) >= REFUSES_AT:
         return "disk-full", 6.5
     return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0)
@@ -298,7 +298,7 @@ _LONG_ENOUGH = 12
 
 
 def _is_rocketmqs(line: bytes) -> bool:
-    """Whether a line without stamp and level is RocketMQ's. Short lines may be anybody's."""
+    """Whether a line without stamp and level is RocketMQ's. Short lines may be any program's."""
     text = _HEAD.sub("", line.decode("utf-8", "replace").strip())
     return len(line) >= _LONG_ENOUGH and event_of(text) is not None
 
@@ -320,7 +320,7 @@ _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
-    """The kind of the unreachable peer: NameServer or broker, by its port or else by the caller; otherwise `peer`."""
+    """Return the kind of the unreachable peer, by its port or the caller: NameServer, broker, or `peer` if unclear."""
     if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):

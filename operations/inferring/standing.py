@@ -39,7 +39,7 @@ class _Silence:
 
 
 def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """The episodes; `taken` gets the signs that are their effects."""
+    """Return the episodes; `taken` gets the signs that are their effects."""
     _came_and_went(seen, taken)
     return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
 
@@ -88,7 +88,7 @@ def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Ro
 
 
 def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothesis:
-    """Logs of a host whose clock was set, which looks like a host that stood still."""
+    """Return logs of a host whose clock was set, which looks like a host that stood still."""
     at_s = round(silence.from_ms / 1000, 3)
     return Hypothesis(
         rank=2,
@@ -103,7 +103,7 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
 
 
 def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
-    """Brokers whose timers show that the host stood still until then: they ran all missed runs at once."""
+    """Return brokers whose timers show that the host stood still until then: they ran all missed runs at once."""
     period = seen.timers.R_ms
     for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)
@@ -121,13 +121,13 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    """The times of the registrations in the broker's own log."""
+    """Return the times of the registrations in the broker's own log."""
     own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
     return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
 
 
 def _silences(seen: Seen) -> list[_Silence]:
-    """Silences of hosts: of all writers, or of those at one address while others wrote."""
+    """Return silences of hosts: of all writers, or of those at one address while others wrote."""
     found = []
     for silence in _together(seen):
         tolerance = seen.tolerance_ms(*silence.nodes)
@@ -164,7 +164,7 @@ def _first_after(own: Sequence[float], at_ms: float) -> float:
 
 
 def _together(seen: Seen) -> list[_Silence]:
-    """Silences that periodic writers share; equal silences are joined."""
+    """Return silences that periodic writers share; equal silences are joined."""
     found: list[_Silence] = []
     least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
     scan = {str(row["node"]) for row in seen.rows if row["event"] == "scheduled_task"}
@@ -191,7 +191,7 @@ def _together(seen: Seen) -> list[_Silence]:
 
 
 def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]:
-    """Expiries at the end of the silence, later than usual, of brokers that were silent in it."""
+    """Return late expiries at the end of the silence, of brokers that were silent in it."""
     latest_ms = seen.timers.E_ms + seen.timers.S_ms + seen.timers.R_ms + tolerance
     return [
         sign
@@ -205,7 +205,7 @@ def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]
 
 
 def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> set[str]:
-    """The silent nodes of one address, if none at that address wrote."""
+    """Return the silent nodes of one address, if no node at that address wrote."""
     by_host: dict[str, set[str]] = defaultdict(set)
     for address, node in seen.addresses.items():
         by_host[address.rpartition(":")[0]].add(node)
@@ -214,7 +214,7 @@ def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> 
 
 
 def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
-    """Whether one of their processes started at the end; then they had ended, not stood still."""
+    """Whether a process of these nodes started at the end; then the nodes had ended, not stood still."""
     return any(
         sign.kind is Kind.BOOT and silence.from_ms <= sign.at_ms <= silence.to_ms + WAKES_MS + tolerance
         for node in silence.nodes
@@ -223,7 +223,7 @@ def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
 
 
 def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
-    """Each node's last row before it, and the first after it."""
+    """Return each node's last row before the silence, and its first row after it."""
     last: dict[str, Row] = {}
     first: dict[str, Row] = {}
     for row in seen.rows:
@@ -281,7 +281,7 @@ def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
 
 
 def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
-    """Clients that started and stopped during the logs; no fault is inferred from their end."""
+    """Return clients that started and stopped during the logs; no fault is inferred from their end."""
     for client in seen.clients:
         signs = [sign for edge in seen.edges_of(client) for sign in seen.by_edge[edge] if edge.dialler == client]
         times = [*seen.own.get(client, ()), *(sign.from_ms for sign in signs if sign.observer != client)]

@@ -37,7 +37,7 @@ EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
 
 
 def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
-    """The signs in rows, which may be in any order."""
+    """Return the signs in rows, which may be in any order."""
     ordered = sorted(
         rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
     )
@@ -62,8 +62,8 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
 
 
 def _thinned(seen: Seen) -> None:
-    """Keep only successes near a failure and the nearest on either side, because the others say nothing about the
-    fault's begin and end."""
+    """Keep only successes near a failure and the nearest on either side. The others say nothing about the fault's begin
+    and end."""
     near_ms = NEAR_PERIODS * seen.timers.R_ms
     around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
     begins = [one.start_ms for one in around]
@@ -112,7 +112,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """The broker that registered, whatever its current id; None: a stranger under its name."""
+    """Return the broker that registered, whatever its current id; None: a stranger under its name."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
@@ -155,7 +155,7 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
 
 
 def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
-    """Whether there are lines of a process before this one."""
+    """Whether a process wrote lines before this process."""
     own = seen.own.get(node, [])
     return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
 
@@ -174,7 +174,7 @@ def _dropped(seen: Seen, row: Row, found: Signs) -> None:
 
 
 def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
-    """A node's failed connects and calls in its own log: time, outcome, duration."""
+    """Return a node's failed connects and calls in its own log: time, outcome, duration."""
     found: dict[Edge, list[tuple[float, Kind, float]]] = defaultdict(list)
     for row in told:
         peer = seen.addresses.get(str(row.get("address")))
@@ -193,7 +193,7 @@ def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[flo
 def _failed(
     seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
 ) -> tuple[Kind, float]:
-    """How and since when a registration failed, if the row has no duration."""
+    """Return how and since when a registration failed, if the row has no duration."""
     tolerance = seen.tolerance_ms(edge.dialler)
     near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
     for kind in (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED):
@@ -274,7 +274,7 @@ def _client(seen: Seen, row: Row, found: Signs) -> None:
 
 
 def client_of(seen: Seen, row: Row) -> str | None:
-    """The node with the row's clientId: our own nodes use it as instance, an import's as address."""
+    """Return the node with the row's clientId: our own nodes use it as instance, an import's as address."""
     identity = str(value_of(row).get("client", ""))
     instance = node_of_client_id(identity)
     if instance in seen.kinds:

@@ -119,7 +119,7 @@ def act(
     to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
     nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """An episode with a single explanation, which rows state directly."""
+    """Return an episode with a single explanation, which rows state directly."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(
@@ -171,7 +171,7 @@ def same_rank(first: Fit, other: Fit) -> bool:
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """`certain` only if no other known fault fits, and no log that would show another fault is missing."""
+    """Return `certain` only if no other known fault fits, and no log that would show another fault is missing."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -204,7 +204,7 @@ def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Itera
 
 
 def worth_of(fit: Fit) -> dict[str, float]:
-    """Evidence for the fault from each node's log."""
+    """Return the evidence for the fault from each node's log."""
     found: dict[str, float] = {}
     for sign, nats in fit.signs:
         found[sign.observer] = found.get(sign.observer, 0.0) + nats
@@ -212,14 +212,13 @@ def worth_of(fit: Fit) -> dict[str, float]:
 
 
 def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The nodes in a timeline."""
+    """Return the nodes in a timeline."""
     said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
     return frozenset(word for words in said for text in words for word in str(text).split())
 
 
 def _says_how(seen: Seen, first: Fit) -> bool:
-    """Whether logs can show how a process of this kind ended: a broker unregisters; other processes must log it
-    themselves."""
+    """Whether logs can show how a process of this kind ended: a broker unregisters, others must log it themselves."""
     if first.candidate.name not in ("kill", "stop"):
         return True
     stopped = {sign.edge.dialler for sign, _ in first.signs if sign.kind is Kind.STOPPED}
@@ -254,7 +253,7 @@ def sentence_of(fit: Fit) -> str:
 
 
 def _with_members(link: str, candidate: Candidate) -> str:
-    """`clients (consumer-0, producer-0) <-> ns-0`: the link expression, with the members of its group."""
+    """Return `clients (consumer-0, producer-0) <-> ns-0`: the link expression, with the members of its group."""
     end, arrow, other = link.partition(" <-> ")
     if other in _GROUPS:
         return f"{end}{arrow}{other} ({', '.join(sorted(e.peer for e, _ in candidate.edges if e.dialler == end))})"
@@ -267,7 +266,7 @@ _GROUPS = ("brokers", "clients", "name_servers")
 
 
 def timeline_of(fit: Fit) -> list[dict[str, Any]]:
-    """Entries of a scenario, in seconds from the history's origin."""
+    """Return entries of a scenario, in seconds from the history's origin."""
     candidate, at_s = fit.candidate, round(fit.start.middle_ms / 1000, 3)
     end_s = None if fit.end is None else max(at_s + 0.001, round(fit.end.middle_ms / 1000, 3))
     on: dict[str, Any] = {"nodes": list(candidate.nodes)} if candidate.nodes else {"links": list(candidate.links)}
@@ -304,8 +303,8 @@ def spoken_for(fit: Fit) -> list[dict[str, Any]]:
 
 
 def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
-    """The evidence against a fault: lines that it should have caused; for an alternative also signs that only the first
-    fault explains."""
+    """Return the evidence against a fault: lines that it should have caused and did not. For an alternative also the
+    signs that only the first fault explains."""
     told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
     own = {sign for sign, _ in fit.signs}
     left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
@@ -313,6 +312,6 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """Which log would distinguish two faults of the same rank."""
+    """Return which log would distinguish two faults of the same rank."""
     names = frozenset({first.candidate.name, other.candidate.name})
     return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None

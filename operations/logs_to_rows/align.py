@@ -22,9 +22,7 @@ def aligned(
     offsets: Mapping[str, float] | None = None,
 ) -> list[str]:
     """Set zone, offset, bound and certainty of each source. Returns sentences about contradictions and unknown clocks.
-
-    `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds.
-    """
+    `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds."""
     zones, offsets = zones or {}, offsets or {}
     clocks = []
     all_marks = known_hosts([marks_of(source, book) for source in sources], sources)
@@ -48,7 +46,7 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """The value given for this source: by its node's name, a file of it, its folder, or `*` for all."""
+    """Return the value given for this source: by its node's name, a file of it, its folder, or `*` for all."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

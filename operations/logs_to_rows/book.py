@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"(-?\d+)=([^,\s}]+)")
 
 
 def queue_row(text: str) -> tuple[str, list[int]] | None:
-    """Broker name and its row [read, write, perm, topicSysFlag]; None if there is none."""
+    """Return the broker name and its row [read, write, perm, topicSysFlag]; None if there is none."""
     found = _QUEUES.search(text)
     if found is None:
         return None
@@ -32,7 +32,7 @@ def queue_row(text: str) -> tuple[str, list[int]] | None:
 
 
 def route_of(text: str) -> dict[str, Any] | None:
-    """The route; None for `null` and for text that is cut too short."""
+    """Return the route; None for `null` and for text that is cut too short."""
     brokers = {
         found["name"]: {id_: address for id_, address in _ADDRESS.findall(found["addresses"])}
         for found in _BROKER.finditer(text)
@@ -70,7 +70,7 @@ class Book:
     """Address to its ids, if they changed."""
 
     def broker(self, address: str) -> tuple[str, int] | None:
-        """Name and id of the broker at the address."""
+        """Return name and id of the broker at the address."""
         if address in self.called:
             return self.called[address]
         found = self.names.get(address)
@@ -81,7 +81,7 @@ class Book:
         return None if found is None else broker_node(*found)
 
     def id_at(self, address: str, at_ms: float) -> int | None:
-        """The id under which the address registered at that time (UTC)."""
+        """Return the id under which the address registered at that time (UTC)."""
         became = id_at(self.had.get(address, ()), at_ms)
         known = self.broker(address)
         return became if became is not None else None if known is None else known[1]
@@ -96,7 +96,7 @@ class Book:
 
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
-    """The `host:port` entries of a list in any dialect."""
+    """Return the `host:port` entries of a list in any dialect."""
     return tuple(one for one in _SPLIT.split(text or "") if HOST_PORT.fullmatch(one))
 
 
@@ -204,7 +204,7 @@ def _list(book: Book, text: str | None) -> None:
 
 
 def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
-    """Name, id, address and time of each start in a broker's own log."""
+    """Return name, id, address and time of each start in a broker's own log."""
     own = dict[str, str]()
     for line in source.lines:
         if line.event == "setting":
@@ -215,7 +215,7 @@ def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
 
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
-    """Name, id and address of the broker whose log it is; None if it does not say."""
+    """Return name, id and address of the broker whose log it is; None if the log does not say."""
     booted = list(own_broker(source))
     if booted:
         name, id_, address, _ = booted[-1]
@@ -245,7 +245,7 @@ def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
 
 
 def client_by_path(source: Source, book: Book) -> str | None:
-    """The one ClientID of the brokers' logs whose host or instance is in this log's path; None if two match."""
+    """Return the one ClientID of the brokers' logs whose host or instance is in this log's path; None if two match."""
     found = [
         known
         for known in sorted(book.client_ids)
@@ -265,7 +265,7 @@ _EXACT_MS = 1_500.0
 
 
 class Became(NamedTuple):
-    """A broker has the id from this line on."""
+    """A change: the broker has the id from this line on."""
 
     source: Source
     line: Line
@@ -290,15 +290,15 @@ class _Member:
 
     @property
     def own_id(self) -> int | None:
-        """Its id as a slave."""
+        """The member's id as a slave."""
         return next((said.id for said in self.says if said.id > MASTER), None)
 
 
 def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
-    """For brokers whose log shows a slave or a change of role: each address to its name and id, and to its ids over
-    time. `routes`: ids in clients' routes."""
+    """Return the name and id of each address, and its ids over time, for brokers with slaves or changed roles. `routes`
+    are the ids in clients' routes."""
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:
@@ -333,7 +333,7 @@ def _free(taken: set[int]) -> int:
 
 
 def _member(source: Source) -> tuple[str, _Member] | None:
-    """Name and ids by its log; None if it has no name."""
+    """Return name and ids by the broker's log; None if the log has no name."""
     name, address, set_id = "", "", MASTER
     says: list[Became] = []
     says_slave = changes = False
@@ -369,6 +369,6 @@ def _member(source: Source) -> tuple[str, _Member] | None:
 
 
 def id_at(had: Sequence[Became], at_ms: float) -> int | None:
-    """The broker's id at that time; None before the first known id."""
+    """Return the broker's id at that time; None before the first known id."""
     found = [said.id for said in had if said.source.wall_ms(said.line) <= at_ms + _EXACT_MS]
     return found[-1] if found else had[0].id if had else None

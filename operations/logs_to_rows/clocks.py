@@ -135,7 +135,7 @@ def solve(clocks: Sequence[LogClock]) -> list[str]:
 
 
 def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, float]:
-    """Begin and end of these logs, by their clocks."""
+    """Return begin and end of these logs, by their clocks."""
     ends = [
         (clocks[one].first_ms - clocks[one].shift_ms, clocks[one].last_ms - clocks[one].shift_ms) for one in members
     ]
@@ -206,13 +206,13 @@ def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
 
 
 def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
-    """A NameServer's marks at its known address."""
+    """Return a NameServer's marks at its known address."""
     any_ = f"{AT}{ANY}"
     return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
 
 
 def _once(marks: Iterable[Mark]) -> list[Mark]:
-    """Several mentions of one moment as one mark."""
+    """Return one mark for several mentions of one moment."""
     kept: list[Mark] = []
     last: dict[str, float] = {}
     for mark in sorted(marks, key=lambda one: one.at_ms):
@@ -223,7 +223,7 @@ def _once(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def _root(clocks: Sequence[LogClock], waiting: set[int]) -> int:
-    """The first clock: a given one, or one that knows addresses, or the one that shares most kinds of marks."""
+    """Return the first clock: a given one, one that knows addresses, or the one that shares most kinds of marks."""
     sharing: dict[str, set[int]] = defaultdict(set)
     for one in waiting:
         for mark in clocks[one].marks:
@@ -271,7 +271,7 @@ def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping
 
 
 def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> list[str]:
-    """Pairs of logs whose certain distance differs from the result."""
+    """Return a sentence for each pair of logs whose certain distance differs from the result."""
     said = []
     members = sorted(shift)
     for number, first in enumerate(members if len(members) <= _MANY else ()):
@@ -290,7 +290,7 @@ def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> l
 
 
 def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
-    """How far the other clock is ahead of this one; None if they share nothing.
+    """Return how far the other clock is ahead of this one; None if they share no events.
 
     For a NameServer with an unknown address: the best fit at any address that clients or brokers had. If two addresses
     fit with different clocks, neither is sure. `taken`: addresses that have a log.
@@ -320,14 +320,14 @@ def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pai
 
 
 def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Mark]) -> Mapping[str, list[Mark]]:
-    """A NameServer's marks by key, if this were its address."""
+    """Return a NameServer's marks by key, if this were its address."""
     any_ = f"{AT}{ANY}"
     found = {key[:-1] + address if key.endswith(any_) else key: those for key, those in by_key.items()}
     return found if len(found) == len(by_key) else _by_key(_at(marks, address))
 
 
 def _beside(one: LogClock, other: LogClock, shift_ms: float) -> float:
-    """How far the begins and ends of two logs are apart with this shift; logs collected together have similar ones."""
+    """Return how far the begins and ends of two logs are apart with this shift; logs collected together are close."""
     return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
 
 
@@ -361,7 +361,7 @@ class _Polls(NamedTuple):
     """Number of events learnt."""
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """For each of these shifts: the share of events that a client then learnt within one poll."""
+        """Return for each of these shifts the share of events that a client then learnt within one poll."""
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -383,7 +383,7 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
 
 
 def _by_polls(polls: _Polls) -> Pair | None:
-    """The zone, by what a client learnt up to a poll after a NameServer."""
+    """Return the zone, by what a client learnt up to a poll after a NameServer."""
     zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
     counts = polls.fitting(zones)
     best = int(np.argmax(counts))
@@ -457,7 +457,7 @@ def _is_whole(shift_ms: float) -> bool:
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far each distance is from a whole quarter of an hour. Years are no zone."""
+    """Return how far each distance is from a whole quarter of an hour. Years are no zone."""
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
     found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
@@ -491,7 +491,7 @@ class _SharedMarks(NamedTuple):
 def _times_of(
     told: Sequence[_SharedMarks], chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """The time by either clock, and the kind, of these pairs of marks."""
+    """Return the time by either clock, and the kind, of these pairs of marks."""
     begins = np.cumsum([0, *(len(one.mine) * len(one.theirs) for one in told)])
     which = np.searchsorted(begins, chosen, side="right") - 1
     times, kinds = np.empty((len(chosen), 2)), np.empty(len(chosen), dtype=np.int64)
@@ -504,17 +504,17 @@ def _times_of(
 
 
 def _moments_of(times: npt.NDArray[np.float64]) -> int:
-    """Number of different moments in either log: events that were kept back come all at once and count as one."""
+    """Return the number of different moments in either log; events that came all at once count once."""
     return min(1 + int((np.diff(np.sort(times[:, which])) > _SAME_MS).sum()) for which in (0, 1))
 
 
 def _first_of(are: npt.NDArray[np.bool_]) -> int:
-    """First index from which these are all present."""
+    """Return the first index from which these are all present."""
     return len(are) - int(are.sum())
 
 
 def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
-    """at_ms and weight per row; if there are too many, the heaviest, then those that break the rhythm."""
+    """Return at_ms and weight per row; of too many rows the heaviest, then those that break the rhythm."""
     table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
     if len(table) <= _MOST_MARKS:
         return table
@@ -540,7 +540,7 @@ class _Apart(NamedTuple):
 def refined(
     clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Each clock's shift, and its possible error against the first clock; given shifts stay.
+    """Return each clock's shift, and its possible error against the first clock; given shifts stay.
 
     Two logs with the same event bound each other's offset, to a part of a second though they write whole seconds:
 
@@ -586,7 +586,7 @@ def _bounds(
 def _shared(
     mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]], apart_ms: float
 ) -> list[tuple[float, float]]:
-    """Distance and weight of each common moment."""
+    """Return distance and weight of each common moment."""
     told = []
     for key in mine:
         if key not in theirs or key.startswith(NOT_AT_ONCE):
@@ -602,7 +602,7 @@ def _shared(
 
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
-    """The range of distances that most common moments allow, and their weight; None if too many contradict it."""
+    """Return the distances that most common moments allow, and their weight; None if too many contradict them."""
     ends = sorted(
         [(apart - half, True, weight) for apart, weight in told]
         + [(apart + half, False, weight) for apart, weight in told]
@@ -621,7 +621,7 @@ def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[floa
 
 
 def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[np.float64]:
-    """[i, j]: most that j is ahead of i, by all bounds that are consistent."""
+    """Return at [i, j] how far j may be ahead of i at most, by all bounds that are consistent."""
     most = np.full((len(at), len(at)), np.inf)
     np.fill_diagonal(most, 0.0)
     for first, second, low, high, _ in bounds:
@@ -635,8 +635,7 @@ def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[n
 
 
 def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int, float]:
-    """Make clocks equal that may be equal, apart from whole quarters of an hour, because servers' clocks are usually
-    set."""
+    """Make clocks equal that may be equal, apart from whole quarters of an hour: servers' clocks are usually set."""
     zero = commonest(near)
     held: dict[int, float] = {}
     for i in sorted(range(len(near)), key=lambda one: abs(near[one] - zero)):
@@ -649,7 +648,7 @@ def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int
 
 
 def commonest(shifts: Sequence[float]) -> float:
-    """The commonest shift, to a second; of equals the first."""
+    """Return the commonest shift, to a second; of equally common shifts the first."""
     near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
     at = max(range(len(shifts)), key=lambda number: (near[number], -number))
     return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)

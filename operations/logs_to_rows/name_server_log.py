@@ -277,10 +277,8 @@ def _hooks(lines: Sequence[Line], begins: Collection[int]) -> Iterator[tuple[int
 
 
 def _stops_from(lines: Sequence[Line], end: int) -> int | None:
-    """The first line of a stop that ends the log: all channels are closed. None if there is none.
-
-    Channels closed after silence do not belong to a stop, and a stopping NameServer does not scan any more.
-    """
+    """The first line of a stop that ends the log: all channels are closed. None if there is none. Channels closed after
+    silence do not belong to a stop, and a stopping NameServer does not scan any more."""
     last_ms = lines[end].stamp_ms
     dropped, known = set[str](), set[str]()
     since = None

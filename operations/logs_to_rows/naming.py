@@ -43,7 +43,7 @@ class Nodes:
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Names until the topology is known; brokers and clients keep theirs."""
+    """Return names until the topology is known; brokers and clients keep theirs."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:

@@ -25,10 +25,8 @@ def phases_of(
     idle_ms: float,
     until_ms: float = math.inf,
 ) -> dict[str, float]:
-    """Node to its phase in seconds after `zero_ms`, for nodes whose rows show one. `idle_ms`: I.
-
-    Ticks before `until_ms`, the first fault, are preferred, because nothing has moved them.
-    """
+    """Node to its phase in seconds after `zero_ms`, for nodes whose rows show one. `idle_ms`: I. Ticks before
+    `until_ms`, the first fault, are preferred, because nothing has moved them."""
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for node, rank, at_ms in _ticks(row, idle_ms):

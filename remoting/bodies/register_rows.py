@@ -74,9 +74,7 @@ class RegisteredRows:
 
 def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_PIECES) -> RegisteredRows:
     """The registration in `data` from a broker of `version`, without the rows of those pieces that `last` has as well.
-
-    RemoteProtocolError as RegisterBrokerBody.decode.
-    """
+    RemoteProtocolError as RegisterBrokerBody.decode."""
     shared, rows = dict(last.shared), list[Row]()
     if version < V3_0_11 or data[:1] != b"{":
         body = RegisterBrokerBody.decode(data, version=version)

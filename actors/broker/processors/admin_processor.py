@@ -491,10 +491,8 @@ def _connection(client: Client) -> ClientConnection:
 
 
 def _disk_ratio(directory: os.PathLike[str]) -> str:
-    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 when it cannot be asked.
-
-    Upstream: `UtilAll.getDiskPartitionSpaceUsedPercent`, which rounds up to whole percents.
-    """
+    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 when it cannot be asked. Upstream:
+    `UtilAll.getDiskPartitionSpaceUsedPercent`, which rounds up to whole percents."""
     try:
         stats = os.statvfs(directory)
     except OSError:

@@ -185,10 +185,8 @@ class SendProcessor:
         topic: TopicConfig,
         queue_id: int,
     ) -> tuple[Append, str | None]:
-        """Store a single message: at once, after its delay, or as half of a transaction; and its uniq key.
-
-        Raises Refused, MessageIllegal, StoreFull.
-        """
+        """Store a single message: at once, after its delay, or as half of a transaction; and its uniq key. Raises
+        Refused, MessageIllegal, StoreFull."""
         services = self._services
         text = header.properties or ""
         properties = parse_properties(text)

@@ -229,10 +229,8 @@ _OWN = ("by self", "by client")
 
 
 def _ends(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
-    """NameServer → ends of its channel that are a reason to leave it: all but those that the client made itself.
-
-    A channel that was used for nothing for I is closed by either side. A row that does not say by whom accuses nobody.
-    """
+    """NameServer → ends of its channel that are a reason to leave it: all but those that the client made itself. A
+    channel that was used for nothing for I is closed by either side. A row that does not say by whom accuses nobody."""
     idle_ms = idle_limit_ms(world, of.who.node)
     found: dict[str | None, list[float]] = defaultdict(list)
     used: dict[str | None, float] = {}
@@ -307,10 +305,8 @@ def silent_reconnects(of: Selection, configured: Collection[str], at_once_ms: fl
 
 
 def unchosen(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
-    """Channels to a NameServer that was never chosen: only brokers look for available ones (`scanAvailableNameSrv`).
-
-    Of an outside client the choice is seen only with its first request, behind the dial, so it is not judged by this.
-    """
+    """Channels to a NameServer that was never chosen: only brokers look for available ones (`scanAvailableNameSrv`). Of
+    an outside client the choice is seen only with its first request, behind the dial, so it is not judged by this."""
     if not any(n.name == of.who.node and n.implementation == OURS and not n.is_under_test for n in world.nodes):
         return
     chosen = set[str | None]()

@@ -77,10 +77,8 @@ def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Find
 
 
 def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator[Finding]:
-    """One for each consumer and slave: parts of the time in which it pulled there though it had the master.
-
-    Nobody sends it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave.
-    """
+    """One for each consumer and slave: parts of the time in which it pulled there though it had the master. Nobody
+    sends it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave."""
     if not shares.at_slaves or world.mixed_up_by_hand:
         return
     routes, dues = _Routes(control, world), dues_of(control, world)

@@ -145,10 +145,8 @@ def told_by(
     lost: Iterable[Mapping[str, Any]] = (),
     last_ms: float | None = None,
 ) -> tuple[Control, World]:
-    """The control rows as columns: what the checks see, and the World that they tell of.
-
-    `lost`: rows that say what is not there. `last_ms`: when the last row was.
-    """
+    """The control rows as columns: what the checks see, and the World that they tell of. `lost`: rows that say what is
+    not there. `last_ms`: when the last row was."""
     import pyarrow.compute as pc
 
     control = Control.of_table(table)

@@ -56,10 +56,8 @@ class Recovery:
 def recoveries(
     world: World, found: Sequence[Moment], seen: Sequence[Slot], edges: Sequence[float] | None = None
 ) -> list[Recovery]:
-    """One for every client, operation that it did at all, and moment.
-
-    `edges` are those of the slots, every moment among them; None: the moments and no others.
-    """
+    """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
+    among them; None: the moments and no others."""
     edges = [moment.at_ms for moment in found] if edges is None else edges
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     works_until: dict[str, float] = defaultdict(float)
@@ -118,10 +116,8 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def measured(found: Sequence[Recovery]) -> Mapping[str, Any]:
-    """p50, p99 and the longest of each operation, with the longest one's own bound; and the slowest ones.
-
-    What stands beside the bound that decided, `max_ms`, is that finding's (findings.py).
-    """
+    """p50, p99 and the longest of each operation, with the longest one's own bound; and the slowest ones. What stands
+    beside the bound that decided, `max_ms`, is that finding's (findings.py)."""
     recovered = [recovery for recovery in found if recovery.after_ms is not None]
     if not recovered:
         return {"recoveries": 0}

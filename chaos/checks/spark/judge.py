@@ -29,10 +29,8 @@ def check_history(
     plans: Mapping[str, str] = SMALL_PLANS,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Verdict]:
-    """One verdict per named check, in order; a check that fails is UNKNOWN, with the error's text.
-
-    `say` is told what is being counted.
-    """
+    """One verdict per named check, in order; a check that fails is UNKNOWN, with the error's text. `say` is told what
+    is being counted."""
     cores = history.sparkSession.sparkContext.defaultParallelism
     parts = cores if plans is SMALL_PLANS else int(plans["spark.sql.shuffle.partitions"])
     spread, world = gather(history, is_whole_history=True, parts=parts)
@@ -45,9 +43,7 @@ def check_run(
     run_dir: Path | str, checks: Iterable[str], spark: SparkSession, say: Callable[[str], None] = lambda _: None
 ) -> list[Verdict]:
     """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist.
-
-    HarnessError when Spark's JVM dies meanwhile, or ends a query: that says nothing about the history.
-    """
+    HarnessError when Spark's JVM dies meanwhile, or ends a query: that says nothing about the history."""
     names = list(checks)
     for name in names:
         CHECKS[name]

@@ -102,11 +102,8 @@ def conf_of(master: str | None, *, large: bool) -> SparkConf:
 
 
 def plans_for(spark: SparkSession, size: int) -> Mapping[str, str]:
-    """How to plan for a history of `size` bytes: SMALL_PLANS, or those of a large one.
-
-    A partition of a shuffle then gets about 8 MB of the history, for which a worker takes some 300 MB, and every core
-    has one.
-    """
+    """How to plan for a history of `size` bytes: SMALL_PLANS, or those of a large one. A partition of a shuffle then
+    gets about 8 MB of the history, for which a worker takes some 300 MB, and every core has one."""
     if size <= SMALL_BYTES:
         return SMALL_PLANS
     cores = spark.sparkContext.defaultParallelism

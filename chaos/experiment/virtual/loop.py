@@ -210,11 +210,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 self._soon(handle)
 
     def kill(self) -> None:
-        """Never run again.
-
-        Unfinished tasks are kept until `bury`: a coroutine that is thrown away runs its `finally` blocks whenever
-        Python's memory management decides.
-        """
+        """Never run again. Unfinished tasks are kept until `bury`: a coroutine that is thrown away runs its `finally`
+        blocks whenever Python's memory management decides."""
         if self.state is not _State.DEAD:
             self.state = _State.DEAD
             self._came_in, self._overdue = [], []

@@ -68,10 +68,8 @@ class Label:
 
 
 def label_of(walks: Iterable[Walk]) -> Label:
-    """The label of clients that are all of one kind, by their steps where nothing had failed.
-
-    Steps that are tied, or a client's first, say nothing; nor does a list of one.
-    """
+    """The label of clients that are all of one kind, by their steps where nothing had failed. Steps that are tied, or a
+    client's first, say nothing; nor does a list of one."""
     clear = [
         (entries, [step for step in steps if step.was is not None and not step.tied])
         for entries, steps in walks

@@ -185,9 +185,7 @@ def _noncentrality_needed(name_servers: int, power: float, alpha: float) -> floa
 
 def noncentrality_found(name_servers: int, power: float, alpha: float) -> float:
     """What `_noncentrality` must be, worked out: of it the noncentral χ² is below the limit with chance 1 - `power`.
-
-    The noncentral χ² is the central one with 2·j degrees more, j from a Poisson distribution.
-    """
+    The noncentral χ² is the central one with 2·j degrees more, j from a Poisson distribution."""
     degrees = name_servers - 1
     limit = chi_square_limit(alpha, degrees)
     below = [1 - chi_square_tail(limit, degrees)]

@@ -185,9 +185,7 @@ def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) ->
 
 def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
     """Topic to how many different routes NameServers had of it at the end on each side, where not all had the same one.
-
-    Empty if all NameServers of both sides ended with the same routes.
-    """
+    Empty if all NameServers of both sides ended with the same routes."""
     sides = [[json.loads(held) for run in side for held in run.values()] for side in (a, b)]
     topics = {topic for side in sides for held in side for topic in held}
     found = {}
@@ -258,10 +256,8 @@ def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
 
 
 def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[RouteChange, float, bool]]:
-    """How long each observer's route of the workload's topic was wrong after each change, and whether it came right.
-
-    An observer that never had a route of the topic is left out, because it does not ask for the topic.
-    """
+    """How long each observer's route of the workload's topic was wrong after each change, and whether it came right. An
+    observer that never had a route of the topic is left out, because it does not ask for the topic."""
     held = seen(rows, -math.inf, math.inf, zero_ms=0, blink_ms=0).held
     topics = {row["topic"] for row in rows if row["event"] in ("route", "route_changed")}
     if topic := world.workload.get("topic"):

@@ -129,10 +129,8 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
 
 
 def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-    """Show `text`, or these (name, value) pairs, for what is under the pointer.
-
-    Bokeh has one tooltip per renderer, which overlap; the page has one for all (page.js).
-    """
+    """Show `text`, or these (name, value) pairs, for what is under the pointer. Bokeh has one tooltip per renderer,
+    which overlap; the page has one for all (page.js)."""
     if renderers:
         told = CustomJS(args={"lines": [list(pair) for pair in columns]}, code="nemesrvHover(cb_data, lines)")
         plot.add_tools(HoverTool(renderers=list(renderers), tooltips=None, callback=told, **options))

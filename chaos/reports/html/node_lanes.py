@@ -81,9 +81,7 @@ Change = tuple[float, int]
 
 def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
     """Return by (NameServer, broker, incarnation) the times at which the number of topics with the broker changed.
-
-    Retry topics of consumer groups are left out, because they come and go with the groups.
-    """
+    Retry topics of consumer groups are left out, because they come and go with the groups."""
     routes = recorded.routes
     held: dict[tuple[int, int, int], frozenset[str]] = {}
     topics: dict[tuple[str, str, int], int] = defaultdict(int)
