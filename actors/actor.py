@@ -36,7 +36,7 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Is sent to the actor's process and opens the history file there (chaos.history.recorder.RecorderSpec)."""
+    """Opens the history file in the actor's process, to which it is sent (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...
 
@@ -78,7 +78,7 @@ class NodeSpec:
     """Whether a later process may listen at another address."""
 
     def next_incarnation(self) -> NodeSpec:
-        """The spec of the process that follows this one: same name, files and port."""
+        """Return the spec of the process that follows this one: same name, files and port."""
         number = self.incarnation + 1
         recorder = self.recorder_spec and self.recorder_spec.for_incarnation(number)
         return dataclasses.replace(self, incarnation=number, recorder_spec=recorder)
@@ -92,7 +92,7 @@ class Listening(NamedTuple):
 
 
 def children_of(node: Node) -> tuple[int, ...]:
-    """The child processes that the node names in `children`."""
+    """Return the child processes that the node names in `children`."""
     return tuple(getattr(node, "children", ()))
 
 
@@ -148,7 +148,7 @@ class NodeActor:
         return Listening(self._pid, self._address, children_of(self.node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
-        """From now on connect only through these."""
+        """Connect only through these links from now on."""
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
@@ -167,7 +167,7 @@ class NodeActor:
         return children_of(node)
 
     async def stop(self) -> None:
-        """The node has left cleanly and its history is closed."""
+        """Close the history of a node that has left cleanly."""
         node, self.node = self.node, None
         try:
             if node is not None:
@@ -180,8 +180,8 @@ class NodeActor:
                 self._recorder.close()
 
     async def call(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The result of the node's `method`, awaited if it is a coroutine. `adjust_clock` is a method of the
-        process."""
+        """Return the result of the node's `method`, awaited if it is a coroutine. `adjust_clock` is the process's own
+        method."""
         if method == ADJUST_CLOCK:
             return self._clock.adjust(*args)
         result = getattr(self._the_node(), method)(*args, **kwargs)

@@ -3,7 +3,7 @@
 `Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a Ray that is up (ray_host.py, joined_ray.py).
 Processes are reached by signals to their pids on their hosts (hosts.py) and not through Ray, because a paused process
 answers nobody and a kill must be the kernel's.
-Methods block; each raises HarnessError when it cannot do what it says. Linux only.
+Methods block; each raises HarnessError if it cannot do what it says. Linux only.
 """
 
 import concurrent.futures
@@ -61,7 +61,7 @@ class NodesByName(ABC, Generic[_Known]):
         return tuple(self._members)
 
     def address(self, name: str) -> Address | None:
-        """The node's listening address, the same after every restart; None if it only connects."""
+        """Return the node's listening address, the same after every restart; None if it only connects."""
         return self._member(name).address
 
     def incarnation(self, name: str) -> int:
@@ -88,13 +88,12 @@ class NodesByName(ABC, Generic[_Known]):
         return member
 
     def _came_back(self, name: str, before: Address | None) -> None:
-        """The node's next process listens; ClusterError if it listens at a wrong address."""
+        """Note that the node's next process listens. ClusterError if it listens at a wrong address."""
         member = self._members[name]
         if member.address != before and not member.spec.moves:
             raise ClusterError(f"{name} listened at {before} and came back at {member.address}: give it a fixed port")
 
     def _effect(self, on_effect: Callable[[], None] | None) -> float:
-        """The time at which the requested effect happened."""
         time_ms = self._clock.monotonic_s() * 1000
         if on_effect is not None:
             on_effect()
@@ -125,7 +124,7 @@ class Watch(Protocol):
 
 
 class Submitted(Protocol):
-    """A call of a node's method whose result is not yet waited for."""
+    """A call of a node's method whose result nobody has waited for yet."""
 
     def result(self, timeout: float | None = None) -> Any: ...
 
@@ -204,7 +203,7 @@ class Cluster(NodesByName[_Member]):
         return {name: self._members[name].address for name in names}
 
     def _adopt(self, member: _Member, children: Iterable[int] | None) -> None:
-        """From now on these child processes get the node's signals, too."""
+        """Send the node's signals to these child processes, too, from now on."""
         if not children and not isinstance(member.process, Family):
             return
         assert member.process is not None
@@ -249,12 +248,12 @@ class Cluster(NodesByName[_Member]):
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 
     def pid(self, name: str) -> int | None:
-        """The node's process; None when it is gone."""
+        """Return the pid of the node's process; None if the process is gone."""
         process = self._member(name).process
         return None if process is None else process.pid
 
     def state(self, name: str) -> NodeState:
-        """The node's state; a process that ended by itself is gone, too."""
+        """Return the node's state; a process that ended by itself is gone, too."""
         member = self._member(name)
         if member.process is not None and member.process.gone():
             member.state = NodeState.GONE
@@ -386,7 +385,6 @@ class Cluster(NodesByName[_Member]):
 
 
 def _forget(handle: Any) -> None:
-    """Ray's actor is no more."""
     import ray
 
     if handle is not None and ray.is_initialized():

@@ -108,7 +108,7 @@ class Guardian:
 
 
 class HostAgent:
-    """See above. Undecorated, so that a test can drive it without Ray; joined_ray.py makes it an actor."""
+    """The agent, undecorated, so that a test can drive it without Ray; joined_ray.py makes it an actor."""
 
     def __init__(self, niceness: int = 0, *, own_process: bool = True) -> None:
         """`niceness`: what this process, and what it starts, is to have where we may choose; Ray's own is 15."""
@@ -205,7 +205,7 @@ class HostAgent:
             process.close()
 
     def send(self, pid: int, signum: int) -> bool:
-        """Whether the process was still there to receive the signal."""
+        """Send the signal. Returns whether the process was still there."""
         return self._processes[pid].send(signal.Signals(signum))
 
     def gone(self, pid: int, within_s: float) -> bool:
@@ -249,7 +249,7 @@ class HostAgent:
     # -- parts of the experiment that live here
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run the function in this process and return its result, also of a coroutine function."""
+        """Run the function in this process and return its result. A coroutine function is awaited."""
         result = function(*args)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 

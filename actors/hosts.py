@@ -139,7 +139,7 @@ class RemoteHost:
         return self.answer(self.asking(method, *args, **kwargs), timeout_s)
 
     def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """As `ask`, without waiting; pass the result to `answer`."""
+        """Ask without waiting; pass the result to `answer`."""
         if self.lost:
             raise HostLost(f"the host {self} is lost")
         return getattr(self._agent, method).remote(*args, **kwargs)

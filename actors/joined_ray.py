@@ -58,7 +58,7 @@ class _Head(NamedTuple):
         return f"{self.host}:{self.port}"
 
     def dial(self, limit_s: float = DIAL_LIMIT_S) -> None:
-        """Return if it accepts a connection; else OSError."""
+        """Return if the head accepts a connection; else raise OSError."""
         socket.create_connection((self.host, self.port), limit_s).close()
 
     def answers(self) -> bool:
@@ -248,7 +248,6 @@ def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _reachable(asked: str) -> _Head:
-    """The head node, if it accepts connections."""
     address = asked
     if "://" in asked:
         raise RayAddressError(
@@ -334,7 +333,7 @@ def _require_same(host: RemoteHost, facts: AgentFacts) -> None:
 
 
 def _sentence(asked: str, exc: Exception) -> str:
-    """Why Ray could not be joined."""
+    """Return why Ray could not be joined, in one sentence."""
     text = " ".join(" ".join(map(str, _with_causes(exc))).split())
     if "ersion mismatch" in text:
         theirs = re.search(r"cluster was started with: Ray: (\S+) Python: (\S+)", text)

@@ -32,10 +32,10 @@ _TRIES = 3
 
 
 class Process:
-    """A process that need not be our child. `close` when done with it."""
+    """A process that need not be our child. `close` it after use."""
 
     def __init__(self, pid: int) -> None:
-        """Raises ProcessLookupError when there is no such process."""
+        """ProcessLookupError if the process does not exist."""
         self.pid = pid
         self.fd = os.pidfd_open(pid)
         """Readable when the process has ended."""
@@ -66,7 +66,7 @@ class Process:
         return int(status) if told & _PIDFD_INFO_EXIT else None
 
     def send(self, signum: signal.Signals) -> bool:
-        """Whether the process was still there to receive the signal."""
+        """Send the signal. Returns whether the process was still there."""
         try:
             signal.pidfd_send_signal(self.fd, signum)
         except ProcessLookupError:
@@ -74,13 +74,13 @@ class Process:
         return True
 
     def gone(self, within_s: float = 0.0) -> bool:
-        """Whether it has ended; waits for that up to `within_s`. A zombie has ended: its sockets are closed."""
+        """Return whether the process has ended, within `within_s`. A zombie counts as ended: its sockets are closed."""
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
         return bool(poll.poll(within_s * 1000))
 
     def stopped(self, within_s: float = 0.0) -> bool:
-        """Whether no thread of it runs because of SIGSTOP; waits for that up to `within_s`."""
+        """Return whether no thread of the process runs because of SIGSTOP, within `within_s`."""
         deadline_s = time.monotonic() + within_s
         while not is_paused(self.pid):
             if time.monotonic() >= deadline_s or self.gone(0.001):
@@ -94,7 +94,7 @@ class Process:
 
 
 def stat_of(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the name, from the state on; None when there is no such process."""
+    """Return the fields of /proc/PID/stat after the name, from the state on; None if the process does not exist."""
     try:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -102,13 +102,13 @@ def stat_of(pid: int) -> list[str] | None:
 
 
 def is_paused(pid: int) -> bool:
-    """Whether SIGSTOP stopped the process, and it is there."""
+    """Whether the process exists and SIGSTOP has stopped it."""
     fields = stat_of(pid)
     return fields is not None and fields[0] == "T"
 
 
 def command(pid: int) -> str:
-    """The command line of a process, with spaces between; empty when there is no such process."""
+    """Return the command line of a process, with spaces between; "" if the process does not exist."""
     try:
         return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -152,7 +152,7 @@ def renice(niceness: int) -> None:
 
 
 def temporary_folder(what: str) -> Path:
-    """A new folder, which `sweep` removes where this process ends before it can."""
+    """Return a new folder, which `sweep` removes if this process ends before it can."""
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{what}-"))
 
 
@@ -301,7 +301,7 @@ class Reaper:
             signal.set_wakeup_fd(self._process.stdin.fileno(), warn_on_full_buffer=False)
 
     def close(self) -> None:
-        """Nobody is killed."""
+        """End the small process. It kills nothing."""
         self._process.kill()
         self._process.wait()
         if self._told and threading.current_thread() is not threading.main_thread():

@@ -61,7 +61,7 @@ class RayHost:
         self._left = ExitStack()
 
     def start(self) -> RayHost:
-        """Ray is up. ClusterError when it does not come up, or when this process already runs another."""
+        """Start Ray. ClusterError if it does not start, or if this process already runs another Ray."""
         if self._folder is not None:
             return self
         sweep()
@@ -100,7 +100,7 @@ class RayHost:
             )
 
     def stop(self) -> None:
-        """No process, port or file of this Ray is left."""
+        """Stop Ray. No process, port or file of it is left."""
         folder, self._folder = self._folder, None
         if folder is None:
             return
@@ -150,7 +150,7 @@ class RayHost:
 
 @contextmanager
 def environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Context manager: the environment has these values (None: unset); at its end it has its old values."""
+    """Set these environment variables within the block (None: unset). Afterwards they have their old values."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

@@ -81,7 +81,7 @@ class LineLogger(logging.Logger):
             self._wait(f"{begin}{f'{end}{begin}'.join(some)}{end}", len(some))
 
     def _head(self, level: int) -> str:
-        """The beginning of a log line, with the current time."""
+        """Return the beginning of a log line, with the current time."""
         second = int(time.time())
         if second != self._second:
             shown = datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
@@ -125,7 +125,7 @@ def read_settings(config_file: str | None) -> dict[str, str]:
 
 
 def checked_port(listen_port: int) -> int:
-    """The port of the command line. ConfigError when it is none."""
+    """Return the port of the command line. ConfigError if it is no port."""
     if not 0 <= listen_port <= 65535:
         raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
     return listen_port
@@ -133,7 +133,7 @@ def checked_port(listen_port: int) -> int:
 
 @contextmanager
 def log_on_stderr(name: str) -> Iterator[logging.Logger]:
-    """RocketMQ's logger of that name, its lines on stderr. Warnings only, until its owner says that it runs."""
+    """Make RocketMQ's logger of that name write to stderr: warnings only, until its owner says that it runs."""
     log = LineLogger(name, sys.stderr)
     log.setLevel(logging.WARNING)  # nothing of a start that fails is worth a line but its reason
     try:
@@ -149,7 +149,7 @@ def run_until_done(serve: Coroutine[Any, Any, int]) -> int:
 
 
 def stop_on_signal() -> asyncio.Event:
-    """Set at the first SIGTERM or SIGINT."""
+    """Return an event that the first SIGTERM or SIGINT sets."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -157,7 +157,7 @@ def stop_on_signal() -> asyncio.Event:
 
 
 def failed(command: str, why: str, status: int) -> int:
-    """`status`, after one line on stderr."""
+    """Return `status`, after one line on stderr."""
     print(f"nemesrv {command}: {' '.join(why.split())}", file=sys.stderr)
     return status
 

@@ -51,7 +51,7 @@ class Ended:
 
 
 class AtASignal(IntEnum):
-    """What the work does at a signal to stop; a second signal ends it at once."""
+    """The reaction of the work to a signal to stop. A second signal ends the work at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -66,7 +66,7 @@ _needs: mmap.mmap | None = None
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """Called by the work: what to do at a signal from now on. Has no effect without a supervisor."""
+    """Set the reaction to a signal from now on. The work calls it; without a supervisor it has no effect."""
     if _needs is not None:
         _needs[0] = need
 

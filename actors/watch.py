@@ -35,11 +35,11 @@ TOGETHER_S = 0.05
 
 
 class ClusterError(HarnessError):
-    """A node's process could not be made to do what was asked; one line that names the node."""
+    """A node's process could not do what was asked of it. One line names the node."""
 
 
 class NodeFailed(ClusterError):
-    """A running node did not do a request in time, or failed at it; not a failure of the harness."""
+    """A running node did not do a request in time, or failed at it; no failure of the harness."""
 
 
 class ProcessDied(ClusterError):
@@ -78,14 +78,14 @@ class DialGate(Protocol):
     """Lets connections to a node through, or refuses them. May raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
-        """This process of the node is gone: dials to the node are refused. If a newer process of the node was already
-        admitted, nothing changes."""
+        """Refuse connections to the node, because this process of it is gone. If a newer process of the node was
+        already admitted, nothing changes."""
 
     def make_way(self, name: str) -> None:
-        """A process of the node is about to listen."""
+        """Free the node's port, because a process of it is about to listen."""
 
     def admit(self, name: str, pid: int) -> None:
-        """This process of the node listens."""
+        """Let connections through, because this process of the node listens."""
 
 
 class Alarm:
@@ -96,7 +96,7 @@ class Alarm:
         self._lock = threading.Lock()
 
     def ring(self, reason: BaseException) -> None:
-        """Only the first counts."""
+        """Give the reason. Only the first reason counts."""
         with self._lock:
             if not self._rung.done():
                 self._rung.set_exception(reason)
@@ -107,12 +107,12 @@ class Alarm:
             self._rung.result()
 
     def sleep(self, seconds: float) -> None:
-        """Return when so much of the machine's time has passed, or raise the reason at once."""
+        """Sleep for so much of the machine's time; if the alarm rings meanwhile, raise its reason."""
         concurrent.futures.wait([self._rung], timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         self.check()
 
     def wait(self, future: concurrent.futures.Future[Any], timeout_s: float | None) -> bool:
-        """Whether the future is done within the time; raises the reason at once where that comes first."""
+        """Return whether the future is done within the time. If the alarm rings first, raise its reason."""
         concurrent.futures.wait([future, self._rung], timeout_s, concurrent.futures.FIRST_COMPLETED)
         if not future.done():
             self.check()
@@ -120,7 +120,7 @@ class Alarm:
 
 
 class Repeating:
-    """Context manager: a thread in which `look` is called each `every_s` seconds, until it returns False."""
+    """Calls `look` in a thread every `every_s` seconds, until it returns False. Context manager."""
 
     def __init__(self, look: Callable[[], object], every_s: float, name: str) -> None:
         self._look, self._every_s = look, every_s
@@ -185,14 +185,14 @@ class ProcessWatch:
             self._poll.register(process.fd, select.EPOLLIN)
 
     def remove(self, *names: str) -> None:
-        """From now on the end of these processes is planned. Names that are not watched are no error."""
+        """Expect the end of these processes from now on. Names that are not watched are no error."""
         with self._lock:
             for fd, watched in [*self._watched.items()]:
                 if watched.name in names:
                     self._forget(fd)
 
     def remove_all(self) -> None:
-        """From now on the end of every process is planned."""
+        """Expect the end of every process from now on."""
         with self._lock:
             for fd in [*self._watched]:
                 self._forget(fd)
@@ -275,7 +275,7 @@ class ProcessWatch:
 
 
 def oom_kills() -> int:
-    """How many processes of this machine the kernel has ended for want of memory so far; 0 where it does not tell."""
+    """Return how many processes of this machine the kernel has ended for want of memory; 0 if it does not say."""
     try:
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -235,7 +235,6 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
 
 
 def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[str]:
-    """The host of each node, if the scenario alone determines it."""
     for host, nodes in hosts.items():
         yield f"host {host}: {', '.join(nodes) or 'no node'}"
     if not hosts and scenario.placement != type(scenario.placement)():

@@ -324,7 +324,6 @@ def show(
 
 
 def _told(judged: Judged, took_s: float | None) -> Answers:
-    """Return the answers; of an import from its incident.json."""
     history = judged.history
     told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
     incident = None if history.folder is None else read_incident(history.folder.path)

@@ -205,7 +205,6 @@ _MEMORY_FILES = (("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.ma
 
 
 def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
-    """Return the control groups around this process with this controller, and whether each is v2."""
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)

@@ -137,7 +137,6 @@ def _too_early(measured_ms: float | None, earliest_ms: float | None, latest_ms: 
 
 
 def _shown(from_ms: float | None, to_ms: float | None, timeline_ms: float) -> dict[str, Any]:
-    """Return the moments in seconds since the start of the timeline."""
     moments = zip(_SHOWN, (from_ms, to_ms), strict=True)
     found = {name: None if at_ms is None else _plain((at_ms - timeline_ms) / 1000) for name, at_ms in moments}
     return {name: at_s for name, at_s in found.items() if at_s is not None}

@@ -54,7 +54,7 @@ READ_BATCH = 32
 
 
 class AdminClient:
-    """Make it, use it, `close` it; it has no start. Its channels are its own."""
+    """Requests over channels of its own. Make it, use it, `close` it; it has no start."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class AdminClient:
     # -- NameServer
 
     async def topic_route(self, topic: str, *, name_server: Address | None = None) -> TopicRouteData:
-        """The topic's route; TopicNotExist when the NameServer has none."""
+        """Return the topic's route; TopicNotExist if the NameServer has none."""
         header = GetRouteInfoRequestHeader(topic=topic)
         response = await self._ask(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         return TopicRouteData.decode(response.body)
@@ -97,8 +97,7 @@ class AdminClient:
         return ClusterInfo.decode(response.body)
 
     async def masters(self, cluster: str | None = None, *, name_server: Address | None = None) -> dict[str, Address]:
-        """Broker name to master address, of one cluster or of all, in order of the names. ClientError when the
-        NameServer knows no such cluster."""
+        """Return master addresses by broker name, of one cluster or of all. ClientError for an unknown cluster."""
         info = await self.cluster_info(name_server=name_server)
         names = set(info.broker_addr_table)
         if cluster is not None:
@@ -139,7 +138,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """The value; ResponseError (22) when there is none."""
+        """Return the value; ResponseError (22) if there is none."""
         header = GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
         return GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
@@ -149,7 +148,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
-        """All keys and values of a namespace; ResponseError (22) when it has none."""
+        """Return all keys and values of a namespace; ResponseError (22) if it has none."""
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)
@@ -200,28 +199,28 @@ class AdminClient:
         return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
 
     async def min_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        """The first offset that the queue still holds."""
+        """Return the first offset that the queue still has."""
         return await broker_calls.min_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
 
     async def consumer_offset(self, broker: Address, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset that the group committed; None when it never did."""
+        """Return the offset that the group committed; None if it committed none."""
         return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
-        """The client ids of the group's members at that broker; ResponseError (1) when it has none."""
+        """Return the client ids of the group's members at that broker; ResponseError (1) if it has none."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
 
     async def topic_stats(self, broker: Address, topic: str) -> TopicStatsTable:
-        """Offsets and last store time of the topic's queues at that broker; TopicNotExist when it has none."""
+        """Return offsets and last store time of the topic's queues at that broker; TopicNotExist if it has none."""
         response = await self._call(
             broker, RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader(topic=topic)
         )
         return TopicStatsTable.decode(response.body)
 
     async def consume_stats(self, broker: Address, group: str) -> ConsumeStats:
-        """How far the broker and the group are, in each queue of the group's topics at that broker."""
+        """Return the broker's and the group's offsets in each queue of the group's topics at that broker."""
         header = GetConsumeStatsRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUME_STATS, header)
         return ConsumeStats.decode(response.body)

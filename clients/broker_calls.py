@@ -35,7 +35,7 @@ async def call(
     *,
     timeout_s: float,
 ) -> RemotingCommand:
-    """The successful answer. Raises TransportError, or ResponseError for any code but SUCCESS."""
+    """Return the successful answer. Raises TransportError, or ResponseError for any code but SUCCESS."""
     response = await remoting.invoke(address, RemotingCommand.request(code, header, body), timeout_s=timeout_s)
     return success(response)
 
@@ -60,7 +60,7 @@ async def max_offset(remoting: RemotingClient, address: Address, topic: str, que
 
 
 async def min_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
-    """The first offset that the queue still holds. Raises as `call`."""
+    """Return the first offset that the queue still has. Raises as `call`."""
     header = GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
     response = await call(remoting, address, RequestCode.GET_MIN_OFFSET, header, timeout_s=timeout_s)
     return GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
@@ -78,7 +78,7 @@ async def search_offset(
 async def consumer_offset(
     remoting: RemotingClient, address: Address, group: str, topic: str, queue_id: int
 ) -> int | None:
-    """The offset that `group` committed; None when it never did. Raises as `call`."""
+    """Return the offset that `group` committed; None if it committed none. Raises as `call`."""
     header = QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id)
     request = RemotingCommand.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
     response = await remoting.invoke(address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)

@@ -65,7 +65,7 @@ class ProducerInner(Protocol):
         ...
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """A route of `topic` was taken; called for every topic of the instance, not only this producer's."""
+        """Take a route of `topic`; called for every topic of the instance, not only this producer's."""
         ...
 
 
@@ -106,7 +106,7 @@ class ConsumerInner(Protocol):
         ...
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
-        """A route of `topic` was taken; called for every topic of the instance, not only its subscriptions."""
+        """Take a route of `topic`; called for every topic of the instance, not only its subscriptions."""
         ...
 
 
@@ -223,7 +223,7 @@ class MQClientInstance:
         self._producers[group] = producer
 
     async def unregister_producer(self, group: str) -> None:
-        """Forget it and tell every broker (35)."""
+        """Forget the producer and tell every broker (35)."""
         if self._producers.pop(group, None) is not None:
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group))
 
@@ -236,7 +236,7 @@ class MQClientInstance:
         self._subscribe_info_given[group] = set()
 
     async def unregister_consumer(self, group: str) -> None:
-        """Forget it and tell every broker (35)."""
+        """Forget the consumer and tell every broker (35)."""
         if self._consumers.pop(group, None) is not None:
             del self._subscribe_info_given[group]
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group))
@@ -327,7 +327,7 @@ class MQClientInstance:
         return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
 
     def find_broker_address_by_topic(self, topic: str) -> Address | None:
-        """A random broker of the cached route: its master, or a random slave where there is none."""
+        """Return a random broker of the cached route: its master, or a random slave if it has no master."""
         route = self.route_cache.route(topic)
         if route is None or not route.broker_datas:
             return None
@@ -340,7 +340,7 @@ class MQClientInstance:
     # -- brokers
 
     async def find_consumer_id_list(self, topic: str, group: str) -> list[str] | None:
-        """The group's client ids as one broker of `topic` knows them (38); None when no broker answered with a list."""
+        """Return the group's client ids as one broker of `topic` knows them (38); None without a list."""
         address = self.find_broker_address_by_topic(topic)
         if address is None:
             await self.update_route(topic)

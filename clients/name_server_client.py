@@ -63,13 +63,13 @@ class _Tries:
         self.rows: list[dict[str, str]] = []
 
     def meet(self, address: Address) -> None:
-        """Begin another try, unless this NameServer is already being tried."""
+        """Begin another try, unless this NameServer is being tried already."""
         row = {"name_server": str(address), "outcome": "not_sent"}
         if not self.rows or self.rows[-1] != row:
             self.rows.append(row)
 
     def end(self, outcome: str) -> None:
-        """The result of the current try: connect_failed, no_answer or answered."""
+        """Note the result of the current try: connect_failed, no_answer or answered."""
         if self.rows:
             self.rows[-1]["outcome"] = outcome
 
@@ -81,7 +81,7 @@ class LastAnswers:
         self._bodies: dict[tuple[str | None, str | None], bytes] = {}
 
     def is_new(self, name_server: str | None, topic: str | None, body: bytes) -> bool:
-        """Whether the answer differs from the last one; it is then the last answer."""
+        """Return whether the answer differs from the last one; it is then the last answer."""
         key = name_server, topic
         if self._bodies.get(key) == body:
             return False
@@ -90,7 +90,8 @@ class LastAnswers:
 
 
 class NameServerClient:
-    """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers.
+    """Calls the chosen NameServer. `selector` has the list and the choice; `remoting` is the client's only channel
+    cache.
 
     `answers` is given if several clients record as one node.
     """
@@ -119,7 +120,7 @@ class NameServerClient:
 
     @property
     def chosen(self) -> Address | None:
-        """The server in use, or the last one tried."""
+        """The NameServer in use, or the last one tried."""
         return self.selector.chosen
 
     def start(self) -> None:
@@ -138,9 +139,9 @@ class NameServerClient:
             self._remoting.close_channel(before)
 
     async def invoke(self, command: RemotingCommand, timeout_s: float = API_TIMEOUT_S) -> RemotingCommand:
-        """The answer of the chosen NameServer, error codes included.
+        """Return the answer of the chosen NameServer, error codes included.
 
-        Raises ConnectError when no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests.
+        Raises ConnectError if no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests.
         Records one `name_server_call`; its `f` is "route" for route queries, else the request code's name.
         """
         clock, begin_s = self._context.clock, self._context.clock.monotonic_s()
@@ -200,7 +201,7 @@ class NameServerClient:
             raise
 
     async def _connected(self, tries: _Tries) -> Address:
-        """A NameServer with an active channel, by the profile's rules; every tried NameServer is noted in `tries`."""
+        """Return a NameServer with an active channel, by the profile's rules. `tries` notes every tried NameServer."""
         selector, is_active = self.selector, self._remoting.is_active
         address = selector.sticky(is_active)
         if address is None:
@@ -244,7 +245,7 @@ class NameServerClient:
         self._connect_failed = None
 
     def _advance(self, old: Address | None) -> Address:
-        """Choose the next server; `old` is what the log and the history call the choice before."""
+        """Choose the next NameServer. Log and history call the choice before `old`."""
         if not self.selector.addresses:
             raise ConnectError("connect to null failed: no name server address is set")
         before = self.selector.chosen

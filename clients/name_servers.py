@@ -16,8 +16,8 @@ START_INDEX_BOUND = 999
 
 
 class SelectionRules(NamedTuple):
-    """The rules by which a client uses its list; the defaults are Java's. Clients of other languages have other
-    rules."""
+    """The rules by which a client uses its list of NameServers. The defaults are Java's; other languages' clients
+    differ."""
 
     shuffled: bool = True
     """Else the list is as configured."""
@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
 
 class NameServerSelector:
-    """The list in shuffled order and the place in it.
+    """The list in shuffled order, and the client's place in it.
 
     The list is shuffled when `update` takes it and the start index is drawn at the first choice, so that `shuffle`
     and `_start_index` may still be replaced on a new instance.
@@ -71,14 +71,14 @@ class NameServerSelector:
         return self._rng.randrange(START_INDEX_BOUND)
 
     def next_index(self) -> int:
-        """The position of the next entry to try; each call moves on by one. The list must not be empty."""
+        """Return the position of the next entry to try; each call moves on by one. The list must not be empty."""
         if self._index is None:
             self._index = self._start_index()
         self._index += 1
         return abs(self._index) % len(self.addresses)
 
     def update(self, addresses: Sequence[Address]) -> bool:
-        """Take a new list, if it is one: True when it replaced the old and was shuffled.
+        """Take a new list. Returns True if it replaced the old list and was shuffled.
 
         An empty list is ignored. The same set of as many addresses is no change, whatever their order. When the
         chosen server left the list, there is no choice any more.
@@ -95,7 +95,7 @@ class NameServerSelector:
         return True
 
     def sticky(self, is_active: Callable[[Address], bool]) -> Address | None:
-        """The chosen server while its channel is active, else None; always None where each request moves on."""
+        """Return the chosen NameServer while its channel is active; None otherwise, and if each request moves on."""
         if not self._rules.each_request and self.chosen is not None and is_active(self.chosen):
             return self.chosen
         return None

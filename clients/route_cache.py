@@ -19,7 +19,7 @@ from ..remoting.node.recording import Recorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPublishInfo:
-    """The queues of a topic that a producer may write to, in the order in which it goes round them."""
+    """A topic's queues that a producer may write to, in the order in which the producer uses them."""
 
     queues: tuple[MessageQueue, ...] = ()
     write_queue_nums: Mapping[str, int] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class RouteCache:
         """Called at the start of each poll round; tests and planted defects may replace it."""
 
     def clean_offline_brokers(self) -> tuple[Address, ...]:
-        """Forget the addresses that no cached route names any more; returns them."""
+        """Forget the addresses that no cached route names any more, and return them."""
         named = {
             address
             for route in self.topic_route_table.values()

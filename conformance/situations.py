@@ -124,7 +124,6 @@ def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) 
 
 
 def _broker(name: str, says: str, behaviour: Behaviour | None, *more: SituationStep, for_s: float = 75.0) -> Situation:
-    """Return a step of the broker in use with this `behaviour`; None: it dies."""
     step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL)
     return Situation(name, f"8 s after the start the broker in use {says}", for_s, (step, *more))
 

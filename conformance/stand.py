@@ -154,7 +154,6 @@ class Stand:
         return Front(name, upstream, self._saw, self.clock, process=self._process, vip=name in self.broker_names)
 
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
-        """Return the network that connects to another address for each address in `links`."""
         return TcpNetwork(links)
 
     def _mortal_network(self) -> MortalNetwork:

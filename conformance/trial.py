@@ -272,17 +272,14 @@ def _late_ms(watched: Sequence[Watched], situation: str) -> float:
 
 
 def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
-    """Whether a process of that situation ended by itself, so that it has few observations."""
     return any(each.situation == situation and each.ended not in _ENDED_BY_US for each in watched)
 
 
 def _counted(number: int, noun: str) -> str:
-    """Return `1 start`, `59 starts`; "" for none."""
     return "" if not number else f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first few, and the number of others."""
     shown = ", ".join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown} and {_counted(len(names) - LISTED, 'other')}"
 

@@ -195,6 +195,5 @@ class RemotingClient:
 
 
 def _seen(attempt: asyncio.Task[Connection]) -> None:
-    """Read the exception of a failed attempt, so that asyncio does not log it if no caller is left."""
     if not attempt.cancelled():
         attempt.exception()

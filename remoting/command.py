@@ -86,7 +86,7 @@ def _written(header: Header | Mapping[str, str]) -> dict[str, str]:
 
 
 def success(response: RemotingCommand) -> RemotingCommand:
-    """`response` itself; ResponseError when its code is not SUCCESS."""
+    """`response` itself; ResponseError if its code is not SUCCESS."""
     if response.code != ResponseCode.SUCCESS:
         raise ResponseError.for_code(response.code, response.remark)
     return response

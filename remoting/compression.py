@@ -63,7 +63,7 @@ def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: i
 
 
 def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
-    """One whole zlib stream inflated. RemoteProtocolError when broken, cut short or over `limit` bytes."""
+    """One whole zlib stream inflated. RemoteProtocolError if broken, cut short or over `limit` bytes."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(data, limit + 1)

@@ -58,7 +58,7 @@ FastPath = Callable[[bytes, "Connection"], bytes | None]
 
 @dataclass(kw_only=True, eq=False)
 class Endpoint:
-    """What the channels of one server or client share."""
+    """The settings and callbacks that the channels of one server or client share."""
 
     clock: Clock
     log: logging.Logger
@@ -84,7 +84,7 @@ class Endpoint:
         return next(self._opaques) & 0x7FFFFFFF
 
     def identify(self, command: RemotingCommand) -> None:
-        """Requests without their own language and version get those of this endpoint."""
+        """Give requests without their own language and version those of this endpoint."""
         if self.language is not None and command.language == DEFAULT_LANGUAGE:
             command.language = self.language
         if self.version is not None and command.version == DEFAULT_VERSION:
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
     # --- what nodes use ---------------------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Send without waiting; a request gets its opaque. ConnectionLost when closed, LocalProtocolError."""
+        """Send without waiting; a request gets its opaque. ConnectionLost if closed, LocalProtocolError."""
         if not command.flag & FLAG_RESPONSE:
             command.opaque = self._endpoint.next_opaque()
             self._endpoint.identify(command)
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
             future.set_exception(RequestTimeout(text))
 
     def _give_up(self, opaque: int) -> None:
-        """The call has ended without a response; a later response is expected, and not reported as unasked."""
+        """Note that the call has ended without a response, so that a late response is not reported as unasked."""
         if self._given_up is None:
             self._given_up = {}
         elif len(self._given_up) >= MAX_GIVEN_UP:
@@ -278,7 +278,7 @@ class Connection(asyncio.Protocol):
             self._serve_all(data)
 
     def _serve_all(self, data: bytes) -> None:
-        """Every frame that `data` completes; the responses that are ready at once are written at once."""
+        """Serve every frame that `data` completes. Responses that are ready at once are written at once."""
         self._corked = True
         try:
             for frame in self._reader.feed(data):

@@ -39,7 +39,7 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> ObjectKey:
-        """RemoteProtocolError when a name in it is an object in its turn."""
+        """RemoteProtocolError if a name in it is an object in its turn."""
         if any(type(name) is not str for name in fields):
             raise RemoteProtocolError("JSON has an object as a key in an object that is a key")
         return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
@@ -55,7 +55,7 @@ def _hashable(value: object) -> object:
 
 
 def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
-    """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError when it cannot be read.
+    """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError if it cannot be read.
     `max_bytes` and MAX_DEPTH bound what is not standard JSON, or has a `$ref`."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if b'"$ref"' not in raw:

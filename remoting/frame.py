@@ -48,7 +48,7 @@ _WRITTEN_BY_ALL = operator.itemgetter("code", "flag", "language", "opaque", "ver
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """`command` as one whole frame. LocalProtocolError when it cannot be expressed; nothing is half done."""
+    """`command` as one whole frame. LocalProtocolError if it cannot be expressed; nothing is half done."""
     try:
         header = _json_header(command) if command.serialize_type == _JSON else _binary_header(command)
     except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as exc:
@@ -93,11 +93,11 @@ class FrameReader:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes of the frame have come that is not whole yet."""
+        """The number of bytes received of the frame that is not whole yet."""
         return len(self._buffer)
 
     def rest(self) -> bytes:
-        """Those bytes."""
+        """The received bytes of the frame that is not whole yet."""
         return bytes(self._buffer)
 
     def is_one_frame(self, data: bytes) -> bool:

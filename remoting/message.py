@@ -72,7 +72,7 @@ class Message:
         user_properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> Message:
-        """A message with the properties that Java's constructor and setters give it. LocalProtocolError when a user
+        """A message with the properties that Java's constructor and setters give it. LocalProtocolError if a user
         property is empty or takes a reserved name."""
         properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
         joined_keys = keys if isinstance(keys, str) else " ".join(keys)
@@ -146,7 +146,7 @@ def encode_record(
 ) -> bytes:
     """Encode one record without making a StoredMessage first; a broker appends with this function.
 
-    The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError when a value does
+    The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError if a value does
     not fit its field.
     """
     born, store = pack_host(born_host), pack_host(store_host)
@@ -207,13 +207,13 @@ class StoredMessage:
     """Of the record layout: 1, or 2 with a 2-byte topic length."""
 
     def encode(self) -> bytes:
-        """The record. LocalProtocolError when a value does not fit its field."""
+        """The record. LocalProtocolError if a value does not fit its field."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return encode_record(properties=values.pop("raw_properties"), **values)
 
     @classmethod
     def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:
-        """The record at `position` and the position after it. RemoteProtocolError when there is none.
+        """The record at `position` and the position after it. RemoteProtocolError if there is none.
 
         Like Java's reader it uses the inner lengths; `strict` also compares them with totalSize, checks bodyCRC and
         demands valid UTF-8 in the topic.
@@ -255,7 +255,7 @@ class StoredMessage:
 
     @property
     def inflated_body(self) -> bytes:
-        """The body as its producer gave it. RemoteProtocolError when it cannot be inflated or is too large."""
+        """The body as its producer gave it. RemoteProtocolError if it cannot be inflated or is too large."""
         return compression.decompress(self.body, self.sys_flag)
 
     @property

@@ -27,7 +27,7 @@ class BatchItem(NamedTuple):
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The request body. LocalProtocolError when the messages cannot travel together."""
+    """The request body. LocalProtocolError if the messages cannot travel together."""
     if not messages:
         raise LocalProtocolError("a batch needs at least one message")
     first = messages[0]
@@ -54,7 +54,7 @@ def encode_item(item: BatchItem) -> bytes:
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchItem]:
-    """The messages in the request's order. RemoteProtocolError when one is cut short. totalSize, magic and CRC are not
+    """The messages in the request's order. RemoteProtocolError if one is cut short. totalSize, magic and CRC are not
     looked at, as Java's broker does not."""
     items: list[BatchItem] = []
     position = 0

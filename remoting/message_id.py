@@ -19,7 +19,7 @@ from .node.network import Address
 
 @lru_cache(maxsize=8192)
 def pack_host(address: Address) -> bytes:
-    """IP (4 or 16 bytes), then the port as 4 bytes. LocalProtocolError when the host is a name and no IP address."""
+    """IP (4 or 16 bytes), then the port as 4 bytes. LocalProtocolError if the host is a name and no IP address."""
     return pack_ip(address.host) + address.port.to_bytes(4, "big", signed=True)
 
 
@@ -46,7 +46,7 @@ def offset_msg_id(store_host: Address, physical_offset: int) -> str:
 
 
 def parse_offset_msg_id(text: str) -> tuple[Address, int]:
-    """Store host and commit-log offset of an offset id. RemoteProtocolError when it is not one."""
+    """Store host and commit-log offset of an offset id. RemoteProtocolError if it is not one."""
     try:
         packed = bytes.fromhex(text)
     except ValueError:

@@ -57,7 +57,7 @@ class RemotingServer:
         return self._endpoint.connections.values()
 
     async def listen(self, address: Address) -> Address:
-        """Accept on `address`; returns it with the port in use. OSError when it cannot be had."""
+        """Accept on `address`; returns it with the port in use. OSError if it cannot be had."""
         self._listener = await self._network.listen(address, lambda: Connection(self._endpoint))
         return self._listener.address
 

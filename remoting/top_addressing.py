@@ -31,7 +31,7 @@ def broker_period_s(profile: Profile) -> float:
 
 
 class _Get(asyncio.Protocol):
-    """One request; `answer` is all that came until the server closed."""
+    """One request. `answer` is all that came until the server closed."""
 
     def __init__(self, host: Address) -> None:
         self._request = f"GET {PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
@@ -61,7 +61,7 @@ class TopAddressing:
         self._last: str | None = None
 
     async def fetch(self) -> tuple[Address, ...] | None:
-        """The list, if the server's answer differs from the last one; else None."""
+        """Return the list, if the server's answer differs from the last one; else None."""
         text = await self._answer()
         if not text or text == self._last:
             return None

@@ -55,7 +55,7 @@ class ConsumerGroup:
         return tuple(client.client_id for client in self.clients.values())
 
     def subscribe(self, subscriptions: tuple[SubscriptionData, ...]) -> bool:
-        """Take over what a heartbeat subscribes to; True when a topic came or went."""
+        """Take over the topics that a heartbeat subscribes to. Returns whether a topic came or went."""
         before = set(self.subscriptions)
         for subscription in subscriptions:
             old = self.subscriptions.get(subscription.topic)
@@ -126,7 +126,7 @@ class ClientManager:
         return gone
 
     def on_channel(self, channel_id: int) -> Client | None:
-        """The client that the last heartbeat on the channel named; None where no heartbeat came."""
+        """Return the client that the last heartbeat on the channel named; None before the first heartbeat."""
         groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
@@ -136,19 +136,19 @@ class ClientManager:
         return [] if found is None else [client.channel for client in found.clients.values()]
 
     def producer_channel(self, client_id: str) -> Channel | None:
-        """The channel of the producer with this client id. Where it has several, the newest; None where it has none."""
+        """The channel of the producer with this client id. Where it has several, the newest; None if it has none."""
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
 
     def consumer(self, group: str, client_id: str) -> Client | None:
-        """The group's consumer with this client id; None where the group has no such consumer."""
+        """Return the group's consumer with this client id; None if the group has no such consumer."""
         found = self.consumers.get(group)
         clients = () if found is None else found.clients.values()
         return next((client for client in clients if client.client_id == client_id), None)
 
     def client_id(self, group: str, channel_id: int) -> str | None:
-        """The id of the group's consumer on that channel; None before its first heartbeat there."""
+        """Return the id of the group's consumer on that channel; None before the channel's first heartbeat."""
         found = self.consumers.get(group)
         client = None if found is None else found.clients.get(channel_id)
         return None if client is None else client.client_id

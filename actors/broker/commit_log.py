@@ -32,7 +32,7 @@ class CommitLog:
         self._lock_fd = -1
 
     def open(self) -> None:
-        """Lock the folder and find its files. Raises StoreError where another process has the folder, or a file is
+        """Lock the folder and find its files. Raises StoreError if another process has the folder, or a file is
         missing."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from ...remoting.bodies.route import DataVersion
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Make `path` hold exactly `data`. Raises OSError (a full disk, say); the old content is then still there."""
+    """Replace the content of `path` by `data`. Raises OSError (a full disk, say); the old content then stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_bytes(data)
@@ -24,7 +24,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """The content, or None when the file does not exist."""
+    """The content, or None if the file does not exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -32,7 +32,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 class KeptTable(ABC):
-    """A table, and the file that it is kept in. Without a path nothing is kept."""
+    """A table and the file in which it is kept. Without a path the table is only in memory."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class KeptTable(ABC):
         return None if self._path is None else read_whole(self._path)
 
     def persist(self) -> None:
-        """Write the file where the table changed since the last write. Raises OSError; the next call tries again."""
+        """Write the file if the table has changed since the last write. Raises OSError; the next call tries again."""
         if self._dirty and self._path is not None:
             write_whole(self._path, self.encode())
             self._dirty = False
@@ -64,7 +64,7 @@ class VersionedTable(KeptTable):
         self._log = log or logging.getLogger("nemesrv.broker")
 
     def touch(self, *, now_ms: int) -> None:
-        """Increase the version without a change of the table."""
+        """Increase the version without changing the table."""
         self.data_version = self.data_version.next(now_ms=now_ms)
         self._dirty = True
 

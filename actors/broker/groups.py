@@ -52,7 +52,7 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """The group's settings; an unknown group is created with the defaults, or None if it must not be created."""
+        """Return the group's settings. An unknown group is created with the defaults, or None if that is forbidden."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)
@@ -70,7 +70,7 @@ class SubscriptionGroups(VersionedTable):
         self._taken(version)
 
     def delete(self, group: str, *, now_ms: int) -> bool:
-        """Remove one group; False when there was none."""
+        """Remove one group. Returns False if it does not exist."""
         if self.table.pop(group, None) is None:
             return False
         self._changed(now_ms)

@@ -52,7 +52,7 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Keep the request waiting; False if the table is full, and the request must be answered now."""
+        """Keep the request waiting. Returns False if the table is full: the request must then be answered now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)

@@ -37,8 +37,10 @@ CALL_TIMEOUT_S = 3.0
 
 
 class MemberGroup:
-    """The member group of one broker. `changed(master)` is called when the least id of the group changes: with the
-    master's address, or None where the group has no master."""
+    """The member group of one broker. `changed(master)` is called when its least id changes, with the master's address.
+
+    The address is None if the group has no master.
+    """
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class MemberGroup:
             return
 
     def notified(self, _: Connection, request: RemotingCommand) -> None:
-        """NOTIFY_MIN_BROKER_ID_CHANGE (905), which wants no answer."""
+        """Handle NOTIFY_MIN_BROKER_ID_CHANGE (905), which is not answered."""
         header = NotifyMinBrokerIdChangeRequestHeader.from_ext_fields(request.ext_fields)
         self._services.context.log.warning("min broker id changed, prev %s, new %s", self._min_id, header.min_broker_id)
         if header.min_broker_id is not None and header.min_broker_addr:

@@ -16,7 +16,7 @@ SEPARATOR = "@"
 
 
 class ConsumerOffsets(KeptTable):
-    """The table."""
+    """Offset by topic, group and queue."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(path)
@@ -27,8 +27,8 @@ class ConsumerOffsets(KeptTable):
             self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store that `group` has consumed below `offset`. Returns the offset before; -1 where there was none. An offset
-        may go backwards: that is how it is reset."""
+        """Store that `group` has consumed below `offset`. Returns the offset before, or -1. An offset may go backwards,
+        because a reset makes it so."""
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
         before = queues.get(queue_id)
         if before != offset:
@@ -42,7 +42,7 @@ class ConsumerOffsets(KeptTable):
         self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset that a reset has set for this pull; None if no reset waits, and for later pulls."""
+        """Return the offset that a reset has set for this pull; None if no reset waits, and for later pulls."""
         return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -60,7 +60,7 @@ class ConsumerOffsets(KeptTable):
         self._pulled.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def query_pulled(self, group: str, topic: str, queue_id: int) -> int:
-        """Where the group will pull next, -1 when it has not pulled since the start."""
+        """Return where `group` will pull next; -1 if it has not pulled since the start."""
         return self._pulled.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def topics_of(self, group: str) -> tuple[str, ...]:
@@ -108,7 +108,6 @@ class ConsumerOffsets(KeptTable):
 
 
 def _decode(content: bytes, where: str) -> dict[str, dict[int, int]]:
-    """The table in `content`. Raises ValueError naming the file when it is none."""
     try:
         decoded = fastjson.loads(content)
         table = decoded["offsetTable"] if isinstance(decoded, dict) else None

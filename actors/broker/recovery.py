@@ -41,8 +41,7 @@ def recover(log: CommitLog, index: Index) -> int:
 
 
 def read_deleted(path: Path) -> dict[str, int]:
-    """Each deleted topic with the commit-log offset at which it was deleted. StoreError where the file cannot be
-    read."""
+    """Return each deleted topic, with the commit-log offset at the time. StoreError if the file is unreadable."""
     content = read_whole(path)
     if content is None:
         return {}

@@ -190,14 +190,13 @@ class Registration:
         return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
-        """The topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
+        """Return the topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
         permission = self._services.config.broker_permission
         if permission & RW == RW:
             return topic
         return replace(topic, perm=topic.perm & permission if self._services.config.is_5x else permission)
 
     def _take_order_conf(self, body: bytes) -> None:
-        """The NameServers' ORDER_TOPIC_CONFIG says which topics are ordered."""
         try:
             table = KVTable.decode(body).table
         except RocketMQError as exc:
@@ -208,7 +207,7 @@ class Registration:
     # 322 and 104
 
     async def _need_register(self) -> bool:
-        """Whether any NameServer answers that it has another data version, or does not answer (forceRegister=false)."""
+        """Whether a NameServer has another data version, or does not answer (forceRegister=false)."""
         return any(await asyncio.gather(*map(self._is_changed, self._targets())))
 
     async def _is_changed(self, target: Address) -> bool:

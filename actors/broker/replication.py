@@ -66,7 +66,7 @@ class Flow:
         return self.of(at_s)[1]
 
     def of(self, at_s: float) -> tuple[int, int]:
-        """Bytes so far in this second, and in the second before."""
+        """Return the bytes so far in this second, and in the second before."""
         if (second := int(at_s)) != self.second:
             self.last = self.now if second == self.second + 1 else 0
             self.second, self.now = second, 0
@@ -75,7 +75,7 @@ class Flow:
 
 @dataclass(slots=True)
 class _Slave:
-    """What a master knows of one slave. A slave is known by its channel."""
+    """What a master knows of one slave, which it recognizes by the channel."""
 
     address: Address
     offset: int
@@ -85,7 +85,7 @@ class _Slave:
 
 
 class LogServing:
-    """The master's side."""
+    """The part of copying that a master does."""
 
     def __init__(self, services: Services, copying: LogCopying) -> None:
         """`copying` is the slave's side of the same broker."""
@@ -96,7 +96,7 @@ class LogServing:
     def fetch(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """The log from the slave's offset on; a future while there is nothing new."""
+        """Return the log from the slave's offset on; a future while there is nothing new."""
         services = self._services
         header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
         if services.config.is_slave or header.broker_name != services.config.broker_name:
@@ -137,7 +137,7 @@ class LogServing:
         return RemotingCommand.response(body=info.encode())
 
     def appended(self) -> None:
-        """The log has grown: slaves that wait are answered."""
+        """Answer the waiting slaves, because the log has grown."""
         for slave in self._slaves.values():
             if slave.waits is not None and not slave.waits.done():
                 waits, slave.waits = slave.waits, None
@@ -200,7 +200,7 @@ def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
 
 
 class LogCopying:
-    """The slave's side of copying. Calls `told(topic, queue_id)` after messages were copied into that queue."""
+    """The part of copying that a slave does. It calls `told(topic, queue_id)` after copying messages of that queue."""
 
     def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
         self._services, self._client, self._told = services, client, told
@@ -226,7 +226,7 @@ class LogCopying:
         self._found.set()
 
     async def run(self) -> None:
-        """Copy for as long as the broker is a slave."""
+        """Copy as long as the broker is a slave."""
         clock, log = self._services.context.clock, self._services.context.log
         await self._found.wait()
         while True:

@@ -103,7 +103,7 @@ class ScheduleService(KeptTable):
             self._set(level, wait_s)
 
     def _put(self, physical_offset: int) -> bool:
-        """Deliver one message, or drop a message that cannot be delivered. False where the store takes no message
+        """Deliver one message, or drop a message that cannot be delivered. False if the store takes no message
         now."""
         log = self._services.context.log
         stored = self._services.store.look(physical_offset)

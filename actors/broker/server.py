@@ -159,7 +159,7 @@ class Broker:
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
     def _begin_role(self) -> None:
-        """Begin what only a slave does, or only a master."""
+        """Begin the tasks that only a slave, or only a master, has."""
         if self.services.config.is_slave:
             work = [self._copying.run(), self._synchronize.run()]
         else:
@@ -220,11 +220,9 @@ class Broker:
     # What a self-test replaces
 
     def _registration_targets(self) -> Sequence[Address]:
-        """The NameServers to register with."""
         return self.services.config.namesrv_addr or self._fetched
 
     async def _fetch_name_servers(self) -> None:
-        """Ask the address server for the list of NameServers, and take a list that is new."""
         assert self._addressing is not None
         fetched = await self._addressing.fetch()
         if fetched:
@@ -287,7 +285,7 @@ class Broker:
         )
 
     def _opened(self, connection: Connection) -> None:
-        """Until it starts nobody reaches it, though its port is bound."""
+        """Refuse requests until the broker starts, though its port is bound."""
         if not self._serves:
             connection.close()
 

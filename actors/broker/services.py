@@ -28,7 +28,7 @@ class HeldRequest:
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer the request now, with what the queue has now. Returns the answer, if there is one."""
+        """Answer the request now, with the queue's present messages. Returns the answer, if there is one."""
         if self.answer.done():
             return None
         try:

@@ -218,7 +218,6 @@ class _Parser:
         return found
 
     def _next(self, ahead: int = 0) -> tuple[str, str, int]:
-        """The next token, or the token `ahead` of it; nothing is taken."""
         token = self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
         if token[0] == "nothing":
             raise SqlError(f"{token[1]!r} at {token[2]} is nothing of SQL92")

@@ -113,7 +113,7 @@ class MessageStore:
         self._broken: str | None = None
 
     def open(self) -> Recovery:
-        """Lock the store and recover it. Raises StoreError where another process has it, or a file is unreadable or
+        """Lock the store and recover it. Raises StoreError if another process has it, or a file is unreadable or
         damaged."""
         try:
             self._commit_log.open()
@@ -188,7 +188,7 @@ class MessageStore:
             raise StoreFull(_disk_text(exc)) from exc
 
     def _take_back(self, base: int) -> None:
-        """Cut off what a failed write left; later records would otherwise stand behind half a record."""
+        """Cut off what a failed write left, because no record may come after half a record."""
         try:
             self._commit_log.cut(base)
         except OSError as exc:
@@ -263,7 +263,7 @@ class MessageStore:
 
     def copy(self, records: bytes) -> list[tuple[str, int]]:
         """Append what `records` of another store gave, at the offsets that stand in them; (topic, queue id) of each.
-        Raises StoreError when they do not follow on what is here; those before stay."""
+        Raises StoreError if they do not follow on what is here; those before stay."""
         log, position, stored = self._commit_log, 0, []
         if not log.starts:
             log.add_file()
@@ -335,7 +335,7 @@ class MessageStore:
         return Found(GetStatus.FOUND, next_offset, first, end, data, count)
 
     def look(self, physical_offset: int) -> StoredMessage | None:
-        """The record that starts at `physical_offset`, or None when none does."""
+        """The record that starts at `physical_offset`, or None if none does."""
         try:
             size, _ = FILLER.unpack(self._commit_log.read(physical_offset, FILLER.size))
             if not 0 < size <= self._max_batch:
@@ -348,7 +348,7 @@ class MessageStore:
     def wanted_in(
         self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None, takes: Takes | None = None
     ) -> tuple[bool, int]:
-        """Whether a message at `offset` or later is wanted, and the offset up to which entries were looked at."""
+        """Return whether a message at `offset` or later is wanted, and up to which offset entries were looked at."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None or offset >= queue.end:
             return False, offset
@@ -382,12 +382,12 @@ class MessageStore:
         return tuple(sorted(self._queues.get(topic, {})))
 
     def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """(physical offset, size, tags code) of one message, or None when it is not there."""
+        """(physical offset, size, tags code) of one message, or None if it is not there."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return queue.entry(offset) if queue is not None and queue.first <= offset < queue.end else None
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """When one message was stored (wall-clock ms); -1 when it is not there."""
+        """When one message was stored (wall-clock ms); -1 if it is not there."""
         entry = self.entry(topic, queue_id, offset)
         if entry is None:
             return -1
@@ -396,7 +396,7 @@ class MessageStore:
         return int(STORE_TIME.unpack(data)[0]) if len(data) == STORE_TIME.size else -1
 
     def earliest_store_time(self) -> int:
-        """When the oldest message still kept was stored (wall-clock ms); -1 when there is none."""
+        """When the oldest message still kept was stored (wall-clock ms); -1 if there is none."""
         stored = self.look(self.min_physical_offset)
         return -1 if stored is None else stored.store_timestamp
 

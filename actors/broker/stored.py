@@ -39,7 +39,7 @@ class PutMessage:
 
 
 def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """A stored message, to be stored once more in this topic and queue with these properties."""
+    """Return a stored message, to be stored again in this topic and queue with these properties."""
     return PutMessage(
         topic=topic,
         queue_id=queue_id,
@@ -81,8 +81,7 @@ SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
 
 
 def store_time_at(sys_flag: int) -> int:
-    """The offset of the store time in a record with this sysFlag: 12 bytes further where the born host is an IPv6
-    address."""
+    """Return the offset of the store time in a record with this sysFlag: 12 bytes further if the born host is IPv6."""
     return 68 if sys_flag & 0x10 else 56
 
 

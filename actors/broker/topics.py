@@ -33,7 +33,7 @@ TopicListener = Callable[[str, TopicConfig | None], None]
 
 
 def topic_name_error(topic: str) -> str | None:
-    """Why `topic` cannot be a topic's name, or None when it can."""
+    """Return why `topic` cannot be a topic's name; None if it can."""
     if not topic.strip():
         return "The specified topic is blank."
     if not NAME_CHARACTERS.issuperset(topic):
@@ -86,12 +86,12 @@ class TopicTable(VersionedTable):
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic as if it had been in the file, without a registration. An existing topic stays."""
+        """Add the topic as if the file had it, without a registration. An existing topic stays."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 
     def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
-        """Create or replace the topic. False where the table had just that topic already."""
+        """Create or replace the topic. Returns False if the table had just that topic already."""
         if self.topic_config_table.get(topic.topic_name) == topic:
             return False
         self.topic_config_table[topic.topic_name] = topic
@@ -99,7 +99,7 @@ class TopicTable(VersionedTable):
         return True
 
     def delete(self, topic: str, *, now_ms: int) -> bool:
-        """Remove `topic`; False when there was none."""
+        """Remove `topic`. Returns False if it does not exist."""
         if self.topic_config_table.pop(topic, None) is None:
             return False
         self._tell(topic, None, now_ms)
@@ -108,7 +108,7 @@ class TopicTable(VersionedTable):
     def create_by_default(
         self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """`topic`, created from `default_topic` where it is absent. None where the default topic does not exist, or may
+        """`topic`, created from `default_topic` where it is absent. None if the default topic does not exist, or may
         not pass its settings on.
 
         The new topic gets the default's permission without the inherit bit. Its read and write queues are the smaller
@@ -135,7 +135,7 @@ class TopicTable(VersionedTable):
     def create_for_group(
         self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """A group's retry or dead-letter topic, created with both permissions where it is absent. None where the table
+        """A group's retry or dead-letter topic, created with both permissions where it is absent. None if the table
         is full."""
         existing = self.topic_config_table.get(topic)
         if existing is not None:

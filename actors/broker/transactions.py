@@ -46,7 +46,7 @@ def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
 
 
 def committed(stored: StoredMessage) -> PutMessage | None:
-    """The message that consumers get of a half message. None where the record does not say its topic and queue."""
+    """Return the message that consumers get of a half message; None if the record has no topic and queue for it."""
     meant = taken_up(stored)
     return meant and replace(
         meant,
@@ -118,8 +118,8 @@ class Transactions:
         return Turn(first, store.max_offset(HALF_TOPIC, 0))
 
     def step(self, turn: Turn) -> StoredMessage | None:
-        """The next half message of the turn whose producer must be asked, as it stands in the half queue now; None
-        where there is none.
+        """Return the turn's next half message whose producer must be asked, as it stands in the half queue; None: no
+        more.
 
         The turn is over (`turn.over`) at the end of the queue, or at a message that is too young: later ones are
         younger still.
@@ -213,8 +213,8 @@ class Turn:
 
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
-    """How long the producer of a message is not asked, as set in the message itself. -1, or no number: as for other
-    messages."""
+    """Return how long the producer of a message is not asked, as the message says. -1, or text that is no number: as
+    long as for other messages."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

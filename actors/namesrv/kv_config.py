@@ -25,7 +25,7 @@ TABLE_MAX = FILE_MAX // 6
 
 
 class KVConfig:
-    """The table. `path` None keeps it in memory only."""
+    """The table of all entries. With `path` None it is only in memory."""
 
     def __init__(self, path: Path | None = None, *, say: Say = silent) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class KVConfig:
         self._say(INFO, "load KV config table OK")
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Set one value and rewrite the file. ValueError when the table would exceed TABLE_MAX."""
+        """Set one value and rewrite the file. ValueError if the table would exceed TABLE_MAX."""
         if self._size() + len(namespace) + len(key) + len(value or "") > TABLE_MAX:
             raise ValueError(f"the KV config would exceed {TABLE_MAX} characters")
         if namespace not in self._table:
@@ -81,7 +81,7 @@ class KVConfig:
                 self._say(INFO, "configTable NS: %s Key: %s Value: %s", namespace, key, value)
 
     def _size(self) -> int:
-        """Characters of all names and values."""
+        """Return the number of characters of all names and values."""
         return sum(
             len(namespace) + sum(len(key) + len(value or "") for key, value in items.items())
             for namespace, items in self._table.items()

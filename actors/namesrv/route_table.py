@@ -32,7 +32,7 @@ MAPPINGS_MAX = 64 * 1024 * 1024
 
 
 def why_refused(tables: Tables, r: Registration) -> str | None:
-    """The limit that `r` would exceed, as a sentence; None where it exceeds none."""
+    """The limit that `r` would exceed, as a sentence; None if it exceeds none."""
     names = (r.cluster_name, r.broker_name, r.broker_addr, r.ha_server_addr, r.zone_name or "")
     if any(len(name) > NAME_MAX for name in (*names, *(r.filter_servers or ()))):
         return f"a name or address of the registration is longer than {NAME_MAX} characters"
@@ -53,7 +53,7 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
 
 
 def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterable[str]) -> str | None:
-    """The limit that a row for each topic and its broker name would exceed, as a sentence; None where there is none."""
+    """The limit that a row for each topic and its broker name would exceed, as a sentence; None if there is none."""
     table = tables.topic_queue_table
     long_name = f"a topic's name is longer than {NAME_MAX} characters"
     if (len(table) + len(topics)) * (len(tables.broker_addr_table) + 1) <= ROWS_MAX:  # never more rows than that
@@ -157,8 +157,8 @@ class RouteTable(Tables):
         return Registered(master_addr=master_addr, ha_server_addr=ha_server_addr, notification=notification)
 
     def _conflicts(self, group: BrokerGroup, r: Registration) -> bool:
-        """5.x: whether another living address holds this broker id with a greater stateVersion. The newcomer is then
-        removed."""
+        """5.x: return whether another living address has this broker id with a greater stateVersion. The new address is
+        then removed."""
         old_addr = group.addrs.get(r.broker_id)
         if old_addr is None or old_addr == r.broker_addr:
             return False
@@ -181,7 +181,7 @@ class RouteTable(Tables):
         return True
 
     def _register_topics_4_9(self, r: Registration, rewrite: bool) -> None:
-        """A master's rows are written when its data version differs (older ones too) or it is new; none is removed."""
+        """Write a master's rows if it is new or its data version differs (even if older). No row is removed."""
         if r.broker_id == MASTER_ID and rewrite:
             self._register_rows(r.broker_name, r.rows)
 
@@ -282,7 +282,7 @@ class RouteTable(Tables):
             self.filter_server_table.pop(key, None)
 
     def _master_of(self, group: BrokerGroup, r: Registration) -> tuple[str | None, str | None]:
-        """For a slave whose master is live: the master's address and HA address; else two Nones."""
+        """Return, for a slave whose master is live, the master's address and HA address; else two Nones."""
         master_addr = group.addrs.get(MASTER_ID)
         if r.broker_id == MASTER_ID or master_addr is None:
             return None, None
@@ -305,7 +305,7 @@ class RouteTable(Tables):
     # -- data versions and heartbeats --------------------------------------------------------------------------------
 
     def data_version(self, cluster_name: str, broker_addr: str) -> DataVersion | None:
-        """The version last registered from this address, None for a broker that is not known."""
+        """Return the version last registered from this address; None if the broker is unknown."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         return None if live is None else live.data_version
 
@@ -327,7 +327,7 @@ class RouteTable(Tables):
         return changed, self.data_version(cluster_name, broker_addr)
 
     def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
-        """BROKER_HEARTBEAT: a known broker is alive now. Its channel stays the one that it registered by."""
+        """Handle BROKER_HEARTBEAT: a known broker is alive now. It keeps the channel that it registered by."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         if live is not None:
             live.last_update_ms = now_ms
@@ -458,7 +458,7 @@ class RouteTable(Tables):
         return tuple(topic for topic, rows in self.topic_queue_table.items() if not names.isdisjoint(rows))
 
     def system_topics(self) -> tuple[tuple[str, ...], str | None]:
-        """The cluster names, each followed by its broker names, and the address of some broker (None where there is
+        """The cluster names, each followed by its broker names, and the address of some broker (None if there is
         none)."""
         names: list[str] = []
         for cluster, broker_names in self.cluster_addr_table.items():

@@ -48,12 +48,12 @@ class ChannelLog:
         self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
 
     def closing(self, connection: Connection) -> None:
-        """This NameServer closes the channel, for a reason of its own."""
+        """Log that this NameServer closes the channel, for a reason of its own."""
         address = connection.remote_address
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 
     def closed(self, connection: Connection, reason: str) -> None:
-        """The channel has ended; `reason` comes from the transport: closed, exception or idle."""
+        """Log that the channel has ended. `reason` comes from the transport: closed, exception or idle."""
         address = connection.remote_address
         if reason == "idle":
             self._log.warning(_PIPELINE + "IDLE exception [%s]", address)
@@ -149,7 +149,7 @@ class NameServer:
             self._spawn(self._unregister_worker())
 
     async def stop(self) -> None:
-        """Close every socket without drain, as upstream. The table is left as it is: nobody is told otherwise."""
+        """Close every socket without drain, as upstream. The table stays, and no node is told."""
         self._stopping = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         for task in tasks:

@@ -123,7 +123,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistration:
-    """A broker to remove: it asked for it, or its channel was lost."""
+    """A broker to remove, because it asked for that or its channel was lost."""
 
     cluster_name: str
     broker_name: str
@@ -175,11 +175,11 @@ class BrokerGroup:
 
     @property
     def min_id(self) -> int:
-        """The smallest broker id present, 0 when there is none."""
+        """The smallest broker id present; 0 if there is none."""
         return min(self.addrs, default=0)
 
     def data(self, profile: Profile) -> BrokerData:
-        """A copy as it goes on the wire; the two 5.x fields are left out in 4.9."""
+        """Return a copy as it goes on the wire; the two 5.x fields are left out in 4.9."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.broker_name,

@@ -87,13 +87,13 @@ class Tables:
         self._unregister_queue: deque[Unregistration] = deque()
 
     def set_options(self, options: RouteOptions) -> None:
-        """Obey `options` from now on; any route may look different then."""
+        """Use `options` from now on. Any route may then look different."""
         if options != self.options:
             self.options = options
             self._changed_topics.update(self.topic_queue_table)
 
     def take_changed_topics(self) -> set[str]:
-        """The topics whose route may have changed since the last call. Each change is told once."""
+        """Return the topics whose route may have changed since the last call. Each change is returned once."""
         if not self._changed_topics:
             return set()
         changed, self._changed_topics = self._changed_topics, set()
@@ -103,7 +103,7 @@ class Tables:
         return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
 
     def live_key(self, registration: Registration) -> LiveKey:
-        """The key under which the broker's LiveInfo is, or would be."""
+        """Return the key under which the broker's LiveInfo is, or would be."""
         return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
@@ -145,7 +145,7 @@ class Tables:
         self._changed_topics.add(topic)
 
     def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
-        """Remove one broker's row, and with the last row the topic. Returns the row; None where there was none."""
+        """Remove one broker's row, and with the last row the topic. Returns the row; None if there was none."""
         rows = self.topic_queue_table[topic]
         removed = rows.pop(broker_name, None)
         if removed is not None:
@@ -159,7 +159,7 @@ class Tables:
     # -- 4.9: at once ------------------------------------------------------------------------------------------------
 
     def unregister(self, request: Unregistration) -> tuple[Dropped, ...]:
-        """4.9: take out the live entry of the address and whatever address holds the broker id; those dropped."""
+        """4.9: remove the address's live entry and the address that has the broker id. Returns the removed brokers."""
         key = self._live_key(request.cluster_name, request.broker_addr)
         live = self.broker_live_table.pop(key, None)
         self._say(INFO, "unregisterBroker, remove from brokerLiveTable %s, %s", _ok(live), request.broker_addr)
@@ -283,7 +283,7 @@ class Tables:
         return len(self._unregister_queue)
 
     def submit_unregister(self, request: Unregistration) -> bool:
-        """5.x: queue `request` for the next batch; False when the queue is full."""
+        """5.x: queue `request` for the next batch. Returns False if the queue is full."""
         if len(self._unregister_queue) >= self.options.unregister_queue_capacity:
             return False
         self._unregister_queue.append(request)
@@ -386,7 +386,6 @@ class Tables:
     # -- shared ------------------------------------------------------------------------------------------------------
 
     def _holder(self, address: str, cluster: str | None = None) -> tuple[BrokerGroup, int] | None:
-        """The first group (of `cluster`) with this address, and the id it has there."""
         for group in self.broker_addr_table.values():
             if cluster is None or group.cluster == cluster:
                 for broker_id, held in group.addrs.items():
@@ -399,7 +398,7 @@ class Tables:
             self._touch_broker(broker_name)
 
     def _remove_broker_name(self, request: Unregistration) -> None:
-        """The group has no address left: it leaves broker_addr_table and its cluster's set."""
+        """Remove a group without addresses from broker_addr_table and from its cluster's set."""
         name, cluster = request.broker_name, request.cluster_name
         self._touch_broker(name)
         del self.broker_addr_table[name]

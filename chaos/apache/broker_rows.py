@@ -67,8 +67,6 @@ class _Connection:
 
 
 class _Sent(NamedTuple):
-    """A registration that has no answer yet."""
-
     at_ms: float
     name_server: str
     topics: int

@@ -356,7 +356,6 @@ def _differ(old: Route | None, new: Route | None) -> list[str]:
 
 
 def _mixed(old: Route | None, new: Route | None, done: list[str]) -> Route | None:
-    """Return the old route with the new parts of these brokers."""
     after = _parts(new)
     parts = {**_parts(old), **{name: after.get(name, (None, None)) for name in done}}
     brokers = {name: parts[name][0] for name in sorted(parts) if parts[name][0] is not None}

@@ -29,13 +29,13 @@ class Cause(NamedTuple):
 
 
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The INVALID verdict that is nearest to the cause; None where nothing is INVALID."""
+    """The INVALID verdict that is nearest to the cause; None if nothing is INVALID."""
     wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
     return min(wrong, key=_distance, default=None)
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
-    """None where nothing is INVALID."""
+    """None if nothing is INVALID."""
     first = first_wrong(verdicts)
     if first is None:
         return None

@@ -152,7 +152,6 @@ def _touching(seen: Iterable[Blind], world: World) -> Touches:
 
 
 def _named(nodes: Iterable[str], world: World) -> re.Pattern[str]:
-    """The nodes' names and addresses, as whole words."""
     names = set(nodes)
     addresses = {address for node in world.nodes if node.name in names for address in node.addresses}
     return re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(names | addresses))) + r")(?![\w.-])")

@@ -171,7 +171,7 @@ def happened(e: Example) -> str:
 
 
 def _state(e: Example, kind: str, from_ms: float) -> str | None:
-    """None where the kind is no state, or nobody measured how long it was."""
+    """None if the kind is no state, or nobody measured how long it was."""
     if e.measured_ms is None:
         return None
     if tell := {"must not be dropped": _dropped, "dropped too soon": _dropped, "must hold": _missing}.get(kind):
@@ -216,7 +216,6 @@ def _when(e: Example) -> str:
 
 
 def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, object]:
-    """What the sentences of states are made of."""
     owners = [str(name) for name in e.more.get("clients") or ()]
     return {
         **{name: e.more.get(name) for name in ("holder", "masters", "queue_id")},

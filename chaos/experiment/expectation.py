@@ -108,7 +108,6 @@ class _Expected:
     # -- the timeline
 
     def join_until(self, until_s: float) -> None:
-        """Let the NameServers join that are due until then."""
         while self._joining and self._joining[0][0] <= until_s:
             at_s, node = self._joining.pop(0)
             self._now_ms = 1000 * at_s

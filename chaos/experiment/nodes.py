@@ -161,7 +161,6 @@ class NodePlan:
         )
 
     def _controllers(self, name: str) -> dict[str, Address]:
-        """Return the NameServers that are controllers, for a broker under a controller."""
         if self.settings.get(name, {}).get("enableControllerMode") is not True:
             return {}
         servers = self.scenario.topology().of(NodeKind.NAME_SERVER)

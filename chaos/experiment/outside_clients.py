@@ -222,7 +222,6 @@ def _lives(process: int) -> bool:
 
 
 def _age_ms(process: int) -> float:
-    """Return the age of the process; HANGS_MS if it cannot be seen."""
     fields = stat_of(process)
     if fields is None:
         return HANGS_MS

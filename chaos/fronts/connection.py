@@ -352,8 +352,6 @@ def reset_at_close(taken: socket.socket) -> None:
 
 
 class _End(asyncio.Protocol):
-    """One end of a connection, as an asyncio protocol."""
-
     def __init__(self, connection: FrontConnection, who: By) -> None:
         self._connection = connection
         self._take = connection.of_client if who is By.CLIENT else connection.of_server

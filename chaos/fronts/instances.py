@@ -296,7 +296,6 @@ class Instances:
         return self._alike(held, lacking or living)[0]
 
     def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
-        """Return the client that made a connection to a NameServer."""
         lacking = [each for each in living if held.front not in each.open.values()]
         known = max(len(self._ids[held.process]), self._clients or 0)
         has_more = known > len(living)

@@ -284,7 +284,6 @@ class LookUps:
             self._ended(call, at_ms, "fail" if outcome == _CONNECT_FAILED else "info", None)
 
     def _join(self, began_ms: float, f: str | None = None, topic: str | None = None) -> _Call | None:
-        """Return the call that a new try continues."""
         call = self._waiting
         if call is None or began_ms - call.ended_ms > JOIN_MS:
             return None

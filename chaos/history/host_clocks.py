@@ -108,7 +108,6 @@ class HostClock:
         return [Bound(one, other, self._bound_ms(one, other)) for one, other in pairwise(sorted(edges))]
 
     def _bound_ms(self, from_ms: float, to_ms: float) -> float:
-        """Return the error of a piece that has no reading."""
         if any(jump.from_ms < to_ms and jump.to_ms > from_ms for jump in self.jumps):
             return math.inf
         after = bisect_left(self._times, to_ms)

@@ -181,7 +181,6 @@ def discard(run_dir: Path | str) -> None:
 
 
 def _known(files: Iterable[Path]) -> dict[Process, int]:
-    """Return the highest `seq` of each process in the parts."""
     found: dict[Process, int] = {}
     for file in files:
         table = pq.read_table(file, columns=["node", "incarnation", "seq"])
@@ -203,7 +202,6 @@ def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]
 
 
 def _by_event(table: pa.Table) -> Iterator[pa.Table]:
-    """Return one table per event, each in order."""
     table = table.sort_by(_ORDER)
     for event in sorted(table.column("event").unique().to_pylist()):
         yield table.filter(pc.equal(table.column("event"), event))

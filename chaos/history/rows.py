@@ -26,7 +26,6 @@ class Merged(NamedTuple):
 
 
 def _cell(value: object, type_: str) -> object:
-    """Return `value` as the column's type; None if that is not possible."""
     if value is None:
         return None
     try:

@@ -268,7 +268,6 @@ def _summary(read: Read) -> dict[str, Any]:
 
 
 def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
-    """Return for each part the number of its file's lines before it."""
     before: Counter[str] = Counter()
     offsets = []
     for part, count in zip(parts, lines, strict=True):

@@ -388,14 +388,12 @@ class Reader:
     def _of_object(
         self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str] | None:
-        """Do as `_slowly` for a line that is a JSON object. None: it has no record."""
         unwrapped = self._of_json(told)
         if isinstance(unwrapped, Head):
             return unwrapped, prefix, None, line
         return None if unwrapped is None else self._behind_head(unwrapped, prefix, outer_ms)
 
     def _of_another_format(self, line: str) -> Head | None:
-        """Return the record after a stamp of another format."""
         if (usual := as_usual(line, self._year)) is None:
             return None
         text, zone = usual

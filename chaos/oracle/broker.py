@@ -68,7 +68,7 @@ def tasks(world: World, node: str) -> tuple[Schedule, ...]:
 
 class Broker(Stops):
     """One process of a broker. `sent`: its registrations, by NameServer in order of time. `changes`: when a topic of
-    its became another, and with which version. `lists`: when it fetched which list; None where it has a fixed one."""
+    its became another, and with which version. `lists`: when it fetched which list; None if it has a fixed one."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ Had = Callable[[float, Mapping[str, tuple[int, int, int]]], bool]
 
 
 def misregistered(world: World, broker: str, one: Request, name_server: str, had: Had | None) -> str:
-    """In words, what is wrong with a registration that the NameServer read; "" for nothing. `had`: None where nobody
+    """In words, what is wrong with a registration that the NameServer read; "" for nothing. `had`: None if nobody
     recorded what it had."""
     node = next((each for each in world.of_kind("broker", "slave") if each.name == broker), None)
     if node is None or one.name != broker_name(broker):

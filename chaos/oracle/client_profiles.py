@@ -43,7 +43,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """The document, each of KEYS of the right kind, with what it is like. ScenarioError where it is something else."""
+    """The document, each of KEYS of the right kind, with what it is like. ScenarioError if it is something else."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # the safe one
     except OSError as exc:
@@ -91,7 +91,7 @@ class Start(StrEnum):
     SECOND = "second"
 
     def place(self, name_servers: int) -> int | None:
-        """The first index; None when it is drawn."""
+        """The first index; None if it is drawn."""
         return {Start.RANDOM: None, Start.FIRST: 0, Start.SECOND: 1 % name_servers}[self]
 
 

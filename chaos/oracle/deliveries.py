@@ -302,7 +302,6 @@ class Dues:
         return self._told[consumer, topic]
 
     def _tells(self, consumer: str, broker: str) -> bool:
-        """Whether the broker says whose heartbeats it handled."""
         return any(row.node == broker for row in self._heard[consumer]) and self.world.made_by(broker) == OURS
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
@@ -318,7 +317,6 @@ class Dues:
         return [Stretch(-math.inf, states[0][0]), *unnamed] if states else []
 
     def _routes_disturbed(self, consumer: str, broker: str) -> list[Stretch]:
-        """When what routes depend on was disturbed."""
         world, found = self.world, list[Fault]()
         for server in world.of_kind("name_server"):
             found += [*world.process_faults(server.name), *world.link_faults(consumer, server.name)]

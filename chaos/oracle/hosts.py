@@ -43,7 +43,7 @@ def hosts_in(
     end_ms: float,
     died_ms: Callable[[str, float], float] = lambda _node, _after_ms: math.inf,
 ) -> Hosts | None:
-    """From `host_clock` and `rows_missing` rows. None where the run has one host and all of its rows.
+    """From `host_clock` and `rows_missing` rows. None if the run has one host and all of its rows.
 
     A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness. `died_ms`: when the
     node's process was ended after that, for good.

@@ -137,7 +137,6 @@ def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float,
 
 
 def _states(world: World, broker: str, client: str) -> list[RouteState]:
-    """Of the broker at the NameServers of the client's list."""
     listed = {server.name for server in world.listed(client)}
     return [state for state in route_states(world) if state.broker == broker and state.name_server in listed]
 

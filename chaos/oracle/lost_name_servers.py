@@ -153,7 +153,7 @@ class Reach(StrEnum):
 
     @classmethod
     def of(cls, loss: Loss, delay: Delay | None, timers: Timers, *, packets: bool = False) -> Reach | None:
-        """The row of a loss, of `packets` or of bytes; None where the table has none. Who dials a process that is gone
+        """The row of a loss, of `packets` or of bytes; None if the table has none. Who dials a process that is gone
         is refused, as by a disabled proxy."""
         if delay is not None:
             return cls.UNANSWERED if delay.round_trip_min_ms >= timers.A_ms else None

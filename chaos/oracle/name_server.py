@@ -132,7 +132,7 @@ class Silence(NamedTuple):
 
 class BrokerAtNameServer:
     """`sent`: the broker's registrations there, in order of their beginning. `read`: what the process's transport read
-    of it, in order of time; None where nobody recorded that. `is_alone`: nobody registered, or unregistered, another
+    of it, in order of time; None if nobody recorded that. `is_alone`: nobody registered, or unregistered, another
     name at its address, whose silence, or channel, RouteInfoManager takes for the broker's, and the other way round."""
 
     def __init__(

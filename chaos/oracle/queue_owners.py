@@ -178,12 +178,12 @@ class States(NamedTuple):
     values: Sequence[Any]
 
     def at(self, at_ms: float) -> Any | None:
-        """What it was at that time; None where it was not known."""
+        """What it was at that time; None if it was not known."""
         last = bisect_right(self.at_ms, at_ms)
         return self.values[last - 1] if last else None
 
     def throughout(self, from_ms: float, to_ms: float) -> Any | None:
-        """What it was all the time; None where it was not known, or changed."""
+        """What it was all the time; None if it was not known, or changed."""
         first, last = bisect_right(self.at_ms, from_ms), bisect_right(self.at_ms, to_ms)
         return self.values[first - 1] if first == last and first else None
 
@@ -230,7 +230,6 @@ class Seen:
         return found
 
     def _changes(self, members: Collection[str], routes: Mapping[tuple[str, str], States]) -> Iterator[Change]:
-        """Members that come and go, routes that change, and lists of brokers."""
         yield from _of_members(self.world, members)
         window_ms = members_window(self.world.timers).latest_ms
         for (name, _), of in routes.items():

@@ -117,7 +117,7 @@ def _left_by_all(world: World, client: str) -> list[Stretch]:
 def felt(world: World, fault: Fault) -> Stretch:
     """From when until when the fault disturbs anybody by itself: as long as it lasts.
 
-    But a NameServer that is not there yet is an entry of the list that nobody has chosen, and is empty when it joins;
+    But a NameServer that is not there yet is an entry of the list that nobody has chosen, and is empty if it joins;
     one that was removed is such an entry as soon as everybody has left it.
     """
     if isinstance(fault.kind, Absent):
@@ -223,7 +223,6 @@ def several(world: World, client: str) -> Sequence[Stretch]:
 
 
 def _key(fault: Fault) -> tuple[str, int]:
-    """One action of the timeline."""
     return fault.fault_id, fault.began_with
 
 

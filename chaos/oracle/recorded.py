@@ -411,7 +411,7 @@ def old_addresses(world: Environment) -> Sequence[Fault]:
 
 
 def _named_until(world: Environment, of: Moved, name_server: str) -> float | None:
-    """Until when this NameServer may name the old address; None where nothing kept it from hearing of the end of the
+    """Until when this NameServer may name the old address; None if nothing kept it from hearing of the end of the
     process there, or of the new one."""
     timers = world.timers_of(of.broker, name_server)
     soon_ms = of.came_ms + timers.R_ms + timers.C_ms

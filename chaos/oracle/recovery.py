@@ -104,7 +104,7 @@ class _Hit:
         return bool(self.brokers) and len(self.brokers) == self._all_brokers
 
     def _leaves(self) -> Window | None:
-        """When the client has left the last of the lost brokers; None where none is lost."""
+        """When the client has left the last of the lost brokers; None if none is lost."""
         consumer = any(node.name == self.client for node in self.world.of_kind("consumer"))
         windows = [
             client_leave_window(

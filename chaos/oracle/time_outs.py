@@ -81,7 +81,7 @@ class Wait(NamedTuple):
 
 
 def time_out(world: World, node: str, kind: str, what: str) -> Wait | None:
-    """Of a wait that ran out (`timed_out` rows, column f); None where it is not known here."""
+    """Of a wait that ran out (`timed_out` rows, column f); None if it is not known here."""
     timers = world.timers_of(node)
     if what == CONNECT:
         return Wait(timers.C_ms, "C")

@@ -117,7 +117,7 @@ class World:
         return self.run.get("workload") or {}
 
     def promised(self, name: str) -> Any:
-        """What the scenario promises beyond RocketMQ's windows (`promises`); None where it promises nothing."""
+        """What the scenario promises beyond RocketMQ's windows (`promises`); None if it promises nothing."""
         return (self.run.get("promises") or {}).get(name)
 
     def promised_ms(self, name: str) -> float | None:
@@ -382,7 +382,7 @@ class World:
         return str((self.run.get("topic_of") or {}).get(client) or topic or "")
 
     def queues_of(self, client: str) -> int | None:
-        """How many queues its topic has at each broker; None where the run does not say."""
+        """How many queues its topic has at each broker; None if the run does not say."""
         found = (self.run.get("topics") or {}).get(self.topic_of(client), self.workload.get("queues"))
         return None if found is None else int(found)
 
@@ -433,7 +433,6 @@ class World:
         return found
 
     def _always_lists(self, node: str, name_server: str) -> bool:
-        """Whether the NameServer is on every list that this node may have."""
         return not self.asks_for_list(node) or all(name_server in one.entries for one in self.served)
 
     @property

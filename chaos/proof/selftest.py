@@ -152,7 +152,6 @@ def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[SelftestOut
 
 
 def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[SelftestOutcome]:
-    """In the order asked."""
     progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
     tenth = math.ceil(len(asked) / 10)
     try:

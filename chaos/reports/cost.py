@@ -123,7 +123,6 @@ def cost_of(run_dir: Path) -> Cost | None:
 
 
 def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
-    """Return the clients that were without a broker, with that broker."""
     troubled = _troubles(recorded, world)
     if not troubled or not len(recorded.traffic.time_ms):
         return []

@@ -44,7 +44,6 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
 
 
 def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
-    """Return further times and short details."""
     times = [f"{name} at {seconds(at_ms)}" for name, at_ms in e.times.items()]
     return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
 

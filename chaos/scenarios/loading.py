@@ -190,7 +190,6 @@ _TRUE_OR_FALSE = frozenset(
 
 
 def _checks_of(name: Any) -> list[Any]:
-    """Return the checks of a group; another name unchanged."""
     if not isinstance(name, str) or name in CHECKS or name not in tuple(Group):
         return [name]
     return [check.name for check in CHECKS.values() if check.group == name]

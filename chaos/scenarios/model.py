@@ -274,7 +274,6 @@ class Scenario(_Model):
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
     def _older_keys(self) -> dict[str, dict[str, Value]]:
-        """Settings in `timers:` and `workload:`, by group."""
         said: dict[str, dict[str, Value]] = {}
         if self.timers.register_name_server_period_s is not None:
             said["brokers"] = {"registerNameServerPeriod": round(self.timers.register_name_server_period_s * 1000)}

@@ -69,7 +69,6 @@ def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
 
 
 def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    """Return the fields of the model at `place`; nothing if there is no model."""
     if "what" in place:
         return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
     at: Any = root
@@ -91,7 +90,6 @@ def _but_none(annotation: Any) -> Any:
 
 
 def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:
-    """Return the field at `place`; None for an entry of a list or a mapping."""
     return _fields_at(place[:-1], root).get(str(place[-1])) if place else None
 
 

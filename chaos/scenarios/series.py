@@ -93,7 +93,6 @@ def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None)
 
 
 def _healed_s(timeline: Sequence[ActionModel], index: int, fault_id: str) -> float:
-    """Return when the flapping ends: at its heal, or with the timeline."""
     for entry in timeline[index + 1 :]:
         if isinstance(entry.what, Heal) and (
             not entry.links and (not entry.what.faults or fault_id in entry.what.faults)

@@ -153,7 +153,6 @@ def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[
 
 
 def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[str]:
-    """Return the nodes that are down or paused after these entries."""
     under: set[str] = set()
     for entry in timeline:
         nodes = set(nodes_of(entry.nodes, members))

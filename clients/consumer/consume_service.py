@@ -166,7 +166,7 @@ def _digest(message: StoredMessage) -> int:
 
 
 def restore_topic(message: StoredMessage, group: str) -> StoredMessage:
-    """A message of the group's retry topic under its original topic; any other as it is."""
+    """Return a message of the group's retry topic under its original topic; any other message as it is."""
     if message.topic == retry_topic(group):
         original = message.properties.get(message_properties.RETRY_TOPIC)
         if original:

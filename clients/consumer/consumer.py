@@ -27,7 +27,7 @@ from .send_back import SendBackService
 
 
 class DefaultMQPushConsumer:
-    """A node."""
+    """A push consumer, as a node. Call `start`, then `stop`."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, listener: Listener) -> None:
         self._context, self._config = context, config
@@ -70,8 +70,8 @@ class DefaultMQPushConsumer:
         return None
 
     async def start(self) -> None:
-        """Join the group and begin to consume. Raises ClientError when the group has a consumer on this client already,
-        TransportError when no NameServer answers; nothing is left running then."""
+        """Join the group and begin to consume. Raises ClientError if the group has a consumer on this client already,
+        TransportError if no NameServer answers; nothing is left running then."""
         self._started_ms = self._context.clock.now_ms()
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
@@ -151,7 +151,7 @@ class DefaultMQPushConsumer:
 
 
 def offsets_path(data_dir: Path, group: str) -> Path:
-    """Where a broadcasting consumer keeps its offsets."""
+    """Return the file in which a broadcasting consumer keeps its offsets."""
     return data_dir / "rocketmq_offsets" / group / "offsets.json"
 
 

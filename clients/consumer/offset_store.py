@@ -22,19 +22,19 @@ from ..client_instance import MQClientInstance
 
 
 class OffsetStore(ABC):
-    """The table in memory; subclasses say where it is kept."""
+    """The offsets in memory. Subclasses say where they are kept."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = True) -> None:
-        """Note that all before `offset` is consumed; with `increase_only` an older offset is ignored."""
+        """Note that all messages before `offset` are consumed. `increase_only`: an older offset is ignored."""
         if increase_only:
             offset = max(offset, self._offsets.get(queue, offset))
         self._offsets[queue] = offset
 
     def in_memory(self, queue: MessageQueue) -> int | None:
-        """The offset as this process knows it."""
+        """Return the offset as this process knows it."""
         return self._offsets.get(queue)
 
     def forget(self, queue: MessageQueue) -> None:
@@ -43,7 +43,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     async def read(self, queue: MessageQueue) -> int | None:
-        """The persisted offset, now in memory, too; None when the group has none. Raises RocketMQError when the broker
+        """The persisted offset, now in memory, too; None if the group has none. Raises RocketMQError when the broker
         does not answer."""
 
     @abstractmethod

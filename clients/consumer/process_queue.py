@@ -56,7 +56,7 @@ class ProcessQueue:
 
     @property
     def in_flight(self) -> tuple[int, int]:
-        """The smallest and the largest offset in flight; (0, 0) when there is none."""
+        """Return the smallest and the largest offset in flight; (0, 0) if there is none."""
         return (self._offsets[0], self._offsets[-1]) if self._offsets else (0, 0)
 
     def put(self, messages: Iterable[StoredMessage]) -> None:
@@ -71,7 +71,7 @@ class ProcessQueue:
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
-        """The offset that may now be committed; None when nothing was in flight. That is the smallest unfinished
+        """The offset that may now be committed; None if nothing was in flight. That is the smallest unfinished
         offset, or the one after the largest ever taken when all are finished."""
         if not self._messages:
             return None
@@ -83,9 +83,9 @@ class ProcessQueue:
         return self._offsets[0] if self._offsets else self._max_offset + 1
 
     def over_limit(self, limits: FlowLimits) -> bool:
-        """True while pulling must pause."""
+        """Whether pulling must pause."""
         return len(self._messages) > limits.messages or self._size_bytes > limits.size_bytes or self.span > limits.span
 
     def is_pull_expired(self, *, now_ms: int) -> bool:
-        """True when nothing was pulled for so long that the queue must be taken anew."""
+        """Whether nothing was pulled for so long that the queue must be taken anew."""
         return now_ms - self.last_pull_ms > PULL_MAX_IDLE_MS

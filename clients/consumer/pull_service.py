@@ -40,7 +40,7 @@ class PullDelays:
         self._took_ms: list[float] = []
 
     async def put_off(self, why: str, sleep: Callable[[], Awaitable[None]]) -> None:
-        """Wait, for this reason."""
+        """Wait before the next pull, for this reason."""
         if why != self._why:
             self.over()
         self._why, begin_s = why, self._context.clock.monotonic_s()
@@ -50,7 +50,7 @@ class PullDelays:
             self.over()
 
     def over(self) -> None:
-        """The queue is pulled again, or is dropped: record the delay."""
+        """Record the delay, which is over because the queue is pulled again or was dropped."""
         took_ms, self._took_ms = self._took_ms, []
         if took_ms:
             self._context.record(
@@ -74,7 +74,7 @@ PULL_BATCH_BYTES_5X = 262_144
 
 
 class PullService:
-    """The rebalancer calls `pull_queue` for each queue that it gets."""
+    """Runs a loop for each queue. The rebalancer calls `pull_queue` for each queue that it gets."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class PullService:
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
 
     async def stop(self) -> None:
-        """No loop runs after this; requests under way are given up."""
+        """Stop all loops; requests under way are given up."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -164,7 +164,6 @@ class PullService:
             self._rebalancer.wake()
 
     async def _pull(self, queue: MessageQueue, offset: int) -> PullResult:
-        """One pull, recorded. Raises RocketMQError."""
         broker = await find_broker(self._instance, queue, self._suggested_broker_ids.get(queue, MASTER_ID))
         committed = None
         if self._config.message_model is MessageModel.CLUSTERING:

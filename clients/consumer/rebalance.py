@@ -41,7 +41,7 @@ def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 def allocate_averagely(
     client_id: str, queues: Iterable[MessageQueue], client_ids: Collection[str]
 ) -> list[MessageQueue]:
-    """The contiguous slice of the sorted queues that belongs to `client_id`; empty when it is not among `client_ids`.
+    """The contiguous slice of the sorted queues that belongs to `client_id`; empty if it is not among `client_ids`.
 
     The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that see different
     lists disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.
@@ -91,7 +91,7 @@ class Rebalancer:
             await asyncio.gather(task, return_exceptions=True)
 
     def release_all(self) -> None:
-        """Hold no queue any more. Nothing is committed here."""
+        """Give up every queue. Nothing is committed here."""
         topics = {queue.topic for queue in self.process_queues}
         for queue, process_queue in self.process_queues.items():
             process_queue.dropped = True
@@ -132,8 +132,7 @@ class Rebalancer:
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:
-        """One round over all topics; True if the consumer now has exactly the queues of every topic that it should
-        have."""
+        """Rebalance all topics once. Returns whether the consumer now has exactly the queues that it should have."""
         balanced = True
         self._shared.clear()
         for topic in list(self.subscriptions):

@@ -29,14 +29,14 @@ DELAY_LEVEL_BY_BROKER = 0
 
 
 class SendBackService:
-    """Call it with a queue and a message of this queue."""
+    """Gives one message back. Call it with a queue and a message of this queue."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, instance: MQClientInstance) -> None:
         self._context, self._config, self._instance = context, config, instance
         self._producer: DefaultMQProducer | None = None
 
     async def __call__(self, queue: MessageQueue, message: StoredMessage) -> bool:
-        """Whether the group will get the message again."""
+        """Return whether the group will get the message again."""
         try:
             await self._send_to_broker(queue, message)
             return True
@@ -50,7 +50,7 @@ class SendBackService:
             return False
 
     async def stop(self) -> None:
-        """Send nothing any more."""
+        """Send nothing from now on."""
         if self._producer is not None:
             await self._producer.stop()
 

@@ -44,7 +44,7 @@ class IsolationRecord:
             self._record("broker_isolated", f="isolated", broker_name=broker_name, duration_ms=latency_ms, value=value)
 
     def selected(self, broker_name: str) -> None:
-        """The next attempt goes there."""
+        """Note that the next attempt goes to this broker."""
         if broker_name in self._avoided:
             self._avoided.discard(broker_name)
             self._record("broker_isolated", f="selected", broker_name=broker_name)
@@ -104,11 +104,11 @@ class MQFaultStrategy:
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
 
     def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """Acknowledged in that time."""
+        """Note that the broker acknowledged an attempt in that time."""
         self._update(broker_name, latency_ms, False, True, now_ms)
 
     def transport_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """No connection or no answer (`RemotingException`)."""
+        """Note that an attempt got no connection or no answer (`RemotingException`)."""
         self._update(broker_name, latency_ms, True, not self._detector_enabled, now_ms)
 
     def client_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
@@ -116,11 +116,11 @@ class MQFaultStrategy:
         self._update(broker_name, latency_ms, self._profile is Profile.V4_9, True, now_ms)
 
     def broker_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """An error code (`MQBrokerException`)."""
+        """Note that the broker answered with an error code (`MQBrokerException`)."""
         self._update(broker_name, latency_ms, True, False, now_ms)
 
     def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """An asynchronous attempt that failed in any way: isolated, reachable."""
+        """Note that an asynchronous attempt failed in any way: the broker is isolated, and reachable."""
         self._update(broker_name, latency_ms, True, True, now_ms)
 
     def _update(self, broker_name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
@@ -228,5 +228,5 @@ class MQFaultStrategy:
             self._items[broker_name].reachable = True
 
     def forget(self, broker_name: str) -> None:
-        """The broker has no address any more."""
+        """Forget the broker, because it has no address any more."""
         self._items.pop(broker_name, None)

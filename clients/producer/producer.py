@@ -63,7 +63,7 @@ class DefaultMQProducer:
         self._running = False
 
     async def start(self) -> None:
-        """Register the group and begin the client's jobs. ClientError when started twice or the group is taken."""
+        """Register the group and begin the client's jobs. ClientError if started twice or the group is taken."""
         if self._running:
             raise ClientError("The producer service state not OK, maybe started once")
         self.client.register_producer(self._config.producer_group, self._publish_table)
@@ -79,7 +79,7 @@ class DefaultMQProducer:
         await self.client.send_heartbeat_to_all()
 
     async def stop(self) -> None:
-        """Tell every broker, end the jobs, close the channels; asynchronous sends under way are cancelled."""
+        """Tell every broker, end the jobs, close the channels. Asynchronous sends under way are cancelled."""
         if not self._running:
             return
         self._running = False
@@ -193,7 +193,7 @@ class DefaultMQProducer:
         return self._uniq_ids.next_id(self._context.clock.now_ms())
 
     async def _detect(self) -> None:
-        """One round of the detector: brokers that have a fault item and answer a probe are reachable again."""
+        """Run the detector once: brokers that have a fault item and answer a probe are reachable again."""
         topic = next(iter(self._publish_table.publish_topics()), None)
         for broker_name in self._fault.due_probes(now_ms=int(self._context.clock.monotonic_s() * 1000)):
             address = self.client.find_broker_address_in_publish(broker_name)

@@ -38,7 +38,7 @@ class QueueRing:
         self._index = self._rng.randrange(_INT31)
 
     def next_number(self) -> int:
-        """The running counter, moved on by one."""
+        """Return the running counter, and move it on by one."""
         self._index = (self._index + 1) % _INT31
         return self._index
 
@@ -87,7 +87,7 @@ class PublishTable:
         self._table: dict[str, Publish | None] = {}
 
     def want(self, topic: str) -> None:
-        """Keep the topic's route fresh from now on; nothing is asked for yet."""
+        """Keep the topic's route fresh from now on. Nothing is asked for yet."""
         self._table.setdefault(topic, None)
 
     def publish_topics(self) -> Iterable[str]:
@@ -102,7 +102,7 @@ class PublishTable:
 
     async def find(self, topic: str) -> Publish:
         """The publish info of `topic`: from the cache, else from the NameServer, else from the template topic's route.
-        Raises ClientError when there is no queue to write to, RouteQueryFailed when the NameServer did not answer."""
+        Raises ClientError if there is no queue to write to, RouteQueryFailed when the NameServer did not answer."""
         await self.refresh_if_missing(topic)
         publish = self._table.get(topic)
         if publish is None or not publish.info.ok:

@@ -24,7 +24,7 @@ _CODE_OF_STATUS = {
 
 
 def outcome(error: RocketMQError) -> str:
-    """The history's outcome for an error: fail (certainly not stored) or info (unknown)."""
+    """Return the history's outcome for an error: fail (certainly not stored) or info (unknown)."""
     return "fail" if error.definite else "info"
 
 
@@ -45,7 +45,7 @@ class SendRecord:
             self._send("invoke", message, op_id)
 
     def returned(self, result: SendResult) -> None:
-        """`ok` when the broker stored as safely as configured, `info` for the other statuses."""
+        """Record `ok` if the broker stored as safely as configured, `info` for the other statuses."""
         type_ = "ok" if result.status is SendStatus.SEND_OK else "info"
         for index, (message, op_id) in enumerate(self._each()):
             self._send(
@@ -62,7 +62,7 @@ class SendRecord:
             )
 
     def failed(self, error: RocketMQError) -> None:
-        """Record the failure. `error.definite` becomes false where an earlier try may have been stored."""
+        """Record the failure. `error.definite` becomes false if an earlier try may have been stored."""
         error.definite = error.definite and not self.maybe_stored
         for message, op_id in self._each():
             self._send(
@@ -75,7 +75,7 @@ class SendRecord:
             )
 
     def unknown(self) -> None:
-        """A oneway send, or a cancelled call: its outcome stays unknown."""
+        """Record an unknown outcome, that of a oneway send or a cancelled call."""
         for message, op_id in self._each():
             # An attempt that is cut off right now is not among them yet.
             attempt = max(1, self.maybe_stored)
@@ -87,7 +87,7 @@ class SendRecord:
         return Attempt(self, self._context, self._op_ids[0], number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
-        """The broker of this attempt did not answer in what was left of the call's time."""
+        """Record that this attempt's broker did not answer in the rest of the call's time."""
         fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
         whole_ms = self._since_ms(self._begin_s)
         self._context.record("timed_out", f="send", duration_ms=whole_ms, value={"attempt_ms": attempt_ms}, **fields)
@@ -104,7 +104,7 @@ class SendRecord:
 
 
 class Attempt:
-    """One try at one broker; a context manager whose body is the call. Leaving it records how it ended."""
+    """One try at one broker: a context manager whose body is the call. At the block's end it records the result."""
 
     def __init__(
         self,

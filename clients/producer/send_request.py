@@ -51,7 +51,7 @@ class SendRequest:
     def command(
         self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int, oneway: bool = False
     ) -> RemotingCommand:
-        """The 310 or 320 that stores it in `queue`."""
+        """Return the 310 or 320 that stores the messages in `queue`."""
         header = SendMessageRequestHeader(
             producer_group=config.producer_group,
             topic=self.topic,
@@ -72,7 +72,7 @@ class SendRequest:
 
 
 def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """`message` ready to send. Raises ClientError or LocalProtocolError for one that no broker would take."""
+    """Return `message` ready to send. ClientError or LocalProtocolError for a message that no broker would take."""
     _check(message, config)
     message = _with_uniq_key(message, next_id)
     properties = dict(message.properties)
@@ -98,7 +98,7 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
 
 
 def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """`messages` as one batch, never compressed. Raises as `single`, and when they cannot travel together."""
+    """Return `messages` as one batch, never compressed. Raises as `single`, and if they cannot travel together."""
     for message in messages:
         _check(message, config)
     with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)

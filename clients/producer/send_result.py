@@ -45,7 +45,7 @@ class SendResult:
 class SendError(RocketMQError):
     """Every try of a send failed, as Java's MQClientException "Send [3] times, still failed".
 
-    `definite`: no try can have been stored. `code`: the last broker's answer, None when there was none. The last try's
+    `definite`: no try can have been stored. `code`: the last broker's answer, None if there was none. The last try's
     error is the `__cause__`.
     """
 

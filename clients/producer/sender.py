@@ -111,7 +111,7 @@ class Sender:
         select: Callable[[Sequence[MessageQueue]], MessageQueue],
         timeout_ms: int,
     ) -> SendResult:
-        """One try at the queue that `select` picks. Raises as `send_once`, and what finding the queues raises."""
+        """Try once, at the queue that `select` picks. Raises as `send_once`, and as finding the queues does."""
         begin_ms = self._now_ms()
         publish = await self._publish_table.find(request.topic)
         queue = select(publish.ring.queues)
@@ -120,7 +120,7 @@ class Sender:
     async def send_oneway(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue | None, timeout_ms: int
     ) -> None:
-        """One try, at `queue` or the next in turn; its outcome is unknown."""
+        """Try once, at `queue` or the next in turn; the outcome is unknown."""
         begin_ms = self._now_ms()
         if queue is None:
             publish = await self._publish_table.find(request.topic)
@@ -189,7 +189,7 @@ class Sender:
             return parse_send_response(response, request.msg_id, request.topic, queue.broker_name)
 
     async def _address_of(self, queue: MessageQueue, request: SendRequest, record: SendRecord) -> Address:
-        """The master's address, asked for when it is not known. ClientError when there is none."""
+        """Return the master's address, asked for if it is unknown. ClientError if there is none."""
         address = self._client.find_broker_address_in_publish(queue.broker_name)
         if address is None:
             await self._publish_table.refresh_if_missing(request.topic)
@@ -232,7 +232,7 @@ class Sender:
 
 
 def still_failed(topic: str, brokers_sent: list[str], cost_ms: int, error: RocketMQError) -> SendError:
-    """The error of a call whose tries all failed, `error` being the last one's."""
+    """Return the error of a call whose tries all failed; `error` is the last try's."""
     return SendError(
         f"Send [{len(brokers_sent)}] times, still failed, cost [{cost_ms}]ms, Topic: {topic}, "
         f"BrokersSent: [{', '.join(brokers_sent)}]: {error!r}",

@@ -33,7 +33,6 @@ def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
 
 
 def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
-    """Return when a broker failed, its name, and its behaviour from then on."""
     since_ms = watched.at_work_ms or watched.began_ms
     for one in watched.seen:
         if one.at_ms < since_ms:

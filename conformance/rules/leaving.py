@@ -22,7 +22,6 @@ def _after_failure(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _after_close(after: Sequence[Try], front: str) -> _Decided:
-    """Return the outcome by the NameServer that is tried next."""
     if not after:
         return None, "no NameServer was turned to afterwards"
     return (KEPT if after[0].front == front else LEFT), ""

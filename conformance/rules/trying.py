@@ -214,7 +214,6 @@ def _waited_ms(tried: Try) -> float:
 
 
 def _calls_after_first_failure(watched: Watched) -> list[Try]:
-    """Return the first try of each call after the first failed call, once the client works."""
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     met = next((number for number, one in enumerate(found) if one.outcome in FAILURES), len(found))
     if not any(one.outcome in ENDED_WITH_ANSWER for one in found[met:]):

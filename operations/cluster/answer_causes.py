@@ -124,7 +124,6 @@ def _alike(answers: ServerAnswers) -> list[str]:
 
 
 def _missing_somewhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
-    """Return the cause for each NameServer that lacks a broker of the topic."""
     for server in answers.answering:
         for broker in answers.holders if server.brokers else ():  # an empty one is for _empty
             if broker.name not in server.routed:

@@ -190,7 +190,6 @@ class Watcher:
         return NameServerLook(brokers=brokers, topics=listed, routes=routes)
 
     async def _route(self, at: Address, topic: str) -> bytes | None:
-        """Return the answer's body; None for code 17."""
         answer = await self.calls.ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         return answer.body if answer.code == ResponseCode.SUCCESS else None
 
@@ -277,7 +276,6 @@ class Watcher:
                 del self._groups[group]
 
     async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
-        """Return the client's list; nothing if it does not answer."""
         try:
             return await self.calls.list_of(Address.parse(broker), group, client_id)
         except (RocketMQError, ValueError):

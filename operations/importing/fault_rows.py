@@ -107,7 +107,6 @@ def _rows(
 
 
 def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the end of the fault; None if it is not known."""
     nodes = set(entry.get("nodes") or ())
     for other in later:
         if nodes and other.get("do") in _ENDS.get(str(entry["do"]), ()) and nodes & set(other.get("nodes") or ()):

@@ -174,7 +174,6 @@ def import_logs(
 
 
 def _run_of(place: Path | str) -> Path | None:
-    """Return the run folder at or around this path; None if there is none."""
     path = Path(place)
     around = (path, *path.parents)
     return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)

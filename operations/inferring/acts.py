@@ -185,7 +185,6 @@ def _called(row: Row) -> str:
 
 
 def _is_told(row: Row) -> bool:
-    """Whether a NameServer's log has this registration."""
     is_taken = row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
     return is_taken and value_of(row).get("learnt") != "inferred"
 
@@ -316,7 +315,6 @@ def _list_of(row: Row) -> list[str]:
 
 
 def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Return lists of NameServers that changed during the run."""
     had: dict[tuple[str, Any], frozenset[str]] = {}
     changes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in seen.rows:

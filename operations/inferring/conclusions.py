@@ -312,7 +312,6 @@ def _routes_gone(seen: Seen) -> None:
 
 
 def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
-    """Return the brokers of a route, by address."""
     found = set[str]()
     for name, ids in brokers.items():
         of = ids if isinstance(ids, Mapping) and ids else {"0": ""}

@@ -322,13 +322,11 @@ def _fit(
 
 
 def _lasts_until(sign: Sign, seen: Seen) -> float:
-    """Return the earliest end of the fault, by this sign."""
     silent = sign.kind in (Kind.SILENCE, Kind.GONE)
     return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if silent else sign.at_ms
 
 
 def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
-    """Return the signs, with lower weights for repetitions of the same sign."""
     often: Counter[tuple[Edge, Kind]] = Counter()
     signs = []
     for sign, worth in kept:

@@ -235,7 +235,6 @@ _TRACE_LINES = 16
 
 
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
-    """Return the stack trace that begins at that line."""
     for line in islice(lines, from_, from_ + _TRACE_LINES):
         if _TRACE.match(line) is None:
             return

@@ -223,7 +223,6 @@ def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
 
 
 def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
-    """Return each node's last row before the silence, and its first row after it."""
     last: dict[str, Row] = {}
     first: dict[str, Row] = {}
     for row in seen.rows:

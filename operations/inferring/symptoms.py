@@ -155,7 +155,6 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
 
 
 def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
-    """Whether a process wrote lines before this process."""
     own = seen.own.get(node, [])
     return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
 

@@ -274,8 +274,6 @@ class Became(NamedTuple):
 
 @dataclass(slots=True)
 class _Member:
-    """A broker with its own log."""
-
     source: Source
     address: str
     says: list[Became] = field(default_factory=list)
@@ -290,7 +288,6 @@ class _Member:
 
     @property
     def own_id(self) -> int | None:
-        """The member's id as a slave."""
         return next((said.id for said in self.says if said.id > MASTER), None)
 
 

@@ -165,7 +165,6 @@ def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[fl
 
 
 def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
-    """Take the waiting clocks that are connected with one of them."""
     root = _root(clocks, waiting)
     waiting.discard(root)
     shift, placed = {root: 0.0}, dict[int, Pair]()
@@ -206,7 +205,6 @@ def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
 
 
 def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
-    """Return a NameServer's marks at its known address."""
     any_ = f"{AT}{ANY}"
     return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
 
@@ -320,7 +318,6 @@ def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pai
 
 
 def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Mark]) -> Mapping[str, list[Mark]]:
-    """Return a NameServer's marks by key, if this were its address."""
     any_ = f"{AT}{ANY}"
     found = {key[:-1] + address if key.endswith(any_) else key: those for key, those in by_key.items()}
     return found if len(found) == len(by_key) else _by_key(_at(marks, address))
@@ -586,7 +583,6 @@ def _bounds(
 def _shared(
     mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]], apart_ms: float
 ) -> list[tuple[float, float]]:
-    """Return distance and weight of each common moment."""
     told = []
     for key in mine:
         if key not in theirs or key.startswith(NOT_AT_ONCE):

@@ -95,13 +95,11 @@ def _with_their_own(
 
 
 def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[str]]:
-    """Brokers' nodes and their addresses."""
     book = book_of([sources[one] for one in members])
     return {node: set(addresses) for node, addresses in book.addresses().items()}
 
 
 def _joined(said: Sequence[_Said]) -> list[list[int]]:
-    """The connected logs, by number."""
     hosts = defaultdict[str, list[int]](list)
     for number, one in enumerate(said):
         if one.own_host is not None:
@@ -228,6 +226,5 @@ def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def _folders(file: str) -> list[str]:
-    """The folders of the path, the outermost first."""
     parts = file.split("/")[:-1]
     return ["/".join(parts[: end + 1]) for end in range(len(parts)) if "/".join(parts[: end + 1])]

@@ -69,7 +69,6 @@ class DiallerLog:
                 self._unregistered_ms = self._stops_ms = -1e18
 
     def _beginnings(self, lines: list[Line]) -> set[int]:
-        """Number of the first line of each process."""
         found: list[int] = []
         at_ms = -1e18
         opened = False

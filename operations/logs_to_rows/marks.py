@@ -137,7 +137,6 @@ def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
 
 
 def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    """At the NameServer that has this address for the client or broker."""
     yield Mark(f"{key}{AT}{address}", at_ms, weight)
 
 

@@ -217,7 +217,6 @@ class NameServerLog:
                 self._route(line, topic)
 
     def _route(self, line: Line, topic: str) -> None:
-        """A row, if the topic's route has changed."""
         rows = self._tables.get(topic) or {}
         addresses: dict[str, dict[str, str]] = defaultdict(dict)
         for address, name in self._alive.items():
@@ -241,7 +240,6 @@ def _near(times: Sequence[float], at_ms: float) -> bool:
 
 
 def _beginnings(lines: Sequence[Line]) -> set[int]:
-    """Number of the first line of each process."""
     found: list[int] = []
     settings_ms = -1e18
     first = -1

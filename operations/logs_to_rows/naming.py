@@ -131,7 +131,6 @@ def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
 
 
 def _name_server_addresses(book: Book, servers: Sequence[Source]) -> list[str]:
-    """In the order of the longest list, others after it."""
     own = [address for source in servers if (address := _boot_address(source)) is not None]
     longest = max(book.lists, key=len, default=())
     found = dict.fromkeys([*longest, *(address for address, _ in book.name_servers.most_common()), *own])

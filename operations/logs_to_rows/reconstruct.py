@@ -238,7 +238,6 @@ def _framed(
     last: float,
     book: Book,
 ) -> Rows:
-    """With the rows of a harness: the run, its nodes, its begin and end."""
     named = {source.name: source for source in sources}
     lists = _lists(rows, nodes)
     topics = _topics_of_clients(rows)

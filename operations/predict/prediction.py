@@ -102,7 +102,6 @@ def predict(
 
 
 def _ran(job: tuple[Scenario, Sequence[FaultSpan], int]) -> list[RunRecovery]:
-    """The recovery of one run from each fault."""
     scenario, faults, seed = job
     with tempfile.TemporaryDirectory(prefix="nemesrv-predict-") as folder:
         rows = read_rows(record_virtual(scenario, seed, Path(folder) / "run", latest=False).path, EVENTS)

@@ -108,7 +108,6 @@ class _Run:
         self._found.values[Quantity(who, what, whom)].append(value_ms)
 
     def _lasts(self, at_ms: float) -> bool:
-        """Whether the fault is in force then."""
         return 0 <= at_ms < self._fault.lasts_ms
 
     def _clients(self, *kinds: str) -> list[str]:

@@ -352,7 +352,6 @@ class _Names(NamedTuple):
         }
 
     def nodes(self, incident: Incident, world: World, rows: list[Row], from_ms: float) -> dict[str, dict[str, Any]]:
-        """Slaves, lists in use, clusters."""
         found: dict[str, dict[str, Any]] = {ours: {} for ours in self.ours.values() if "/" in ours}
         said = world.run.get("nodes") or {}
         every = [name for name in self.ours.values() if name.startswith("ns-")]

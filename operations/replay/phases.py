@@ -79,5 +79,4 @@ def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
 
 
 def _apart(ms: float, period_ms: float) -> float:
-    """The distance on the circle, within ± half a period."""
     return (ms + period_ms / 2) % period_ms - period_ms / 2

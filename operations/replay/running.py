@@ -199,7 +199,6 @@ def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tup
 
 
 def _settings(vary: str) -> list[str]:
-    """The settings of one `--vary`. ScenarioError if there is none."""
     try:
         found = shlex.split(vary)
     except ValueError as exc:

@@ -33,7 +33,7 @@ class SubscriptionData(Body):
 
     @classmethod
     def of(cls, topic: str, expression: str | None, *, sub_version: int = 0) -> SubscriptionData:
-        """From `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. Without any tag it is `*`."""
+        """Make it from `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. Without any tag it is `*`."""
         tags = frozenset(tag for part in (expression or "").split("||") if (tag := part.strip()))
         if not tags or expression == SUB_ALL:
             return cls(topic=topic, sub_version=sub_version)
@@ -60,7 +60,7 @@ class ConsumerData(Body):
 
 
 class HeartbeatData(Body):
-    """The last two fields are 5.x's (None: left out)."""
+    """A heartbeat. The last two fields are 5.x's (None: left out)."""
 
     client_id: str = wire("clientID")
     producer_data_set: tuple[ProducerData, ...] = ()

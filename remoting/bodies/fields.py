@@ -48,7 +48,7 @@ class Body(metaclass=Declared):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def to_json(self) -> dict[str, object]:
-        """As a JSON object for fastjson.dumps; fields that are None are left out."""
+        """Return a JSON object for fastjson.dumps; fields that are None are left out."""
         return {
             field.wire: plain(value) for field in _plan(type(self)) if (value := getattr(self, field.name)) is not None
         }
@@ -77,12 +77,12 @@ class Body(metaclass=Declared):
         return fields
 
     def encode(self) -> bytes:
-        """In fastjson's default dialect."""
+        """Return the body in fastjson's default dialect."""
         return fastjson.dumps(self.to_json())
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Of either dialect. RemoteProtocolError when it is no such body."""
+        """Read a body of either dialect. RemoteProtocolError if it is no such body."""
         return cls.from_json(fastjson.loads(data))
 
 
@@ -228,7 +228,6 @@ def _read_body(cls: type[Body], value: object, where: str) -> Body:
 
 
 def _read_queue(value: object, where: str) -> MessageQueue:
-    """Read a queue from an object, or from an object that was a key."""
     fields = value.as_dict() if isinstance(value, ObjectKey) else value
     if not isinstance(fields, Mapping):
         raise _impossible(where, value, "a message queue")

@@ -95,7 +95,7 @@ class RegisterBrokerBody(Body):
         """The body that a broker of `version` sent; an empty one has no topics and a DataVersion of zeros.
 
         Whether it is compressed is read from its first byte: 5.x brokers set the header's flag wrongly.
-        RemoteProtocolError when it cannot be read or inflates to more than INFLATED_MAX bytes.
+        RemoteProtocolError if it cannot be read or inflates to more than INFLATED_MAX bytes.
         """
         if not data:
             return cls(filter_server_list=())
@@ -153,7 +153,7 @@ def _sized(data: bytes) -> bytes:
 
 
 class _Reader:
-    """The inflated bytes, item by item; RemoteProtocolError when one says more than there is."""
+    """The inflated bytes, item by item; RemoteProtocolError if one says more than there is."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -59,7 +59,7 @@ class TopicConfig(Body):
     attributes: Mapping[str, str] | None = None
 
     def to_line(self) -> str:
-        """As in a compressed registration, where topicSysFlag and order are lost."""
+        """Return the topic as in a compressed registration, which loses topicSysFlag and order."""
         line = f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type}"
         return line if self.attributes is None else f"{line} {fastjson.dumps(dict(self.attributes)).decode()}"
 
@@ -151,7 +151,7 @@ class TopicList(Body):
 
 
 class KVTable(Body):
-    """A null value is the same as none on the wire."""
+    """Keys and values. A null value and a missing value are the same on the wire."""
 
     table: Mapping[str, str | None] = field(default_factory=dict)
 

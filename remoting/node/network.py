@@ -72,7 +72,7 @@ class Network(Protocol):
         ...
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
-        """Accept on `address` (port 0: any free one). Raises OSError when that cannot be had."""
+        """Accept connections on `address` (port 0: any free port). Raises OSError if that is impossible."""
         ...
 
 
@@ -93,7 +93,7 @@ class TcpNetwork:
         self._links = None if links is None else dict(links)
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """From now on connect only through `links`: peer's address to proxy's address."""
+        """Connect only through `links` from now on: peer's address to proxy's address."""
         self._links = dict(links)
 
     def dialled_at(self, address: Address) -> Address | None:

@@ -17,7 +17,7 @@ class Recorder(Protocol):
 
 
 def ignore(event: str, /, **fields: object) -> None:
-    """The recorder of a node that nobody watches, e.g. a stand-alone NameServer."""
+    """Record nothing, for a node that nobody watches, such as a stand-alone NameServer."""
 
 
 @runtime_checkable

@@ -99,7 +99,7 @@ class AdminProcessor:
     # Topics
 
     def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """17: create a topic, or change what it has."""
+        """17: create a topic, or change its settings."""
         header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.config.is_slave:
@@ -116,7 +116,7 @@ class AdminProcessor:
         return self._put_topics(connection, (topic,))
 
     def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """18: create several topics; none where one cannot be created."""
+        """18: create several topics, or none if one of them is impossible."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
@@ -132,7 +132,6 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def _topic_error(self, topic: TopicConfig) -> str | None:
-        """Why the topic cannot be created; None where it can."""
         nums = (topic.read_queue_nums, topic.write_queue_nums)
         if error := topic_name_error(topic.topic_name):
             return error
@@ -143,7 +142,7 @@ class AdminProcessor:
         return None if topic.perm in _PERMS else f"perm {topic.perm} is not 0 to 7"
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """215: the topic, its messages and its consumer offsets; NameServers are told by mqadmin (216)."""
+        """215: delete the topic, its messages and its consumer offsets; mqadmin tells the NameServers (216)."""
         topic = DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
         services = self._services
         if services.config.is_slave:
@@ -196,7 +195,7 @@ class AdminProcessor:
         return self._put_groups((SubscriptionGroupConfig.decode(request.body),))
 
     def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """225: create or change several groups; none where one cannot be."""
+        """225: create or change several groups, or none if one of them is impossible."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
@@ -273,7 +272,7 @@ class AdminProcessor:
         return table
 
     def topic_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """300: the groups that consume the topic now, or have done."""
+        """300: the groups that consume the topic now, or have consumed it."""
         topic = QueryTopicConsumeByWhoRequestHeader.from_ext_fields(request.ext_fields).topic
         groups = set(self._services.offsets.groups_of(topic))
         groups |= {name for name, group in self._services.clients.consumers.items() if topic in group.subscriptions}
@@ -290,7 +289,7 @@ class AdminProcessor:
     # The broker
 
     def update_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """25: change the configuration of the running broker; what it was started with stays."""
+        """25: change the configuration of the running broker; the values of its start stay."""
         try:
             changes = parse_properties(request.body)
             kept = sorted((_NOT_CHANGEABLE - (_ROLE if changes.keys() >= _ROLE else frozenset())) & changes.keys())
@@ -462,7 +461,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def clean_unused_topics(self, connection: Connection, _: RemotingCommand) -> RemotingCommand:
-        """316: messages of topics that are there no more are forgotten."""
+        """316: forget messages of topics that no longer exist."""
         services = self._services
         services.context.log.warning("invoke cleanUnusedTopic by %s", connection)
         for topic in services.store.topics():
@@ -471,7 +470,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def resume_check(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """323: a half message that was set aside is asked about again."""
+        """323: ask again about a half message that was set aside."""
         header = ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(parse_offset_msg_id(header.msg_id or "")[1])
         if stored is None:
@@ -491,7 +490,7 @@ def _connection(client: Client) -> ClientConnection:
 
 
 def _disk_ratio(directory: os.PathLike[str]) -> str:
-    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 when it cannot be asked. Upstream:
+    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 if it cannot be asked. Upstream:
     `UtilAll.getDiskPartitionSpaceUsedPercent`, which rounds up to whole percents."""
     try:
         stats = os.statvfs(directory)

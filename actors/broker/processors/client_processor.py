@@ -44,7 +44,7 @@ class ClientProcessor:
     # Membership
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """34: the client's groups and subscriptions; retry topics are made, changed groups are told."""
+        """34: take the client's groups and subscriptions; create retry topics, and tell changed groups."""
         heartbeat = HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
@@ -77,7 +77,7 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """35: a client leaves in order."""
+        """35: remove a client that unregisters."""
         header = UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.unregister(

@@ -43,7 +43,7 @@ class HoldTimes:
     longest_ms: float = 0.0
 
     def answered(self, response: RemotingCommand, *, held_ms: int, wait_ms: int, now_ms: int) -> None:
-        """Count a pull that is answered now: it was held since `held_ms` and asked to wait for `wait_ms`."""
+        """Count a pull that is answered now: it waited since `held_ms` and may wait for `wait_ms`."""
         if response.code == ResponseCode.SUCCESS:
             self.notified += 1
             self.slowest_ms = max(self.slowest_ms, now_ms - max(held_ms, _first_stored_ms(response.body, now_ms)))
@@ -109,7 +109,7 @@ class PullProcessor:
     def pull(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """11, 361: messages, or why there are none; a future while the request waits."""
+        """11, 361: answer with messages, or say why there are none; a future while the request waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
         looked = self._look(connection, request, header, may_commit=True)
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
@@ -140,7 +140,7 @@ class PullProcessor:
     # Waking
 
     def arrived(self, topic: str, queue_id: int) -> None:
-        """Messages were stored in the queue: the pulls that wait for them are answered after the present request."""
+        """Answer the pulls that wait for messages of this queue, after the present request."""
         key = (topic, queue_id)
         if key in self._services.holds:
             if not self._arrived:

@@ -55,7 +55,7 @@ class QueryProcessor:
         return RemotingCommand.response(header=SearchOffsetResponseHeader(offset=offset))
 
     def earliest_store_time(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """32: when the first message still kept was stored; -1 when there is none."""
+        """32: when the first message still kept was stored; -1 if there is none."""
         header = GetEarliestMsgStoretimeRequestHeader.from_ext_fields(request.ext_fields)
         store = self._services.store
         timestamp = store.store_time(header.topic, header.queue_id, store.min_offset(header.topic, header.queue_id))

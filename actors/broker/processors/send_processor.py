@@ -114,7 +114,7 @@ class SendProcessor:
     def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> TopicConfig:
-        """The topic to store the message under, created where need be. Raises Refused."""
+        """Return the topic to store the message under, created if need be. Raises Refused."""
         services = self._services
         if not services.config.broker_permission & PERM_WRITE:
             raise self._broker_forbids()
@@ -331,7 +331,7 @@ class SendProcessor:
         services.put([message])
 
     def acknowledge(self, stored: Append | None, queue_id: int, uniq_key: str | None) -> RemotingCommand:
-        """The answer to a send. None where nothing was stored, and nothing failed."""
+        """Return the answer to a send; None if nothing was stored, and nothing failed."""
         host = self._services.store.store_host
         offsets = () if stored is None else stored.physical_offsets
         fields = {

@@ -108,7 +108,6 @@ class TransactionProcessor:
             services.context.log.warning("cannot ask %s of group %s for its transaction: %s", channel, group, exc)
 
     def _channel(self, group: str) -> Connection | None:
-        """The channel of one of the group's producers, each in turn; None where the group has none."""
         clients = list(self._services.clients.producers.get(group, {}).values())
         self._asked += 1
         for number in range(len(clients)):

@@ -119,7 +119,6 @@ def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen
 
 
 def _of_clients(control: Control, event: str, losses: Sequence[NameServerLoss]) -> dict[_Process, list[Row]]:
-    """Process → its rows in order of time, for each that lost a NameServer."""
     concerned = {(loss.client, loss.incarnation) for loss in losses}
     found: dict[_Process, list[Row]] = defaultdict(list)
     for row in control.rows(event):

@@ -129,7 +129,7 @@ def _choices(rows: Sequence[Row]) -> list[Choice]:
 
 @lru_cache(maxsize=4096)
 def _listed(value: str | None) -> tuple[str, ...] | None:
-    """The list that a `name_server_list` row says; None when it is none."""
+    """The list that a `name_server_list` row says; None if it is none."""
     found = decoded(value)
     return tuple(found) if isinstance(found, list) else None
 
@@ -143,7 +143,7 @@ def _index(value: str | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _outcomes(value: str | None) -> tuple[str | None, ...]:
-    """What each try of a call came to, as its row says; empty when it does not say."""
+    """What each try of a call came to, as its row says; empty if it does not say."""
     found = decoded(value)
     tried = found.get("tried") if isinstance(found, dict) else None
     if not isinstance(tried, list):

@@ -198,7 +198,6 @@ def _as_given(
 
 
 def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[tuple[str, ...]]) -> str | None:
-    """The rule that it breaks."""
     listed, index = choice.listed, choice.index
     if listed is None or (listed if profile.order is Order.LISTED else tuple(sorted(listed))) not in as_given:
         return str(profile.order)
@@ -229,7 +228,6 @@ class _FirstChoices:
 
     @property
     def uneven(self) -> bool:
-        """Whether chance cannot be the reason."""
         n = len(self.counts)
         enough = method(self.total, n) is EXACT or self.total >= EXPECTED_MIN * n
         return enough and self.p_value < ALPHA

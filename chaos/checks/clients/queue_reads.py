@@ -74,13 +74,11 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queu
 
 
 def _whole_parts(stretch: Stretch) -> range:
-    """The first parts of each _PARTS that lie in it whole."""
     first = int(-(-stretch.start_ms // PART_MS))
     return range(first, max(first, int(stretch.end_ms // PART_MS) - _PARTS + 1))
 
 
 def _longest(unread: Sequence[int]) -> tuple[float, float] | None:
-    """The longest time without a read."""
     starts = [at for before, at in pairwise([-1, *unread]) if at != before + 1 or before < 0]
     ends = [before for before, at in pairwise([*unread, -1]) if at != before + 1]
     spans = [(first * PART_MS, (last + _PARTS) * PART_MS) for first, last in zip(starts, ends, strict=True)]

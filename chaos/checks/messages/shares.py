@@ -60,8 +60,6 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
 
 
 class _Rounds:
-    """The rounds of one process of a consumer."""
-
     def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, States]) -> None:
         self._world, self._said, self._known = world, said, known
         self._consumer, self._group = node.name, frozenset(world.members_of(node.name))

@@ -83,7 +83,6 @@ def _topics(part: Part, op_ids: Sequence[str]) -> dict[tuple[str, str], str]:
 
 
 def _held(control: Control) -> dict[str, set[str]]:
-    """Broker → the topics that it has or had."""
     found: dict[str, set[str]] = defaultdict(set)
     for row in control.rows("topic"):
         if exists(row.value) and row.topic is not None:

@@ -44,7 +44,7 @@ class Difference(NamedTuple):
 
 
 def differences(control: Control, world: World, life: Life) -> Sequence[Difference] | None:
-    """The longest of each topic, broker name and beginning; None where nobody recorded what the process read."""
+    """The longest of each topic, broker name and beginning; None if nobody recorded what the process read."""
 
     def found() -> Sequence[Difference] | None:
         routes = received(control, world).routes(life)
@@ -96,7 +96,6 @@ def _names(route: Mapping[str, Any] | None) -> set[str]:
 
 
 def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: RoutesRead, is_known: bool) -> str:
-    """In words, what is wrong; "" for nothing."""
     ids, due_ids = ((route.get("brokers") or {}).get(name, {}) for route in (shown, due))
     row, due_row = ((route.get("queues") or {}).get(name) for route in (shown, due))
     for id_, address in ids.items():
@@ -204,7 +203,7 @@ def _of(tables: RouteTables, process: Process, topic: str) -> Sequence[RouteStre
 
 
 def _but(value: str | None, brokers: Collection[str]) -> object:
-    """The route without these brokers; None where nothing is left."""
+    """The route without these brokers; None if nothing is left."""
     route: Any = decoded(value)
     if not route or not brokers:
         return route

@@ -146,7 +146,7 @@ class Lateness:
         return largest
 
     def largest(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float) -> float | None:
-        """The largest lateness of these nodes in that time; None where none of them measured it."""
+        """The largest lateness of these nodes in that time; None if none of them measured it."""
         return self.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes]).get(0)
 
     def largest_of_each(self, world: World, asked: Iterable[tuple[Iterable[str], float, float]]) -> list[float | None]:

@@ -74,7 +74,7 @@ class Received:
                     yield life, broker.name, self.at(life, broker.name)
 
     def routes(self, life: Life) -> RoutesRead | None:
-        """What this process must show; None where its transport did not record what was registered."""
+        """What this process must show; None if its transport did not record what was registered."""
         return self._read(life) if any(one.said.get("topics") for one in self.requests(life)) else None
 
     def came_uncalled(self, broker: str, name_server: str) -> bool:

@@ -21,7 +21,7 @@ Process = tuple[str, int]
 
 
 class RouteStretch(NamedTuple):
-    """The topic's route in [s, e): its JSON text with sorted keys (or what had to be), None when it is not there."""
+    """The topic's route in [s, e): its JSON text with sorted keys (or what had to be), None if it is not there."""
 
     s: float
     e: float

@@ -182,6 +182,5 @@ class Process(Stops):
 
 
 def _margin_ms(act: Act) -> float:
-    """How near to either end."""
     short_ms = -math.inf if act.earliest_ms is None else act.earliest_ms - act.measured_ms
     return max(act.measured_ms - act.latest_ms, short_ms)

@@ -150,7 +150,6 @@ def of_tables(control: Control, world: World) -> Iterator[Finding]:
 
 
 def _kind(members: Members, ids: Mapping[str, str], row: Sequence[int] | None) -> str:
-    """In words, what is wrong; "" for nothing."""
     if str(NO_ID) in ids and members.elects:
         return _WAITS
     is_led = not is_slave(members.owner(ids.get(MASTER_ID, "")) or "broker/1")

@@ -30,8 +30,6 @@ _SOON = {"expired": "not before E", "idle": "not before I"}
 
 
 class _Drop(NamedTuple):
-    """One `broker_dropped` row."""
-
     time_ms: float
     reason: str
     age_ms: float | None

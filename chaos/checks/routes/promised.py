@@ -105,7 +105,6 @@ def _held(tables: RouteTables, name_server: str, topic: str, at_ms: float) -> ob
 
 
 def _is_one(owner: Callable[[str], str | None], before: str, after: str) -> bool:
-    """Whether both are one broker's addresses."""
     return before == after or (owner(before) is not None and owner(before) == owner(after))
 
 

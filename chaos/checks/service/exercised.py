@@ -199,7 +199,6 @@ def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = 
 
 
 def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
-    """What is missing of a fault; "" when nothing is."""
     if any(fault.start_ms >= world.end_ms for fault in faults):
         return "it began after the end"
     for_good = all(isinstance(fault.kind, Remove) for fault in faults)

@@ -118,8 +118,6 @@ class Unasked(Process):
         )
 
     def _routes(self) -> Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]:
-        """Topic → when it took its routes, and those."""
-
         def found() -> Mapping[str, tuple[list[float], list[Mapping[str, Any]]]]:
             of: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
             for run in by_process(self.control, "route_changed").get(self.process, ()):

@@ -21,7 +21,7 @@ _LOOK_S = 2.0
 
 @contextmanager
 def awaited(session: Any, say: Callable[[str], None], now_s: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Meanwhile `say` is told for how long there has been no executor. HarnessError when there was none for LIMIT_S.
+    """Meanwhile `say` is told for how long there has been no executor. HarnessError if there was none for LIMIT_S.
     Nothing is looked at where Spark runs in this process."""
     context = session.sparkContext
     if is_local(context.master):

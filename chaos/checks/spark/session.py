@@ -159,7 +159,7 @@ def _surroundings(master: str | None, conf: SparkConf) -> dict[str, str]:
 
 
 def jvm_pid() -> int | None:
-    """The process of the session's JVM; None when this process started none."""
+    """The process of the session's JVM; None if this process started none."""
     process = getattr(SparkContext._gateway, "proc", None)
     return None if process is None else int(process.pid)
 

@@ -38,7 +38,7 @@ class Stored(NamedTuple):
 
 
 def stored(where: Path | str, spark: SparkSession) -> Stored:
-    """The history there; merged first when the run ended before it could do so. HarnessError when there is none."""
+    """The history there; merged first when the run ended before it could do so. HarnessError if there is none."""
     path = local_path(where)
     if path is None:
         return _elsewhere(str(where), spark)
@@ -88,7 +88,7 @@ def _hadoops(uri: str, spark: SparkSession) -> tuple[Any, Any]:
 
 
 def read_text(uri: str, spark: SparkSession) -> str | None:
-    """A small text file that is not on this machine, e.g. a run's scenario.yaml; None when it is not there."""
+    """A small text file that is not on this machine, e.g. a run's scenario.yaml; None if it is not there."""
     uri = spark_uri(uri, spark)
     system, path = _hadoops(uri, spark)
     if not system.exists(path):
@@ -100,7 +100,7 @@ def read_text(uri: str, spark: SparkSession) -> str | None:
 def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
     """The history of a run folder or of a URI, in its schema, and the plans that its checks need, which are set.
 
-    HarnessError when there is none. On a cluster, a small history of this machine is sent there; a large one must be
+    HarnessError if there is none. On a cluster, a small history of this machine is sent there; a large one must be
     where every worker sees it under the same path.
     """
     import pyarrow.parquet as pq

@@ -169,7 +169,6 @@ class ProberNode:
         return read
 
     async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
-        """Return the address that a NameServer gives for the name's master."""
         for name_server in self._workload.config.namesrv_addr:
             try:
                 route = await admin.topic_route(self._workload.topic, name_server=name_server)

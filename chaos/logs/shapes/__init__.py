@@ -86,7 +86,6 @@ LETTERS = 3
 
 
 def _by_begin() -> Mapping[str, _Shapes]:
-    """Return the possible shapes for each beginning; "" has the shapes that begin with anything."""
     found: dict[str, list[Shape]] = defaultdict(list)
     for shape in SHAPES:
         begins = {begin if len(begin) == LETTERS else "" for begin, _ in _begins(shape.text)}

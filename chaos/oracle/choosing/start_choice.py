@@ -149,7 +149,7 @@ def starts_found(name_servers: int, *, bias: float, power: float, alpha: float) 
 
 
 def detectable_bias(starts: int, name_servers: int, *, power: float, alpha: float) -> float | None:
-    """The smallest bias that so many starts find with `power`, by the noncentral χ²; None when they find none."""
+    """The smallest bias that so many starts find with `power`, by the noncentral χ²; None if they find none."""
     if name_servers < 2 or not starts:
         return None
     needed = _noncentrality_needed(name_servers, power, alpha)
@@ -158,7 +158,7 @@ def detectable_bias(starts: int, name_servers: int, *, power: float, alpha: floa
 
 
 def smallest_bias(starts: int, name_servers: int, *, power: float, alpha: float) -> float | None:
-    """As `detectable_bias`, but by the test's own power where it is exact; None when they find none."""
+    """As `detectable_bias`, but by the test's own power where it is exact; None if they find none."""
     if name_servers < 2 or not starts:
         return None
     if method(starts, name_servers) is not EXACT:

@@ -129,7 +129,6 @@ def beside(
 def _sentence(
     vary: str, was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures], changes: Mapping[str, int]
 ) -> str:
-    """Only what differs."""
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
     parts = []

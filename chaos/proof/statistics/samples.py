@@ -197,7 +197,6 @@ def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, 
 
 
 def _implementations(world: World) -> dict[str, str]:
-    """For each kind of node, the implementations that are used."""
     found: dict[str, set[str]] = defaultdict(set)
     for node in world.of_kind("name_server", "broker", "producer", "consumer"):
         found[node.kind].add(node.implementation)

@@ -146,7 +146,6 @@ def _bars(
 
 
 def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
-    """Return the gaps between the processes of a NameServer."""
     found = []
     for before, after in zip(lives, [*lives[1:], None], strict=True):
         start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
@@ -303,7 +302,6 @@ def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[Lan
 
 
 def _kind_of_name_server(world: World, address: str) -> str:
-    """Return the kind of the bar of this NameServer: `ns` and its index."""
     addresses = [node.address for node in world.of_kind("name_server")]
     return f"ns{addresses.index(address) % 8}" if address in addresses else "ns7"
 

@@ -161,7 +161,6 @@ def _facts(told: RunToDraw, incident: Mapping[str, Any] | None) -> list[tuple[st
 
 
 def _jumps(told: RunToDraw) -> Iterator[tuple[str, str, str]]:
-    """Return the times to jump to: the faults."""
     for band in told.bands[:12]:
         pad_ms = (band.end_ms - band.start_ms) * 0.1 + 1000
         from_s = max(told.start_ms, band.start_ms - pad_ms) / 1000

@@ -27,7 +27,6 @@ LEAST_MS = 0.1
 
 
 def _edges(start_ms: float, end_ms: float, rows: int, most: float = SLICES_MAX) -> Array:
-    """Return the ends of equal slices of time, for so many rows."""
     return np.linspace(start_ms, max(end_ms, start_ms + 1), int(np.clip(rows / PER_SLICE, 60, most)) + 1)
 
 

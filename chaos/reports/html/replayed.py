@@ -109,7 +109,6 @@ def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
 
 
 def _stretches(one: Mapping[str, Any], side: str, servers: Sequence[str]) -> list[LaneStretch]:
-    """Return the lane's states in the original, or in the replay."""
     whole = max(map(_brokers, (what for *_, what in _bars(one))), default=0)
     sat = one["of"] == "NameServer"
     found = []

@@ -72,7 +72,6 @@ class RunToDraw:
         self.shown = {section: fewer(lanes, named) for section, lanes in self.lanes.items()}
 
     def _lanes(self) -> dict[str, list[Lane]]:
-        """Return the lanes of each section."""
         recorded, world = self.recorded, self.world
         routes = pair_lanes(recorded, world, self.verdicts)
         clients = client_lanes(recorded, world, self.start_ms)
