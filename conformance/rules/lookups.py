@@ -144,7 +144,8 @@ def _dial(front: str, outcome: TryOutcome, began_ms: float, ended_ms: float | No
 
 def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
     front, closed = channel.front, channel.closed
-    by_client_ms = closed.at_ms if closed is not None and closed.by is By.CLIENT else None
+    is_own = closed is not None and closed.by is By.CLIENT
+    by_client_ms = closed.at_ms if closed is not None and is_own else None
     first = channel.asked[0] if channel.asked else None
     is_used_at_once = first is not None and first.at_ms - channel.opened_ms <= JOIN_MS
     if not is_used_at_once:
@@ -159,17 +160,18 @@ def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
             ended_ms=closed.at_ms if closed is not None and first is None else None,
             closed_ms=by_client_ms if first is None else None,
         )
+    outlived = False  # a look-up without an answer: then it does not end for want of one, but for its age or idle time
     for number, asked in enumerate(channel.asked):
         answer = channel.answered.get(asked.opaque)
         if answer is not None:
             outcome, ended_ms = (TryOutcome.ANSWERED if answer.code == 0 else TryOutcome.CODE), answer.at_ms
-        elif closed is not None and closed.at_ms - asked.at_ms <= WAIT_MAX_MS:
-            outcome = TryOutcome.SILENT if closed.by is By.CLIENT else TryOutcome.CLOSED
+        elif closed is not None and closed.at_ms - asked.at_ms <= WAIT_MAX_MS and not (outlived and is_own):
+            outcome = TryOutcome.SILENT if is_own else TryOutcome.CLOSED
             ended_ms = closed.at_ms
         elif watched.stopping_ms - asked.at_ms < JOIN_MS:
             continue  # nobody waited for it
         else:
-            outcome, ended_ms = TryOutcome.SILENT, None
+            outcome, ended_ms, outlived = TryOutcome.SILENT, None, True
         with_dial = number == 0 and is_used_at_once
         yield Try(
             front=front,

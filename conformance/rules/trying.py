@@ -193,7 +193,8 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 
 def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
     """Measure whether a client closes a connection because its request stays unanswered. A connection that closes at
-    once was not closed for the silence: Go's closes 120 s after its last answer, whatever was asked meanwhile."""
+    once was not closed for the silence: Go's ends 120 s after its last answer, or after its connect if it had none
+    (`receiveResponse` in internal/remote/remote_client.go), whatever was asked."""
     silent = _in_vain(watched, TryOutcome.SILENT)
     of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
     if not of:

@@ -80,6 +80,16 @@ def test_a_connection_that_ends_as_it_is_asked_was_not_closed_for_the_silence() 
     assert RULES["closes_on_silence"].measure(idle).value == "no"
 
 
+def test_a_connection_that_outlived_a_look_up_without_an_answer_does_not_end_for_want_of_another() -> None:
+    """Go's: 120 s after its connect, however long before that it was last asked."""
+    story = Story("one_dead", for_s=130.0).behave("ns-1", SILENT, 0.0).ask("ns-1", 0.05, code=None)
+    aged = story.ask("ns-2", 30.0).ask("ns-1", 115.0, code=None, closes_after_s=5.05).watched()
+    assert found("closes_on_silence", aged).value == "no"
+    assert RULES["answer_timeout_s"].measure([aged]) == LeftOut(
+        why="the client neither closes a connection without an answer nor goes on elsewhere"
+    )
+
+
 def dropped(*, waits_s: float = 3.0, asks: bool = True, seen: bool = False, goes_on: bool = True) -> Watched:
     """The other one closes after 5 s; the poll dials the one that drops SYNs, and goes on or not."""
     story = Story("one_unreachable", name_servers=2, for_s=62.0).behave("ns-0", DROPS_SYNS, 0.0)
