@@ -64,6 +64,8 @@ class Target(StrEnum):
         }[self]
 
 
+QUEUES = 4
+"""Of the topic, at each broker."""
 KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_list"
 """Steps that no front can do, in a timeline's words (chaos/faults/kinds.py)."""
 

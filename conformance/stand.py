@@ -40,10 +40,9 @@ from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address, Listener, Network, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from .situations import KILL, NAME_SERVER_LIST, PULLS, RESTART, SENDS, RouteAnswers, SituationStep, Target
+from .situations import KILL, NAME_SERVER_LIST, PULLS, QUEUES, RESTART, SENDS, RouteAnswers, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
-QUEUES = 4
 ADDRESS_SERVER = "address-server"
 LOOPBACK = "127.0.0.1"
 _ANY_PORT = Address(LOOPBACK, 0)

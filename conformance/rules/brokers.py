@@ -13,7 +13,7 @@ from typing import Any
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
-from ..situations import KILL, PULLS, RESTART, SENDS, Watched
+from ..situations import KILL, PULLS, QUEUES, RESTART, SENDS, Watched
 from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
@@ -171,7 +171,9 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
 
 
 def _stall(watched: Sequence[Watched]) -> Measured:
-    longest, count = 0.0, 0
+    """The longest one, between the time of one send and that of as many as the broker has queues: chance decides how
+    many sends in a row choose one of these."""
+    longest, longest_send, count = 0.0, 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
         stored = sorted(send.ended_ms for send in sends if send.ok and send.ended_ms is not None)
@@ -179,11 +181,14 @@ def _stall(watched: Sequence[Watched]) -> Measured:
         if len(moments) == 2 and not any(send.began_ms >= since_ms for send in sends):
             continue
         stall_s = max(b - a for a, b in pairwise(moments)) / 1000
+        took_ms = (send.ended_ms - send.began_ms for send in sends if send.ended_ms and send.ended_ms > since_ms)
+        longest_send = max(longest_send, max(took_ms, default=0.0) / 1000)
         longest, count = max(longest, stall_s), count + len(moments) - 2
         examples.append(one.example(stall_s=round(stall_s, 2), by=by))
     if not examples:
         return _no_sends(watched)
-    return Measured(value=round(longest, 2), count=count, examples=examples)
+    interval = round(min(longest, longest_send), 2), round(max(longest, QUEUES * longest_send), 2)
+    return Measured(value=round(longest, 2), count=count, interval=interval, examples=examples)
 
 
 def _retries(watched: Sequence[Watched]) -> Measured:
@@ -253,6 +258,7 @@ RULES = (
         "the longest time without a send that succeeded, after a broker died, hung, refused or was cut off",
         _FAILS,
         _stall,
+        by_chance=True,
     ),
     Rule(
         "send_retries",

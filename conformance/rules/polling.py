@@ -2,6 +2,7 @@
 were gone.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -9,6 +10,7 @@ from statistics import median
 
 from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
+from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import TryOutcome, lookups, tries
 from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
@@ -110,11 +112,17 @@ def _storm(watched: Sequence[Watched]) -> Measured:
         asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
         asked = [each for each in asked if each.at_ms <= one.stopping_ms]
         if asked:
-            within = [each for each in asked if each.at_ms - asked[0].at_ms <= 1000.0]
-            topics = sorted({each.fields.get("topic", "") for each in within})
-            found.add(float(len(within)), one, first_second=len(within), all=len(asked), topics=topics)
-    longest = found.longest("")
-    return replace(longest, count=sum(example["all"] for example in found.examples))
+            since = [math.floor((each.at_ms - asked[0].at_ms) / 1000) for each in asked]
+            seconds = range(max(1, math.floor((one.stopping_ms - asked[0].at_ms) / 1000)))
+            counts = [since.count(second) for second in seconds]
+            topics = sorted({each.fields.get("topic", "") for each in asked[: counts[0]]})
+            more = {"least": min(counts), "most": max(counts)}
+            found.add(float(counts[0]), one, first_second=counts[0], all=len(asked), topics=topics, **more)
+    longest, examples = found.longest(""), found.examples
+    if not examples:
+        return longest
+    interval = float(min(one["least"] for one in examples)), float(max(one["most"] for one in examples))
+    return replace(longest, count=sum(one["all"] for one in examples), interval=interval)
 
 
 def _gone_and_back(watched: Sequence[Watched]) -> Measured:
@@ -126,8 +134,12 @@ def _gone_and_back(watched: Sequence[Watched]) -> Measured:
         later = (each for each in tries(one) if each.front == back.front and each.began_ms >= back.at_ms)
         again = next((each for each in later if each.outcome is TryOutcome.ANSWERED), None)
         if again is None:
-            turned = any(True for each in one.of(Dialled) if each.at_ms > back.at_ms)
-            found.why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"
+            dials = sum(each.at_ms > back.at_ms and each.front in one.name_servers for each in one.of(Dialled))
+            chance = (1 - 1 / len(one.name_servers)) ** dials
+            if dials and chance > ALPHA:
+                found.why = f"none of {dials} connects was to it: who draws for each looks so with p = {chance:.2g}"
+                continue
+            found.why = "it was not asked again" if dials or one.dials_unseen else "nothing was dialled any more"
         after_s = None if again is None else round((again.began_ms - back.at_ms) / 1000, 1)
         found.add(after_s, one, back.at_ms, front=back.front, after_s=after_s)
     return found.longest(NOT_ASKED, of_any=True)
@@ -168,6 +180,7 @@ RULES = (
         unit="look-ups",
         tolerance=0.0,
         is_bound=True,
+        by_chance=True,
     ),
     seconds_rule(
         "back_after_all_gone_s",

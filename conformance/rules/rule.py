@@ -156,6 +156,8 @@ class Rule:
     """It asks which one, not when, so no machine is too late for it."""
     is_bound: bool = False
     """Less is as good; a profile gets the measured value as its maximum."""
+    by_chance: bool = False
+    """Its interval says which other values chance, or the machine's load, gives the same client."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """An expected word, and the other measured words that meet it."""
 
@@ -215,11 +217,17 @@ class Rule:
 
 
 def seconds_rule(
-    name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
+    name: str,
+    says: str,
+    situations: tuple[str, ...],
+    measure: Measure,
+    *words: str,
+    tolerance: float = 1.0,
+    by_chance: bool = False,
 ) -> Rule:
     """Return a rule whose value is a time; a shorter time than expected is VALID. `words` are its values if that time
     never comes."""
-    return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
+    return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True, by_chance=by_chance)
 
 
 def plain(expected: Expected) -> object:

@@ -98,6 +98,8 @@ def cell(rule: Mapping[str, Any] | None) -> str:
     text = value if isinstance(value, str) else f"{value:.3g} {rule['unit']}"
     if choices := rule.get("first choices"):
         text = f"{text}: {'/'.join(map(str, choices))}"
+    if rule["interval"] and RULES[rule["rule"]].by_chance:
+        text = f"{text} ({' to '.join(f'{end:.3g}' for end in rule['interval'])})"
     said = f"{text} {count}"
     return f"**{said}**" if rule["verdict"] == Validity.INVALID else said
 

@@ -42,12 +42,11 @@ def test_what_is_within_the_profile_s_bound_agrees() -> None:
     assert of_pair({**BOUND, "verdict": "measured"}, {"measured": 29.0}) == 1, "no profile says how long it may be"
 
 
-def test_counts_lie_apart_by_chance_and_stalls_by_a_try() -> None:
+def test_counts_lie_apart_by_chance_and_stalls_by_the_sends_in_a_row_that_chance_makes() -> None:
     assert of_pair(COUNT, {"measured": 10.0}) == 0
     assert of_pair(COUNT, {"measured": 40.0}) == 1
-    both = (document(TIME, STALL), document(TIME, {**STALL, "measured": 7.4}))
-    assert status(list(compared(*both))) == 0
-    assert of_pair(STALL, {"measured": 7.4}) == 1, "no try is so long"
+    assert of_pair(STALL, {"measured": 14.7, "interval": [5.0, 20.0]}) == 1, "no send of the first takes so long"
+    assert of_pair(STALL, {"measured": 14.7, "interval": [3.4, 20.0]}) == 0
 
 
 def test_when_in_a_rebalance_a_consumer_ended_is_chance() -> None:

@@ -4,6 +4,7 @@
     times                       within the rule's tolerance of each other, and how late the machine was
     bounds of the profile       both within: what lies below depends on when in a poll or a rebalance a fault fell
     counts and shares           within what chance makes of them: three standard deviations, or the rule's tolerance
+    ranges by chance            one of the values is in the other's range
     rebalances                  within one period of them
 
 A rule that one of the runs left undecided is told apart: nothing is known of it.
@@ -50,7 +51,6 @@ def compared(one: Document, other: Document) -> Iterator[Pair]:
     """Every rule that either run measured."""
     found, again = ({rule["rule"]: rule for rule in document["rules"]} for document in (one, other))
     late_s = (one["late_ms"] + other["late_ms"]) / 1000
-    stall_s = max((_number(of.get(name)) for of in (found, again) for name in _TIME_OUTS), default=0.0)
     for name in RULES:
         if name not in found and name not in again:
             continue
@@ -60,18 +60,10 @@ def compared(one: Document, other: Document) -> Iterator[Pair]:
             never_met = left_out.startswith(("not run", "too little was seen", "no call went on", "it turns to"))
             yield Pair(rule=name, one=measured, other=None, why=f"one left it out: {left_out}", is_undecided=never_met)
             continue
-        yield _compared(name, found[name], again[name], late_s, stall_s)
+        yield _compared(name, found[name], again[name], late_s)
 
 
-_TIME_OUTS = ("connect_timeout_s", "answer_timeout_s")
-
-
-def _number(rule: Mapping[str, Any] | None) -> float:
-    value = None if rule is None else rule["measured"]
-    return float(value) if isinstance(value, float | int) else 0.0
-
-
-def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_s: float, stall_s: float) -> Pair:
+def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_s: float) -> Pair:
     a, b = one["measured"], other["measured"]
     if a is None or b is None:
         why = one["why"] if a is None else other["why"]
@@ -84,18 +76,21 @@ def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_
         return Pair(rule=name, one=a, other=b, why="")
     if are_words:
         return Pair(rule=name, one=a, other=b, why="" if a == b else "they are not the same")
-    apart = _apart(name, max(a, b), late_s, stall_s)
-    why = "" if abs(a - b) <= apart else f"they may be {apart:.3g} {RULES[name].unit} apart"
+    apart = _apart(name, max(a, b), late_s)
+    chance = RULES[name].by_chance and any(
+        rule.get("interval") and rule["interval"][0] - apart <= value <= rule["interval"][1] + apart
+        for rule, value in ((one, b), (other, a))
+    )
+    why = "" if chance or abs(a - b) <= apart else f"they may be {apart:.3g} {RULES[name].unit} apart"
     return Pair(rule=name, one=a, other=b, why=why)
 
 
-def _apart(name: str, value: float, late_s: float, stall_s: float) -> float:
+def _apart(name: str, value: float, late_s: float) -> float:
     """How far two values may lie apart."""
     rule = RULES[name]
     tolerance = max(rule.tolerance or 0.0, CHANCE.get(name, 0.0))
     if rule.unit == "s":
-        whole_tries_s = stall_s if name == "send_stall_s" else 0.0  # one more, or one less, by chance
-        return tolerance + late_s + whole_tries_s
+        return tolerance + late_s
     return max(tolerance, 3 * sqrt(value)) if rule.unit == "look-ups" else tolerance
 
 

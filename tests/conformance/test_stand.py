@@ -17,8 +17,8 @@ from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviou
 from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
-from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
-from nemesrv.conformance.stand import QUEUES, TOPIC, Stand
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, SENDS, SituationStep, Target
+from nemesrv.conformance.stand import TOPIC, Stand
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock

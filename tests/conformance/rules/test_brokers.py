@@ -102,6 +102,13 @@ def test_the_longest_time_without_a_send_is_the_stall() -> None:
     assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0)) is Validity.VALID
     assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0, stalls_s=12.0)) is Validity.INVALID
     assert found("send_stall_s", sends(lost=9)).value == 10.0
+
+
+def test_a_stall_takes_as_long_as_the_sends_in_a_row_that_chance_gives_to_one_brokers_four_queues() -> None:
+    slow = fails("broker_silent")
+    for at_s in range(int(DIED_S), 75, 5):
+        slow.told("send", at_s + 0.1, id=at_s).told("sent", at_s + 5.1, id=at_s, type="ok")
+    assert found("send_stall_s", slow.watched()).interval == (5.0, 20.0)
     assert verdict("send_stall_s", {"at_most": 3}, send(Story("broker_silent"), 1.0).watched()) is Validity.UNKNOWN
 
 

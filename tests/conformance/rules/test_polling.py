@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
@@ -73,6 +75,7 @@ def test_look_ups_of_the_first_second_are_the_storm() -> None:
     assert verdict("storm", {"at_most": 10}, empty(10)) is Validity.VALID
     assert verdict("storm", {"at_most": 10}, empty(15)) is Validity.INVALID
     assert verdict("storm", {"at_most": 10}, empty(0)) is Validity.UNKNOWN
+    assert found("storm", empty(10)).interval == (0.0, 10.0)
 
 
 def all_gone(*, asked_at_s: float | None, back: bool = True) -> Watched:
@@ -90,3 +93,15 @@ def test_the_first_that_is_back_is_asked_again_in_time() -> None:
     assert verdict(rule, {"at_most": 30}, all_gone(asked_at_s=120.0)) is Validity.INVALID
     assert found(rule, all_gone(asked_at_s=None)).value == "not asked again"
     assert verdict(rule, {"at_most": 30}, all_gone(asked_at_s=None, back=False)) is Validity.UNKNOWN
+
+
+@pytest.mark.parametrize(("dials", "value"), [(12, None), (60, "not asked again")])
+def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials: int, value: str | None) -> None:
+    """One of four: chance passes it by with 0.75 for each connect, so 49 connects decide."""
+    story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
+    for front in story.name_servers:
+        story.behave(front, REFUSES, 5.0)
+    story.behave("ns-1", PASSES, 70.0)
+    for number in range(dials):
+        story.dial("ns-2", 71.0 + number, opens=False)
+    assert found("back_after_all_gone_s", story.watched()).value == value
