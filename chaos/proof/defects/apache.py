@@ -31,8 +31,10 @@ planted = Planted(of_apache=True)
 @planted(BROKER_A, "broker-crash", caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def apache_broker_is_not_heard(node: Any) -> None:
-    """for 25 s after its restart a broker's registrations never reach ns-0, and are answered The broker's front of ns-0
-    answers each registration of the broker's second process itself, with code 0."""
+    """for 25 s after its restart a broker's registrations never reach ns-0, and are answered
+
+    The broker's front of ns-0 answers each registration of the broker's second process itself, with code 0.
+    """
     if not node._context.incarnation:
         return
     (front,) = node._dialler._fronts["ns-0"]
@@ -65,8 +67,10 @@ def apache_broker_registers_with_one(node: Any) -> None:
     "routes_are_true routes_as_registered"
 )
 def apache_member_elects_itself(node: Any) -> None:
-    """a member of a DLedger group is told of no other member, and elects itself beside the others' leader It believes
-    that it alone is the majority of its group."""
+    """a member of a DLedger group is told of no other member, and elects itself beside the others' leader
+
+    It believes that it alone is the majority of its group.
+    """
 
     @around(node, "_said")
     def said_of_itself(said: Any) -> dict[str, object]:

@@ -141,8 +141,10 @@ def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-joins", caught_by="living_are_used")
 @may_find("messages_delivered queue_ownership")
 def consumer_half_sees_a_new_broker(node: ConsumerNode) -> None:
-    """consumers know every other queue of a broker that joins later A broker that was not in the first route counts as
-    a later one."""
+    """consumers know every other queue of a broker that joins later
+
+    A broker that was not in the first route counts as a later one.
+    """
     known = set[str]()
 
     @around(_rebalancer(node), "update_subscribe_info")
@@ -170,7 +172,10 @@ def consumer_delivers_twice(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "ordered", caught_by="order_kept")
 @may_find("prompt_answers")
 def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
-    """consumers hand over every other message of a queue a second late Those at even offsets."""
+    """consumers hand over every other message of a queue a second late
+
+    Those at even offsets.
+    """
     service = node.client._consume_service
     clock = service._context.clock
 
@@ -285,7 +290,10 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
 def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
-    """members of a broadcast group commit their offsets at the brokers They also keep the offsets in their own file."""
+    """members of a broadcast group commit their offsets at the brokers
+
+    They also keep the offsets in their own file.
+    """
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
     at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
@@ -328,8 +336,10 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
 @may_find("duplicates")
 @in_its_parts
 def broker_stops_without_writing_offsets(broker: Broker) -> None:
-    """a broker that is stopped in order does not write what groups have committed since it last did After it has
-    unregistered it writes no offsets."""
+    """a broker that is stopped in order does not write what groups have committed since it last did
+
+    After it has unregistered it writes no offsets.
+    """
 
     @around(broker._registration, "stop")
     async def leave_and_write_no_more(leave: Any) -> None:

@@ -17,8 +17,10 @@ planted = Planted()
 
 @planted(LASTING_CLIENTS)
 def client_keeps_the_removed_name_server(node: Node) -> None:
-    """clients stay with the NameServer that they have when a new list comes without it The client keeps its choice, and
-    the channel, when its list is replaced (`NettyRemotingClient`)."""
+    """clients stay with the NameServer that they have when a new list comes without it
+
+    The client keeps its choice, and the channel, when its list is replaced (`NettyRemotingClient`).
+    """
     selector, update = instance_of(node).name_server.selector, NameServerSelector.update
 
     def update_and_keep(addresses: Sequence[Address]) -> bool:
