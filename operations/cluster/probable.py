@@ -41,6 +41,8 @@ FOLLOWS = frozenset({
 BEFORE_MS = 300_000.0
 """A fault that ended longer before the clients' trouble is not its cause."""
 ELSEWHERE, BESIDE = 2.0, 2.2
+CALM_LINES = 3
+"""Least lines, none of them of trouble, of which it is said that nothing is wrong."""
 TROUBLED = 0.2
 """Share of warnings and exceptions above which "nothing was wrong" weighs less."""
 
@@ -112,6 +114,8 @@ def probable(
             told += dropped(found)
     if not any(one.weight >= BY_WORDS for one in told):
         told += in_words(texts.in_words)
+    if found is None and not told and not texts.looked and texts.lines >= CALM_LINES:
+        told.append(_well(BY_WORDS))
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
@@ -212,14 +216,12 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
     weight -= 4.0 if failures else 0.0
     weight -= 1.5 if texts.troubled >= TROUBLED * max(texts.lines, 10) else 0.0
     weight -= 3.0 if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
+    return _well(weight)
+
+
+def _well(weight: float) -> Condition:
     said = "Nothing in these logs shows that anything was wrong."
-    return Condition(
-        NOTHING,
-        weight,
-        0,
-        said,
-        "If clients suffered, bring their logs of that time, and every NameServer's and broker's.",
-    )
+    return Condition(NOTHING, weight, 0, said, CAUSES[NOTHING].remedy)
 
 
 def _registers_well(source: Source) -> int:

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -149,13 +150,22 @@ _ROOTS: Mapping[str, frozenset[str]] = {
 """Effects and their root causes: with a root as heavy as it, or of that weight, an effect weighs so much less."""
 
 
+_TWINS = {
+    one: other
+    for kind, failed in (("name-server", "name-server"), ("broker", "broker-address"), ("peer", "peer"))
+    for one, other in permutations((f"{failed}-not-reached", f"{kind}-gives-no-answer"))
+}
+"""Two ways in which one peer fails, which often come together: the likelier is told."""
+
+
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
     """Return the conditions with their shares and scores, likeliest first."""
     told = list(found)
     weights = {one.cause: one.weight for one in told}
     for one in told:
         least = min(FOLLOWS, weights[one.cause])
-        if any(weights.get(root, 0.0) >= least for root in _ROOTS.get(one.cause, ())):
+        is_effect = any(weights.get(root, 0.0) >= least for root in _ROOTS.get(one.cause, ()))
+        if is_effect or weights.get(_TWINS.get(one.cause, ""), 0.0) > weights[one.cause]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)

@@ -35,8 +35,9 @@ KEPT = 2_000
 """Lines of one cause: more of them make it no surer, and a log may have millions."""
 IN_WORDS, BY_WORDS = 2_000, 2.4
 """Lines of a part that are read by their words only, and the weight of such a reading."""
-REFUSES_AT = 0.9
-"""diskSpaceWarningLevelRatio, above which a broker refuses messages."""
+REFUSES_AT, TAKES_AGAIN_AT = 0.9, 0.85
+"""diskSpaceWarningLevelRatio, above which a broker refuses messages, and diskSpaceCleanForciblyRatio, below which it
+takes them again."""
 
 
 class Says(NamedTuple):
@@ -113,6 +114,8 @@ class Texts:
     """How many lines say each cause, those past the first `KEPT` of it included."""
     in_words: list[Said] = field(default_factory=list)
     """What other lines of trouble speak of, of the first `IN_WORDS` of each part."""
+    looked: int = 0
+    """The number of these lines, whatever they speak of."""
 
     def add(self, one: Said) -> None:
         self.times[one.cause] += 1
@@ -128,6 +131,7 @@ class Texts:
         for file, (first_ms, last_ms) in other.spans.items():
             self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
         self.lines += other.lines
+        self.looked += other.looked
         self.troubled += other.troubled
         self.fails |= other.fails
         self.are_rocketmqs |= other.are_rocketmqs
@@ -153,7 +157,7 @@ def texts_in(places: Iterable[str | Path]) -> Texts:
 
 def _read(part: Part) -> Texts:
     texts = Texts()
-    before, looked = b"", 0
+    before = b""
     for block in blocks_of(part):
         first, last = block[:_HEAD_BYTES].split(b"\n"), block[-_HEAD_BYTES:].split(b"\n")
         stamps = [*_stamps(first[:_STAMP_LINES]), *_stamps(last[-_STAMP_LINES:])]
@@ -165,7 +169,7 @@ def _read(part: Part) -> Texts:
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
         texts.fails = texts.fails or _FAILS.search(block) is not None
-        pattern = _ANY if looked >= IN_WORDS else f"{_ANY}|{TROUBLE}"
+        pattern = _ANY if texts.looked >= IN_WORDS else f"{_ANY}|{TROUBLE}"
         if _says(pa.array([block], pa.large_binary()), pattern)[0]:
             lines = block.split(b"\n")
             for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
@@ -176,8 +180,8 @@ def _read(part: Part) -> Texts:
                     stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
                     texts.add(replace(one, stamp_ms=stamp_ms))
                     told = True
-                looked += not told
-                if not told and looked <= IN_WORDS and (cause := in_words(text, above, trace)):
+                texts.looked += not told
+                if not told and texts.looked <= IN_WORDS and (cause := in_words(text, above, trace)):
                     texts.in_words.append(_in_words(cause, text, f"{text}\n{above}\n{trace}", part.file, number))
         texts.lines += block.count(b"\n")
         before = last[-2] if len(last) > 1 else last[-1]
@@ -197,7 +201,7 @@ def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
 
 _HEAD_BYTES = 8192
 _FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception")
-_NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)")
+_NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)")
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
 _STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
@@ -230,7 +234,7 @@ def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, 
     return found
 
 
-_TRACE = re.compile(rb"\s|Caused by|at |\.\.\. ")
+_TRACE = re.compile(rb"\s|Caused by|at |\.\.\. |[\w.$]+(?:Exception|Error)\b")
 _TRACE_LINES = 16
 
 
@@ -258,7 +262,7 @@ def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
 def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
     """Return the cause ("" if a value rules it out), its weight, and the value to show."""
     if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
-        return (*_of_disk(used), str(max(used)))
+        return (*_of_disk(used, is_refused="CL" in fields["used"]), str(max(used)))
     if length := fields.get("length"):
         is_request = int(length) < LIKE_THE_LIMIT * int(fields["limit"])
         return ("request-too-large" if is_request else cause), weight, length
@@ -286,9 +290,10 @@ STOOD_S, LONG_S = 3.0, 10.0
 """A standstill as long as a call may take, and one that makes registrations fail."""
 
 
-def _of_disk(used: Sequence[float]) -> tuple[str, float]:
-    """Return the cause by the share in use: from 90 % on, requests are refused; -1.0 stands for a missing folder."""
-    if max(used) >= REFUSES_AT:
+def _of_disk(used: Sequence[float], *, is_refused: bool) -> tuple[str, float]:
+    """Return the cause by the share in use, of an answer that refuses a message or of a measurement; -1.0 stands for a
+    missing folder."""
+    if max(used) >= (TAKES_AGAIN_AT if is_refused else REFUSES_AT):
         return "disk-full", 6.5
     return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0)
 

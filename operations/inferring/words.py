@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-TROUBLE = r"WARN|ERROR|FATAL|SEVERE|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|失败|异常|错误"
+TROUBLE = r"WARN|ERROR|FATAL|SEVERE|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash|失败|异常|错误"
 """What each such line has, for RE2 and `re`."""
 
 
@@ -32,7 +32,7 @@ _CALM = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug)\b")
 _HEAD = 120
 _FRAME = re.compile(r"\s*(?:at |\.\.\. )")
 _OURS = re.compile(
-    r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|\bbroker|dledger|commit ?log|producer|consumer"
+    r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message|producer|consumer"
     r"|\btopic|\bons\b",
     re.IGNORECASE,
 )
@@ -47,7 +47,10 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 def in_words(text: str, before: str, trace: str) -> str | None:
     """The cause by words, else by place."""
     around = f"{before}\n{text}\n{trace}"
-    if _FRAME.match(text) or not _TROUBLED.search(text) or not _OURS.search(around) or _REASON.search(trace):
+    if _FRAME.match(text) or not _TROUBLED.search(text) or not _OURS.search(around):
+        return None
+    lines = trace.splitlines()
+    if any(_REASON.search(line) and in_words(line, text, "\n".join(lines[at:])) for at, line in enumerate(lines, 1)):
         return None
     *_, says = _REASON.split(text)
     if says == text:
