@@ -32,8 +32,8 @@ _CALM = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug)\b")
 _HEAD = 120
 _FRAME = re.compile(r"\s*(?:at |\.\.\. )")
 _OURS = re.compile(
-    r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message|producer|consumer"
-    r"|\btopic|\bons\b",
+    r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
+    r"|producer|consumer|\btopic|\bons\b",
     re.IGNORECASE,
 )
 _REASON = re.compile(r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: ")
