@@ -95,8 +95,8 @@ def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]
         return f"too much, with its aliases written out: more than {VALUES_MAX:,} keys and values", ""
     if problem == "but found another document":
         return "a second document", "one in a file"
-    if mark is not None and "cannot start any token" in problem:
-        line = text.splitlines()[mark.line]
+    if mark is not None and mark.line < len(lines := text.splitlines()):
+        line = lines[mark.line]
         if "\t" in line[: len(line) - len(line.lstrip())]:
             return "a tab; indent with spaces", ""
     return "", "well-formed YAML"

@@ -83,6 +83,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
         ("[1, 2]", "", "list", "mapping"),
         ("a: [", "line", "", "well-formed YAML"),
         ("a: 1\nb:\n\tc: 1", "line 3", "a tab; indent with spaces", ""),
+        ("a: 1\n\tb: 1", "line 2", "a tab; indent with spaces", ""),
         ("a: &a [*a]", "line 1", "an alias that contains itself", ""),
         ("a: &a {<<: *a}", "line 1", "an alias that contains itself", ""),
         ("a: " + "[" * 3000 + "]" * 3000, "", "nested too deep", ""),
