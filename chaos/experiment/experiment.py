@@ -52,9 +52,7 @@ ROUTABLE_LIMIT_S = 60.0
 """RocketMQ seconds until every NameServer must route the topic to every broker."""
 HARNESS = "harness"
 PROBER = "prober"
-_IDLE_DEFECT = (
-    "the planted defect {} never acts here: on the virtual clock the history with it is, row by row, the one without"
-)
+_IDLE_DEFECT = "the planted defect {} never acts here: without it, the virtual run has the same history, row by row"
 
 
 def _quiet(_text: str) -> None:

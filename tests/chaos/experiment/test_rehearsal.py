@@ -70,7 +70,7 @@ def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: P
     Experiment(scenario=scenario(), seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
     said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
     why = (
-        "the planted defect name-server-never-expires never acts here: on the virtual clock the history with it is, "
-        "row by row, the one without"
+        "the planted defect name-server-never-expires never acts here: without it, the virtual run has the same "
+        "history, row by row"
     )
     assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])
