@@ -127,7 +127,6 @@ class _Pair:
         due_ms, never = silence.start_ms, silence.last_ms is None
         kind, row = _NEVER if never else _LEFT if silence.formula == "closed" else _SILENT
         last_ms = due_ms if silence.last_ms is None else silence.last_ms
-        tolerance = received(self.control, self.world).tolerance(self.life, self.broker, last_ms, due_ms, timers=2)
         held = [
             (min(stretch.e, silence.end_ms), topic, max(stretch.s, due_ms))
             for topic in self.tables.topics
@@ -136,6 +135,8 @@ class _Pair:
         ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
         over_ms = max((gone_ms or 0.0) - max(since_ms, due_ms), 0.0)
+        until_ms = max(due_ms, gone_ms or 0.0)
+        tolerance = received(self.control, self.world).tolerance(self.life, self.broker, last_ms, until_ms, timers=2)
         return finding(
             (self.life.node, self.broker, topic if over_ms else ""),
             kind,
@@ -172,5 +173,5 @@ class _Pair:
         shown = until_next(self.routes.shown[topic], to_ms)
         stretches = [RouteStretch(at_ms, until_ms, route) for (at_ms, route), until_ms in shown]
         for due in self.tables.present(stretches, self.broker, anywhere=True):
-            if due.present:
-                yield max(due.s, from_ms), due.e
+            if due.present and due.s < to_ms:
+                yield max(due.s, from_ms), min(due.e, to_ms)
