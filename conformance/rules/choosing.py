@@ -219,11 +219,12 @@ def _sticky(watched: Sequence[Watched]) -> Measured:
         for one, step in moves
         if step.was is not None
     ]
-    why = f"{label.moved} of {label.steps} look-ups went to another one than the last, which had answered"
+    why = f"{label.moved} of {label.steps} tries went to another one than the last, which had answered"
     if label.word is None:
         why += f": too few to tell {' from '.join(label.rivals)}" if len(label.rivals) > 1 else ": too few"
     elif label.word == KEPT:
-        why = f"one that moves at one in {max(1, round(1 / label.rarest))} look-ups would have shown"
+        longest = max(len(walk(one)[1]) for one in watched)  # one that counts its look-ups begins anew in each process
+        why = f"one that moves at one in {max(1, min(longest, round(1 / label.rarest)))} look-ups would have shown"
     return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 

@@ -43,8 +43,17 @@ def _periods_s(watched: Watched) -> list[float]:
     return gaps
 
 
+NOT_AGAIN = "not again"
+ONCE_S = 60.0
+"""Who asked but once so long ago has not just begun: twice the longest period of a client of RocketMQ's."""
+
+
 def _period(watched: Sequence[Watched]) -> Measured:
     gaps = [gap for one in watched for gap in _periods_s(one)]
+    rounds = [(one, _rounds_ms(one)) for one in watched]
+    left_s = max(((one.stopping_ms - began[0]) / 1000 for one, began in rounds if began), default=0.0)
+    if not gaps and left_s >= ONCE_S:
+        return Measured(value=NOT_AGAIN, count=len(rounds), why=f"one round, and none in the {left_s:.0f} s after it")
     return Measured.median(gaps, "the topic's route was asked for in one round only")
 
 
@@ -154,6 +163,7 @@ RULES = (
         ("quiet",),
         _period,
         unit="s",
+        words=(NOT_AGAIN,),
         tolerance=0.5,
     ),
     Rule(

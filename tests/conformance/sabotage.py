@@ -7,7 +7,8 @@ the clean twin did: planted everywhere, many defects are seen by several rules, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -387,7 +388,7 @@ _ALL = (
 DEFECTS: Mapping[str, Defect] = {defect.name: defect for defect in _ALL}
 
 
-# --- twelve clients that are wrong in all that they do
+# --- clients that are wrong in all that they do
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,6 +530,110 @@ def is_right_for_an_hour(client: Client) -> None:
     instance._before_poll = leave  # type: ignore[method-assign]
 
 
+def leaves_after_ten(of: NameServerClient, client: Client) -> None:
+    """It goes to another NameServer for each tenth request."""
+    invoke, asked = of._invoke, 0
+
+    async def counted(command: Any, timeout_s: float, tries: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked % 10 == 0:
+            of.selector.chosen = None
+        return await invoke(command, timeout_s, tries)
+
+    of._invoke = counted  # type: ignore[method-assign]
+
+
+def goes_backwards(of: NameServerClient, client: Client) -> None:
+    """From each NameServer it goes to the one before, not to the next."""
+    next_index, selector = of.selector.next_index, of.selector
+    of.selector.next_index = lambda: -next_index() % len(selector.addresses)  # type: ignore[method-assign]
+
+
+def forgets_one(of: NameServerClient, client: Client) -> None:
+    """It never uses the last NameServer of its list as it was given."""
+    update = of.update_addresses
+
+    def without(addresses: Sequence[Address], task: str | None = None) -> None:
+        update([address for address in addresses if address not in client.configured[-1:]], task)
+
+    of.update_addresses = without  # type: ignore[method-assign]
+
+
+def _another(of: NameServerClient, address: Address) -> Address:
+    addresses = of.selector.addresses
+    return addresses[(addresses.index(address) + 1) % len(addresses)]
+
+
+def keeps_two_connections(of: NameServerClient, client: Client) -> None:
+    """One more to the next NameServer of its list, which it does not ask."""
+    remoting, connected = client.instance.remoting, of._connected
+
+    async def with_another(tries: Any) -> Address:
+        address = await connected(tries)
+        other = _another(of, address)
+        if not remoting.is_active(other):
+            with suppress(RocketMQError):
+                await remoting.connect(other)
+        return address
+
+    of._connected = with_another  # type: ignore[method-assign]
+
+
+def asks_two(of: NameServerClient, client: Client) -> None:
+    """Each request goes to the next NameServer of its list as well, and the first answer counts."""
+    remoting = client.instance.remoting
+
+    async def invoke(command: Any, timeout_s: float, tries: Any) -> Any:
+        address = await of._connected(tries)
+        calls = [remoting.invoke(each, command, timeout_s=timeout_s) for each in (address, _another(of, address))]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        answers = [each for each in found if not isinstance(each, BaseException)]
+        if not answers:
+            raise found[0] if isinstance(found[0], RocketMQError) else ConnectError("nobody answered")
+        return answers[0]
+
+    of._invoke = invoke  # type: ignore[method-assign]
+
+
+def asks_once(client: Client) -> None:
+    """It polls no routes after its first round."""
+    instance, polled = client.instance, False
+    poll = instance.poll_routes
+
+    async def once() -> None:
+        nonlocal polled
+        if not polled:
+            polled = True
+            await poll()
+
+    instance.poll_routes = once  # type: ignore[method-assign]
+
+
+def comes_back(of: NameServerClient, client: Client) -> None:
+    """Each 5 s it tries its first NameServer again after it has left it, and goes back as soon as it accepts."""
+    selector, remoting, clock = of.selector, client.instance.remoting, client.context.clock
+    advance, first = selector.advance, list[Address]()
+    held: list[asyncio.Task[None]] = []
+
+    async def probe() -> None:
+        while first[0] in selector.addresses:
+            await clock.sleep(5.0)
+            if selector.chosen not in (None, first[0]):
+                with suppress(RocketMQError):
+                    await remoting.connect(first[0])
+                    selector.chosen, selector._index = first[0], selector.addresses.index(first[0])
+
+    def told(old: Address | None) -> Choice:
+        choice = advance(old)
+        if not first:
+            first.append(choice.new)
+            held.append(asyncio.create_task(probe()))
+        return choice
+
+    selector.advance = told  # type: ignore[method-assign]
+
+
 _CALM = ("quiet", "slow", "broker_killed", "route_changes")
 _POLLED = frozenset(
     {"poll_period_s", "killed_broker_s", "unrouted_broker_s", "returned_broker_s", "back_after_all_gone_s"}
@@ -593,6 +698,36 @@ WRONG: tuple[Wrong, ...] = (
         shows_in=("starts", *_CALM),
         may=frozenset({"leaves_on_error_code", "leaves_on_code_17", "phase_lock"}),  # its third poll falls behind those
     ),
+    Wrong(
+        "forgets-one",
+        frozenset({"next"}),
+        name_server(forgets_one),
+        shows_in=("all_gone", "quiet"),
+        may=frozenset({"start", "list_order", "back_after_all_gone_s"}),
+    ),
+    Wrong(
+        "keeps-two-connections",
+        frozenset({"sticky"}),
+        name_server(keeps_two_connections),
+        shows_in=("all_gone", "quiet"),
+        may=frozenset({"next", "failover"}),  # it waits for the other one's connect
+    ),
+    Wrong("asks-two", frozenset({"sticky"}), name_server(asks_two), shows_in=("starts", *_CALM)),
+    Wrong(
+        "asks-once",
+        frozenset({"poll_period_s"}),
+        asks_once,
+        shows_in=("quiet", "slow"),
+        may=_POLLED | {"list_change_s"},
+    ),
+    Wrong(
+        "comes-back",
+        frozenset({"sticky"}),
+        name_server(comes_back),
+        shows_in=("closed", "all_gone", "quiet"),
+        may=frozenset({"phase_lock", "next"}),
+        repeats=3,
+    ),
 )
-"""Two more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), and one
-that is right for an hour (test_wrong_clients.py)."""
+"""Four more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), one that
+is right for an hour, one that counts its requests, and one that goes backwards (test_wrong_clients.py)."""

@@ -15,7 +15,14 @@ from nemesrv.conformance.situations import SITUATIONS
 from nemesrv.conformance.stand import TOPIC
 from nemesrv.remoting.node.profile import Profile
 from tests.conformance.memory import Plant, put_through
-from tests.conformance.sabotage import WRONG, Wrong, is_right_for_an_hour
+from tests.conformance.sabotage import (
+    WRONG,
+    Wrong,
+    goes_backwards,
+    is_right_for_an_hour,
+    leaves_after_ten,
+    name_server,
+)
 from tests.conformance.test_sabotage import rules_of
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
@@ -72,6 +79,10 @@ def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong
     test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong, tmp_path / "among")
 
 
+def test_backwards_through_a_shuffled_list_is_as_forwards_through_another(tmp_path: Path) -> None:
+    assert invalid(judged(tmp_path, ("all_gone", "refused", "quiet"), name_server(goes_backwards))) == set()
+
+
 def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:
     shown = tuple(dict.fromkeys(name for wrong in QUICK for name in wrong.shows_in))
     assert invalid(judged(tmp_path, shown, None, beside=2)) == set()
@@ -93,10 +104,19 @@ def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_p
 
 
 @pytest.mark.parametrize("beside", [0, 2])
-@pytest.mark.parametrize(("for_s", "verdict"), [(1_800.0, Validity.VALID), (5_400.0, Validity.INVALID)])
-def test_one_that_is_right_for_an_hour_is_told_by_the_second_hour_only(
-    for_s: float, verdict: Validity, beside: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("plant", "for_s", "verdict"),
+    [
+        (is_right_for_an_hour, 1_800.0, Validity.VALID),
+        (is_right_for_an_hour, 5_400.0, Validity.INVALID),
+        (name_server(leaves_after_ten), 200.0, Validity.UNKNOWN),
+        (name_server(leaves_after_ten), 900.0, Validity.INVALID),
+    ],
+)
+def test_one_that_is_right_at_first_is_told_by_what_it_does_later_only(
+    plant: Plant, for_s: float, verdict: Validity, beside: int, tmp_path: Path
 ) -> None:
-    verdicts = judged(tmp_path, ("quiet",), is_right_for_an_hour, beside=beside, for_s=for_s)
+    verdicts = judged(tmp_path, ("quiet",), plant, beside=beside, for_s=for_s)
     assert verdicts["sticky"].verdict is verdict
-    assert all(one.verdict is Validity.VALID for name, one in verdicts["sticky"].clients.items() if name != TOPIC)
+    others = (one for name, one in verdicts["sticky"].clients.items() if name != TOPIC)
+    assert all(one.verdict is not Validity.INVALID for one in others)

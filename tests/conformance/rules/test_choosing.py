@@ -160,6 +160,8 @@ def test_who_keeps_the_one_that_answers_is_sticky() -> None:
     kept = turns(*[1] * 15)
     assert verdict("sticky", "kept", kept) is Validity.VALID
     assert found("sticky", kept).why == "one that moves at one in 4 look-ups would have shown"
+    short = [turns(1, 1, 1, number=number) for number in range(20)]
+    assert found("sticky", *short).why == "one that moves at one in 2 look-ups would have shown", "none made three more"
     assert verdict("sticky", "next at every request", kept) is Validity.INVALID
     assert found("sticky", Story("quiet").ask("ns-1", 0.05).watched()).value is None
 
@@ -167,7 +169,7 @@ def test_who_keeps_the_one_that_answers_is_sticky() -> None:
 def test_few_look_ups_give_no_label_and_rule_out_what_they_do() -> None:
     few = found("sticky", turns(1, 1, 1))
     assert (few.value, few.count) == (None, 2)
-    assert few.why.startswith("0 of 2 look-ups went to another one than the last, which had answered: too few to tell")
+    assert few.why.startswith("0 of 2 tries went to another one than the last, which had answered: too few to tell")
     assert verdict("sticky", "kept", turns(1, 1, 1)) is Validity.UNKNOWN
     assert verdict("sticky", "next at every request", turns(1, 1, 1)) is Validity.INVALID
     assert verdict("sticky", "kept", turns(1, 1, 2)) is Validity.INVALID, "one such step is enough"

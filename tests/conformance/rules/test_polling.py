@@ -20,7 +20,8 @@ def test_the_period_is_between_the_rounds_of_the_poll() -> None:
     assert verdict("poll_period_s", 30.0, quiet(0.05, 30.0, 60.0, 90.0)) is Validity.VALID
     assert found("poll_period_s", quiet(0.05, 3.0, 33.0, 63.0, 93.0)).value == 30.0  # C++ begins after 3 s
     assert verdict("poll_period_s", 30.0, quiet(0.05, 20.0, 40.0, 60.0)) is Validity.INVALID
-    assert verdict("poll_period_s", 30.0, quiet(0.05)) is Validity.UNKNOWN
+    assert verdict("poll_period_s", 30.0, quiet(0.05)) is Validity.INVALID, "not again in 130 s"
+    assert verdict("poll_period_s", 30.0, quiet(80.0)) is Validity.UNKNOWN, "the next would not have been due"
 
 
 def test_look_ups_of_other_topics_are_no_rounds_of_their_own() -> None:
