@@ -243,9 +243,12 @@ class _Pair:
             )
             if episode.start_ms < self.life.start_ms:  # its table is empty, and this broker cannot get into it
                 label = self.beginning
-                late_ms = max(cause.start_ms + cause.begins_late_ms - start_ms, resend_ms(cause, start_ms), 0.0)
-                empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
-                window = Window(0, late_ms, "empty table", empty)
+                late_ms = cause.start_ms + cause.begins_late_ms - start_ms
+                if late_ms > 0:  # it may still get into it
+                    window = Window(0, window.latest_ms + cause.start_ms - start_ms, window.formula, window.row)
+                else:
+                    empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
+                    window = Window(0, max(resend_ms(cause, start_ms), 0.0), "empty table", empty)
             if any(_unsteady(one) or one.on == "name_server" for one in episode.together):
                 window = window._replace(latest_ms=NEVER)
             yield self._state(start_ms, alone_ms, window, label, up=False)
