@@ -98,8 +98,7 @@ def children_of(node: Node) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a node needs of its process, for nodes that run without a process of their own
-    (chaos/experiment/virtual/)."""
+    """A node's surroundings, if it runs without a process of its own (chaos/experiment/virtual/)."""
 
     network: Network
     log: logging.Logger

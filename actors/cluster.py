@@ -50,7 +50,7 @@ _Known = TypeVar("_Known", bound=Member)
 
 
 class NodesByName(ABC, Generic[_Known]):
-    """What is known of each node, by its name, on the real clock and on virtual time. Context manager."""
+    """The nodes by name, on the real clock and on virtual time. Context manager."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -243,7 +243,7 @@ class Cluster(NodesByName[_Member]):
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
-        """As `call`, without waiting; the future raises Ray's exceptions."""
+        """Do as `call`, without waiting; the future raises Ray's exceptions."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 

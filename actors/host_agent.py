@@ -111,7 +111,7 @@ class HostAgent:
     """The agent, undecorated, so that a test can drive it without Ray; joined_ray.py makes it an actor."""
 
     def __init__(self, niceness: int = 0, *, own_process: bool = True) -> None:
-        """`niceness`: what this process, and what it starts, is to have where we may choose; Ray's own is 15."""
+        """`niceness`: the wanted niceness of this process and its children, if it may be chosen; Ray's own is 15."""
         if own_process and sys.platform == "linux":
             die_with_parent()
             renice(niceness)
@@ -220,7 +220,7 @@ class HostAgent:
             self._watch.add(name, pid)
 
     def unwatch(self, *names: str) -> None:
-        """From now on the end of these processes is planned and makes no event."""
+        """Expect the end of these processes from now on; it makes no event."""
         if self._watch is not None:
             self._watch.remove(*names)
 

@@ -50,7 +50,7 @@ class LineLogger(logging.Logger):
         self._exceptions = logging.Formatter()
 
     def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
-        """As `logging.Logger.log`, without its look-up of parents and handlers, which never differ here."""
+        """Log as `logging.Logger.log` does, without its look-up of parents and handlers, which never differ here."""
         if level >= self.level and not self.disabled:
             self._log(level, msg, args, **more)
 
@@ -71,7 +71,7 @@ class LineLogger(logging.Logger):
         self._wait(f"{self._head(level)}{text}\n", 1)
 
     def log_each(self, level: int, msg: str, items: Sequence[str], *args: object) -> None:
-        """As `log(level, msg, item, *args)` for each of `items`, all lines made in one go."""
+        """Log as `log(level, msg, item, *args)` does for each of `items`, all lines made in one go."""
         if level < self.level or self.disabled:
             return
         before, _, after = msg.partition("%s")

@@ -35,7 +35,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the work ended, and the first signal that asked for its end."""
+    """The end of the work, and the first signal that asked for it."""
 
     status: int | None = None
     """Its own exit status; None when it ended by a signal."""

@@ -38,7 +38,7 @@ async def does_nothing_async(*_: object, **__: object) -> None:
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
-    """Calls of this method of this object go to the decorated function, with the method as first argument."""
+    """Make calls of this method of this object go to the decorated function, with the method as first argument."""
 
     def put(change: Change) -> Change:
         replace_part(part, name, partial(change, getattr(part, name)))

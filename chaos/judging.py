@@ -56,7 +56,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is judged: the history's place, its checks, and where the result goes."""
+    """The history's place, its checks, and the place of the result."""
 
     where: str
     checks: tuple[str, ...]

@@ -58,13 +58,13 @@ class MachineNeeds:
 
     @classmethod
     def of_judging(cls, *, spark: bool) -> MachineNeeds:
-        """For judging a history, or a run on the virtual clock, with Spark or plain Python."""
+        """Return the needs of judging a history, or a run on the virtual clock, with Spark or plain Python."""
         plain = cls(open_files=_PLAIN_FILES, tasks=_OWN_TASKS, memory=_PLAIN_MEMORY, java=False)
         return cls() if spark else plain
 
     @classmethod
     def of_run(cls, scenario: Scenario, *, spark: bool) -> MachineNeeds:
-        """For a run on the real clock. `spark`: Spark judges it."""
+        """Return the needs of a run on the real clock. `spark`: Spark judges it."""
         topology = scenario.topology()
         links, processes = len(topology.links), len(topology.nodes)
         of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())

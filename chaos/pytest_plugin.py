@@ -87,7 +87,6 @@ def _ray(config: pytest.Config) -> str | None:
 
 
 def __tracebackhide__(_exception: object) -> bool:
-    """pytest shows no frame of this module; the error is in the test."""
     return True
 
 
@@ -114,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """With pytest-xdist: a worker's usage error ends the session."""
+    """End the session after a worker's usage error (pytest-xdist)."""
     if said := getattr(node, "workeroutput", {}).get(_WRONG):
         raise pytest.UsageError(said)
 
@@ -145,7 +144,7 @@ def _report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """With pytest-xdist: report workers' results that came after Ctrl-C before JUnit's file is written."""
+    """Report workers' results that came after Ctrl-C before JUnit's file is written (pytest-xdist)."""
     distributed: Any = session.config.pluginmanager.getplugin("dsession")
     if exitstatus != pytest.ExitCode.INTERRUPTED or not hasattr(distributed, "nodemanager"):
         return

@@ -57,7 +57,7 @@ def _into(expression: str, words: Sequence[str], members: Members) -> Separates:
 
 
 def _out_of(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Cut only the direction from these nodes."""
+    """Cuts only the direction from these nodes."""
     return _one_way(_named(expression, words, members), into=False)
 
 

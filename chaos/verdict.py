@@ -88,7 +88,7 @@ class Example:
 
     @property
     def against_bound(self) -> str:
-        """`allowed 33.0 s: 2.0 s over`; `never allowed`; `allowed not before 120.0 s: 16.0 s too soon`."""
+        """Return `allowed 33.0 s: 2.0 s over`, `never allowed` or `allowed not before 120.0 s: 16.0 s too soon`."""
         over = length(self.over_ms or 0.0)
         if self.too_early:
             return f"allowed not before {length(self.earliest_ms or 0.0)}: {over} too soon"

@@ -116,13 +116,13 @@ class AdminClient:
         return list(TopicList.decode(response.body).topic_list)
 
     async def wipe_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """How many topics of the broker can no longer be written, according to the NameServer's answer."""
+        """Return how many topics of the broker can no longer be written, according to the NameServer's answer."""
         header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
         return WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
 
     async def add_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """How many topics of the broker can be written again."""
+        """Return how many topics of the broker can be written again."""
         header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
         return AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count

@@ -268,7 +268,7 @@ class MQClientInstance:
         return await self._update_route(topic, topic, None)
 
     async def borrow_route(self, topic: str, template: str = TBW102, default_topic_queue_nums: int = 4) -> bool:
-        """As update_route, with the route of `template` stored under `topic`: its first send creates it."""
+        """Do as update_route, and store the route of `template` under `topic`: its first send creates the topic."""
         return await self._update_route(topic, template, default_topic_queue_nums)
 
     async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:

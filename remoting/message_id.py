@@ -46,7 +46,7 @@ def offset_msg_id(store_host: Address, physical_offset: int) -> str:
 
 
 def parse_offset_msg_id(text: str) -> tuple[Address, int]:
-    """Store host and commit-log offset of an offset id. RemoteProtocolError if it is not one."""
+    """Return store host and commit-log offset of an offset id. RemoteProtocolError if it is no offset id."""
     try:
         packed = bytes.fromhex(text)
     except ValueError:

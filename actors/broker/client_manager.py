@@ -177,7 +177,7 @@ class _Lease:
 
 
 class QueueLocks:
-    """group -> queue -> lease."""
+    """The leases of queues: group -> queue -> lease."""
 
     def __init__(self) -> None:
         self._leases: dict[str, dict[MessageQueue, _Lease]] = {}

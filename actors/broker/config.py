@@ -213,7 +213,7 @@ class BrokerConfig:
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """`"1s 5s 1m"` as milliseconds. ConfigError for an entry that is no duration, or without any entry."""
+    """Return `"1s 5s 1m"` as milliseconds. ConfigError for an entry that is no duration, or without any entry."""
     levels = []
     for entry in text.split():
         number, unit = entry[:-1], entry[-1:]
@@ -234,7 +234,7 @@ _NOT_OBEYED = {"fileReservedTime": "72", "filterServerNums": "0", "useTLS": "fal
 
 
 def java_name(name: str) -> str:
-    """`"listen_port"` as RocketMQ spells it: `"listenPort"`."""
+    """Return `"listen_port"` as RocketMQ spells it: `"listenPort"`."""
     if name in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name]
     head, *rest = name.split("_")
@@ -246,12 +246,12 @@ _DEFAULTS = BrokerConfig()
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """`"a:9876;b:9876"` as addresses. Raises ValueError with the part that is no address."""
+    """Return `"a:9876;b:9876"` as addresses. Raises ValueError with the part that is no address."""
     return tuple(Address.parse(part) for part in text.split(";") if part.strip())
 
 
 def _parse(source: str, key: str, text: str) -> object:
-    """`text` as the value of RocketMQ's `key`. ConfigError if `text` is no such value."""
+    """Return `text` as the value of RocketMQ's `key`. ConfigError if `text` is no such value."""
     name = _PYTHON_NAMES[key]
     default = getattr(_DEFAULTS, name)
     try:

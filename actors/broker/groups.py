@@ -77,5 +77,5 @@ class SubscriptionGroups(VersionedTable):
         return True
 
     def encode(self) -> bytes:
-        """`{"dataVersion": …, "subscriptionGroupTable": {…}}`: code 201's body, and the file."""
+        """Return `{"dataVersion": …, "subscriptionGroupTable": {…}}`: code 201's body, and the file."""
         return SubscriptionGroupWrapper(subscription_group_table=self.table, data_version=self.data_version).encode()

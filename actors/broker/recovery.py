@@ -55,7 +55,7 @@ def read_deleted(path: Path) -> dict[str, int]:
 
 
 def _index_file(log: CommitLog, start: int, index: Index) -> tuple[int, bool]:
-    """(offset after the last whole record of one file, whether its filler was found)."""
+    """Return the offset after the last whole record of one file, and whether its filler was found."""
     if log.size_of(start) == 0:
         return start, False
     with log.path(start).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -86,7 +86,7 @@ def _index_records(data: memoryview, start: int, file_size: int, index: Index) -
 
 
 def _torn_bytes(log: CommitLog, start: int, end: int) -> int:
-    """How many bytes were written after `end`. In a file that was made at full size, trailing zeros were not."""
+    """Return the number of bytes written after `end`. In a file made at full size, trailing zeros were not written."""
     size = log.size_of(start)
     if size < log.file_size:
         return start + size - end

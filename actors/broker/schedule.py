@@ -64,7 +64,7 @@ class ScheduleService(KeptTable):
             self._set(queue_id + 1, 0.0)
 
     def encode(self) -> bytes:
-        """How far each level has been delivered: code 45's body, and the file."""
+        """Return how far each level has been delivered: code 45's body, and the file."""
         return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
 
     def take(self, body: bytes) -> None:

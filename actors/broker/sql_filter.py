@@ -232,7 +232,7 @@ class _Parser:
 
 
 def _tokens(text: str, words: frozenset[str]) -> Sequence[tuple[str, str, int]]:
-    """(kind, text, position) of each token; words in capitals; the last is of kind end, or what is no token."""
+    """Return kind, text and position of each token, words in capitals; the last is of kind end, or is no token."""
     if len(text) > MAX_LENGTH:
         raise SqlError(f"a filter of {len(text)} characters, {MAX_LENGTH} are allowed")
     tokens: list[tuple[str, str, int]] = []

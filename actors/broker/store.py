@@ -60,7 +60,7 @@ class ConsumeQueue:
         self._entries += ENTRY.pack(physical_offset, size, tags_code)
 
     def entry(self, offset: int) -> tuple[int, int, int]:
-        """(physical offset, record size, tags code) of one queue offset. Raises IndexError outside first..end."""
+        """Return (physical offset, record size, tags code) of one queue offset. IndexError outside first..end."""
         if not self.first <= offset < self.end:
             raise IndexError(f"queue offset {offset} is not in {self.first}..{self.end - 1}")
         found: tuple[int, int, int] = ENTRY.unpack_from(self._entries, (offset - self.first) * ENTRY.size)
@@ -382,12 +382,12 @@ class MessageStore:
         return tuple(sorted(self._queues.get(topic, {})))
 
     def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """(physical offset, size, tags code) of one message, or None if it is not there."""
+        """Return (physical offset, size, tags code) of one message, or None if it does not exist."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return queue.entry(offset) if queue is not None and queue.first <= offset < queue.end else None
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """When one message was stored (wall-clock ms); -1 if it is not there."""
+        """Return when one message was stored (wall-clock ms); -1 if it does not exist."""
         entry = self.entry(topic, queue_id, offset)
         if entry is None:
             return -1
@@ -396,7 +396,7 @@ class MessageStore:
         return int(STORE_TIME.unpack(data)[0]) if len(data) == STORE_TIME.size else -1
 
     def earliest_store_time(self) -> int:
-        """When the oldest message still kept was stored (wall-clock ms); -1 if there is none."""
+        """Return when the oldest message still kept was stored (wall-clock ms); -1 if there is none."""
         stored = self.look(self.min_physical_offset)
         return -1 if stored is None else stored.store_timestamp
 
@@ -461,7 +461,7 @@ def default_tags_code(message: StoredMessage) -> int:
 
 
 def scheduled_tags_code(schedule_topic: str, delay_ms: Sequence[int]) -> TagsCode:
-    """As `default_tags_code`, but a message of `schedule_topic` has its due time (wall-clock ms) there."""
+    """Do as `default_tags_code`, but return the due time (wall-clock ms) of a message of `schedule_topic`."""
 
     def code(message: StoredMessage) -> int:
         properties = message.properties

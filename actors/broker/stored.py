@@ -70,7 +70,7 @@ def taken_up(stored: StoredMessage) -> PutMessage | None:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Where messages were stored: consecutive queue offsets from `queue_offset`, and the commit-log offset of each."""
+    """The place of stored messages: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
 
     queue_offset: int
     physical_offsets: tuple[int, ...]

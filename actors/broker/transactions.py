@@ -65,7 +65,7 @@ class Transactions:
         self._uniq_ids: UniqIdGenerator | None = None
 
     def open(self) -> None:
-        """After a restart, read from the op queue which half messages are ended."""
+        """Read from the op queue, after a restart, which half messages are ended."""
         store = self._services.store
         for offset in range(self._offset(OP_TOPIC), store.max_offset(OP_TOPIC, 0)):
             stored = self._look(OP_TOPIC, offset)

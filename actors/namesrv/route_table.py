@@ -485,7 +485,7 @@ class RouteTable(Tables):
 
 
 def filter_by_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
-    """`route` as a client of one zone sees it: only groups of that zone, and those without a master (5.x)."""
+    """Return `route` as a client of one zone sees it: only groups of that zone, and those without a master (5.x)."""
     removed = {
         data.broker_name: data
         for data in route.broker_datas

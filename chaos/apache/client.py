@@ -225,7 +225,7 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on the client's fronts of these servers refuse connections or drop SYNs."""
+        """Make the client's fronts of these servers refuse connections or drop SYNs from now on."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on this node's fronts of these servers refuse connections or drop SYNs."""
+        """Make this node's fronts of these servers refuse connections or drop SYNs from now on."""
         for dialler in self._diallers:
             await dialler.faulted(meets)
 

@@ -52,7 +52,7 @@ class Transition(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Equal for the same change at another time."""
+        """A value that is equal for the same change at another time."""
         return self.node, self.kind, self.subject, self.how
 
     @property

@@ -43,7 +43,7 @@ class ShownIncident:
 
     @property
     def is_red(self) -> bool:
-        """Whether every check that must find it says INVALID."""
+        """Whether every check that must find the incident says INVALID."""
         return {*self.incident.found_by} <= self.buggy[Validity.INVALID].keys()
 
     @property
@@ -57,20 +57,20 @@ class ShownIncident:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Other checks that say INVALID."""
+        """The other checks that say INVALID."""
         return tuple(name for name in self.buggy[Validity.INVALID] if name not in self.incident.found_by)
 
     @property
     def finding(self) -> str:
-        """The first named check's finding, in words; "" if it found nothing."""
+        """The finding of the first named check, in words; "" if it found nothing."""
         found = self.buggy[Validity.INVALID]
         first = next((found[name] for name in self.incident.found_by if name in found), None)
         return "" if first is None else wrong_sentence(first) or first.why
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
-    """The files of these incidents, by name or number (i03), in their order; default: all. ScenarioError for an unknown
-    one."""
+    """Return the files of these incidents, by name or number (i03), in their order (default: all). ScenarioError if
+    unknown."""
     known, found = shipped("incidents"), set[Path]()
     for name in names:
         file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)
@@ -81,8 +81,8 @@ def chosen(names: Sequence[str]) -> list[Path]:
 
 
 def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[ShownIncident]:
-    """Each file's incident, in order, as early as possible. Run folders are `out`'s NAME/buggy and NAME/fixed; None:
-    deleted. ScenarioError for an `out` that is not empty."""
+    """Return each file's incident, in order, as early as possible. ScenarioError for an `out` that is not empty. Run
+    folders are NAME/buggy and NAME/fixed in `out`; with None they are deleted."""
     refuse_used(out)
     with TemporaryDirectory(prefix="nemesrv-museum-") as place:
         folders = [(file, (out or Path(place)) / file.stem) for file in files]
@@ -111,7 +111,7 @@ def by_validity(found: Sequence[Verdict]) -> Said:
 
 
 def print_museum(shown: Sequence[ShownIncident]) -> None:
-    """Print on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
+    """Print the table as wide as the terminal; in a pipe as wide as COLUMNS says, else 180 columns."""
     columns = ("incident", "upstream", "what was reported", "as it was", "with its fix")
     rows = (
         (one.name, "\n".join(one.incident.upstream), one.incident.reported, _buggy(one), _fixed(one)) for one in shown
@@ -121,7 +121,7 @@ def print_museum(shown: Sequence[ShownIncident]) -> None:
 
 
 def caption(shown: Sequence[ShownIncident]) -> str:
-    """How many incidents are as meant (red as reported, green with the fix), and the names of the others."""
+    """Return how many incidents are as intended (red as reported, green with the fix), and the names of the others."""
     wrong = [one.name for one in shown if not one.as_meant]
     told = f"{len(shown) - len(wrong)} of {len(shown)} are INVALID as reported and VALID with their fix"
     return told + (f"; not so: {', '.join(wrong)}" if wrong else "")
@@ -146,7 +146,7 @@ def _fixed(one: ShownIncident) -> str:
 
 
 def document(one: ShownIncident) -> dict[str, Any]:
-    """An entry of `museum --json`."""
+    """Return an entry of `museum --json`."""
     buggy, fixed = ({str(validity): list(found) for validity, found in said.items()} for said in (one.buggy, one.fixed))
     return {
         "name": one.name,

@@ -67,7 +67,7 @@ class SelftestOutcome:
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
 
     def to_json(self) -> dict[str, object]:
-        """As an entry of `selftest --json`."""
+        """Return the outcome as an entry of `selftest --json`."""
         named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
         return {
             "scenario": self.scenario,
@@ -100,14 +100,14 @@ class SelftestOutcome:
 
 
 def scenario_of(name: str) -> Scenario:
-    """The self-test's own scenario of that name, else the shipped one; either with every check there is."""
+    """Return the self-test's own scenario of that name, else the shipped one; either has all checks."""
     own = OWN_DIR / f"{name}.yaml"
     scenario = load(own) if own.exists() else find(name)
     return scenario.model_copy(update={"checks": CHECK_NAMES})
 
 
 class OneRun(NamedTuple):
-    """One run that the self-test needs; by names, so that another process can make it."""
+    """One run that the self-test needs. It has only names, so that another process can make the run."""
 
     scenario: str
     defect: str | None
@@ -121,8 +121,8 @@ def run_selftest(
     *,
     at_once: int = 1,
 ) -> int:
-    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table. `at_once`: how
-    many runs there are at the same time on the virtual clock."""
+    """Run the self-test and print the table. Returns 0 if every defect is killed and every twin clean with every seed,
+    else 1. `at_once` is the number of runs at the same time on the virtual clock."""
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
@@ -164,7 +164,7 @@ def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[
 
 
 def _one_plainly(asked: OneRun) -> SelftestOutcome:
-    """Recorded and judged; the run folder has its verdicts, and `nemesrv report` draws them."""
+    """Record one run and judge it in plain Python. `nemesrv report` can draw its folder."""
     from ..checks.plain.verdicts import verdicts
 
     scenario = scenario_of(asked.scenario)
@@ -175,7 +175,7 @@ def _one_plainly(asked: OneRun) -> SelftestOutcome:
 
 
 def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
-    """The runs: each scenario's clean twin first, then its defects."""
+    """Return the runs: each scenario's clean twin first, then its defects."""
     defects = [DEFECTS[name] for name in names]
     plan: list[tuple[Defect | None, str]] = []
     for scenario in dict.fromkeys(defect.scenario for defect in defects):
@@ -207,7 +207,7 @@ def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> Non
 
 
 def _missed(outcome: SelftestOutcome) -> str:
-    """ "seed 7: routes_are_true is silent, duplicates says INVALID" """
+    """Return "seed 7: routes_are_true is silent, duplicates says INVALID"."""
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
     unjudged = [f"{name} did not judge" for name in sorted(outcome.unjudged)]

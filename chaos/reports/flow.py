@@ -15,7 +15,7 @@ from .columns import Array, Recorded, TextColumn, numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFlow:
-    """What messages went through, besides the sends themselves."""
+    """The times and numbers of messages, besides the sends themselves."""
 
     took_ms: Array
     """From the beginning of each message's send to its first receipt."""

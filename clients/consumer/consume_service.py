@@ -38,7 +38,7 @@ class _Batch:
 
 
 class ConsumeService:
-    """`send_back` None means broadcasting."""
+    """Gives messages to the listener. `send_back` is None in broadcasting."""
 
     def __init__(
         self,

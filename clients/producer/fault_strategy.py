@@ -88,7 +88,7 @@ class MQFaultStrategy:
         table: LatencyTable = (),
         record: Recorder = ignore,
     ) -> None:
-        """`table`: the user's own latencies and isolations (`latencyMax`, `notAvailableDuration`); empty: as above."""
+        """`table` has the user's latencies and isolations (`latencyMax`, `notAvailableDuration`); empty: as above."""
         self._record = IsolationRecord(record)
         self._profile = profile
         self._table = table or (LATENCY_TABLE_4_9 if profile is Profile.V4_9 else LATENCY_TABLE_5_X)
@@ -98,7 +98,7 @@ class MQFaultStrategy:
         self._which_item_worst = rng.randrange(1 << 31)
 
     def isolation_ms(self, latency_ms: int, *, failed: bool = False) -> int:
-        """How long a broker is avoided after an attempt that took `latency_ms`, or failed."""
+        """Return how long a broker is avoided after an attempt that took `latency_ms`, or failed."""
         failure_ms = 30_000 if self._profile is Profile.V4_9 else 10_000
         counted_ms = failure_ms if failed else latency_ms
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)

@@ -120,7 +120,7 @@ class DefaultMQProducer:
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
     ) -> SendResult:
-        """As `send`, all `messages` (of one topic) in one request; they get consecutive offsets."""
+        """Do as `send`, with all `messages` (of one topic) in one request; they get consecutive offsets."""
         return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:

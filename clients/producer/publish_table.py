@@ -54,7 +54,7 @@ class QueueRing:
         return None
 
     def ahead_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """As next_that, but the counter moves by one only, however many are refused (4.9's latency-aware pick)."""
+        """Do as next_that, but move the counter by one only, however many are refused (4.9's latency-aware choice)."""
         start = self.next_number()
         for step in range(len(self.queues)):
             queue = self.queues[(start + step) % len(self.queues)]

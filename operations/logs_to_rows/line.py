@@ -106,7 +106,7 @@ USED = frozenset(_NEEDS)
 
 
 def zone_ms_of(text: str | None) -> int | None:
-    """`+08:00`, `-3:30`, `UTC` in milliseconds ahead of UTC; None for anything else."""
+    """Return `+08:00`, `-3:30` or `UTC` in milliseconds ahead of UTC; None for anything else."""
     if text is None:
         return None
     said = text.strip().removeprefix("GMT").removeprefix("UTC").strip()

@@ -34,13 +34,13 @@ _BROUGHT_MS = 1_500.0
 
 
 def marks_of(source: Source, book: Book) -> list[Mark]:
-    """The marks of one log; times are its stamps read as UTC."""
+    """Return the marks of one log; times are its stamps read as UTC."""
     found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
     return list(found) if source.kind == CLIENT else _without_held(list(found))
 
 
 def _without_held(marks: Sequence[Mark]) -> list[Mark]:
-    """Without connections that a server logs all at once: it had stood still, and they are old."""
+    """Leave out connections that a server logs all at once: it had stood still, and they are old."""
     times: dict[str, list[float]] = defaultdict(list)
     for mark in sorted(marks, key=lambda one: one.at_ms):
         if mark.key.startswith(_CHANNELS):
@@ -54,7 +54,7 @@ def _without_held(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
-    """Without channels of hosts that have no log here, e.g. probes and tools."""
+    """Leave out channels of hosts that have no log here, such as probes and tools."""
     hosts = {
         _host_in(mark.key)
         for source, found in zip(sources, marks, strict=True)
@@ -76,7 +76,7 @@ def host_of(address: str) -> str:
 
 
 def client_id(source: Source) -> str | None:
-    """The ClientID of the program whose log it is."""
+    """Return the ClientID of the program whose log it is."""
     if source.client is not None:
         return source.client
     for line in source.lines:
@@ -131,7 +131,7 @@ def _is_near(times: Sequence[float], at_ms: float) -> bool:
 
 
 def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    """At this NameServer, whose address is not known yet, and as other NameServers log it."""
+    """Return the mark at this NameServer, whose address is not known yet, and as other NameServers log it."""
     yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
     yield Mark(key, at_ms, _APART * weight)
 

@@ -87,7 +87,7 @@ class NameServerLog:
         self._put(line, "started", learnt="inferred" if inferred else "log")
 
     def _was_there(self, lines: Sequence[Line]) -> None:
-        """Brokers that a line mentions before any line says that they registered."""
+        """Return the brokers that a line mentions before any line says that they registered."""
         seen: set[str] = set()
         first = self._source.lines[0]
         for line in lines:
@@ -259,7 +259,7 @@ def _beginnings(lines: Sequence[Line]) -> set[int]:
 
 
 def _hooks(lines: Sequence[Line], begins: Collection[int]) -> Iterator[tuple[int, int]]:
-    """(last line, first line) of each clean stop in the log."""
+    """Return (last line, first line) of each clean stop in the log."""
     number = 0
     while number < len(lines):
         first = number

@@ -43,7 +43,7 @@ class Nodes:
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Return names until the topology is known; brokers and clients keep theirs."""
+    """Return the names until the topology is known; brokers and clients keep theirs."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:
@@ -79,7 +79,7 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
 
 
 def kind_of_client(source: Source, book: Book) -> str:
-    """producer, consumer, or "" if unknown."""
+    """Return producer, consumer, or "" if unknown."""
     name = source.key.lower()
     for line in source.lines:
         if line.event in ("rebalanced", "pull_failed", "consumer_started"):
@@ -90,7 +90,7 @@ def kind_of_client(source: Source, book: Book) -> str:
 
 
 def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
-    """Every node with its addresses. Sources must have their clocks."""
+    """Return every node with its addresses. Sources must have their clocks."""
     nodes = Nodes()
     servers = [source for source in sources if source.kind == NAME_SERVER]
     addresses = _name_server_addresses(book, servers)

@@ -61,7 +61,7 @@ class Reconstructed:
         return _topology(self)
 
     def to_json(self) -> dict[str, Any]:
-        """incident.json without `episodes` and `not_seen`."""
+        """Return incident.json without `episodes` and `not_seen`."""
         return {
             "format": 1,
             "origin": wall_text(self.origin_ms),
@@ -284,7 +284,7 @@ def _framed(
 
 
 def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
-    """For each broker the settings that let its role change, from its log or by their effects."""
+    """Return each broker's settings that let its role change, from its log or by their effects."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for source in sources:
         for line in source.lines if source.kind == BROKER else ():

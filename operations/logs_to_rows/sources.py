@@ -107,7 +107,7 @@ class Source:
         return any(_is_v5(line) for line in self.lines)
 
     def wall_ms(self, line: Line) -> float:
-        """When the line was written, in UTC by the reference's clock."""
+        """Return when the line was written, in UTC by the reference's clock."""
         return line.middle_ms - self.zone_ms - self.offset_ms
 
 
@@ -125,7 +125,7 @@ def _is_v5(line: Line) -> bool:
 
 
 def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[Source]:
-    """The sources in order of their paths, each with its lines in the order of writing."""
+    """Return the sources in order of their paths, each with its lines in the order of writing."""
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         by_stream[line.file, line.prefix].append(line)
@@ -215,7 +215,7 @@ _ALL_TWICE = 0.9
 
 
 def _once_each(lines: Iterable[Line]) -> list[Line]:
-    """Without every second line, in a log that two appenders wrote."""
+    """Leave out every second line of a log that two appenders wrote."""
     told = list(lines)
     often = Counter((line.stamp_ms, line.thread, line.event, *line.fields.values()) for line in told)
     if len(told) < 2 or sum(count % 2 == 0 for count in often.values()) < _ALL_TWICE * len(often):

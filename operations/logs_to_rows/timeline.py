@@ -14,7 +14,7 @@ ANSWERED = "its registration there was answered with code"
 def timeline_of(
     rows: Sequence[Row], of_address: Mapping[str, str], origin_ms: float, bounds: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """The entries of incident.json's `timeline`."""
+    """Return the entries of incident.json's `timeline`."""
     found = []
     there: dict[tuple[str, str], str] = {}
     failing: dict[tuple[str, str], bool] = {}

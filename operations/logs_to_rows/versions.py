@@ -53,7 +53,7 @@ _BY_EVENT = {event: [one for one in _TELLS if one.event == event] for event in {
 
 
 class Written(NamedTuple):
-    """`said` is `4.8.0`, `4.5 to 4.9` or `5.x`; `by` the line that shows it."""
+    """The version that wrote a log: `said` is `4.8.0`, `4.5 to 4.9` or `5.x`; `by` is the line that shows it."""
 
     said: str
     by: Line

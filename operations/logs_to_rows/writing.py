@@ -49,13 +49,13 @@ class Rows:
         self.made.append(row)
 
     def on_axis(self, origin_ms: float) -> list[Row]:
-        """In order, with times from the origin and `seq` by node and process."""
+        """Return the rows in order, with times from the origin and `seq` by node and process."""
         ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))
         return numbered({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0)} for row in ordered)
 
 
 def numbered(rows: Iterable[Row]) -> list[Row]:
-    """In order of time, `run_end` last, with `seq` from 0 by node and process."""
+    """Return the rows in order of time, `run_end` last, with `seq` from 0 by node and process."""
     counts: dict[tuple[str, int], int] = defaultdict(int)
     found = []
     for row in sorted(rows, key=lambda row: (row["time_ms"], row["event"] == "run_end")):

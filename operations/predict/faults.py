@@ -68,7 +68,7 @@ KINDS: Mapping[str, FaultKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictOptions:
-    """`--fault` and the options beside it."""
+    """The option `--fault` and the options beside it."""
 
     fault: str
     lasts_s: float | None = None
@@ -82,7 +82,7 @@ class PredictOptions:
 
 
 def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
-    """The scenario with this fault, once. ScenarioError for an unknown fault or setting."""
+    """Return the scenario with this fault, once. ScenarioError for an unknown fault or setting."""
     if asked.fault not in KINDS:
         allowed = f"one of {', '.join(KINDS)}{nearest(asked.fault, KINDS)}"
         raise ScenarioError("--fault", "", repr(asked.fault), allowed)
@@ -142,7 +142,7 @@ class FaultSpan:
 
 
 def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
-    """Every fault of the timeline in order. ScenarioError if there is none."""
+    """Return every fault of the timeline in order. ScenarioError if there is none."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:

@@ -25,7 +25,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """For one fault of one scenario: the values of each run."""
+    """The values of each run, for one fault of one scenario."""
 
     fault: FaultSpan
     runs: tuple[RunRecovery, ...]
@@ -33,13 +33,13 @@ class Prediction:
 
     @property
     def quantities(self) -> dict[Quantity, list[float]]:
-        """Quantity to its values in all runs, of every node that has it. Milliseconds, or NEVER."""
+        """Return each quantity's values in all runs, of every node that has it. Milliseconds, or NEVER."""
         names = dict.fromkeys(name for run in self.runs for name in run.values)
         return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
 
     @property
     def failed_share(self) -> float | None:
-        """Share of the sends begun during the fault that failed; None if there was no send."""
+        """The share of the sends begun during the fault that failed; None if there was no send."""
         begun = sum(run.begun for run in self.runs)
         return sum(run.failed for run in self.runs) / begun if begun else None
 

@@ -42,7 +42,7 @@ class Quantity(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its name in words."""
+        """The quantity's name in words."""
         return {
             DROPPED: f"{self.who}: {self.whom} dropped",
             BACK: f"{self.who}: {self.whom or 'a broker'} back, from the end",
@@ -55,7 +55,7 @@ class Quantity(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecovery:
-    """One run's values of each quantity, one per client or NameServer; and how many of the sends begun failed."""
+    """One run's values of each quantity, one per client or NameServer, and how many of the sends begun failed."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
     failed: int = 0
@@ -63,7 +63,7 @@ class RunRecovery:
 
 
 def recovery_of(rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str]) -> RunRecovery:
-    """`topics`: for each client, the topic that it sends to or reads. Rows are of a whole run, in order."""
+    """Return one run's recovery. `topics` has the topic of each client. Rows are of a whole run, in order."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
 
@@ -124,7 +124,7 @@ class _Run:
         return 0.0 if held and later_ms == NEVER else later_ms
 
     def _route(self, client: str, broker: str) -> None:
-        """If permission was wiped, a broker that is not written to counts as gone."""
+        """Note a route. If permission was wiped, a broker that is not written to counts as gone."""
         said = {broker} if self._fault.wiped else {broker, f"{broker}{READ_ONLY}"}
         routes = [
             (at_ms, bool(said & {*how.split(", ")}))
@@ -137,7 +137,7 @@ class _Run:
             self._add(f"{self._kinds[client]}s", ROUTE, broker, next(gone, NEVER))
 
     def _queues(self, broker: str) -> None:
-        """When each consumer had given up the last of the queues that it had at the start of the fault."""
+        """Note when each consumer had given up the last of the queues that it had at the start of the fault."""
         held: dict[tuple[str, str], float] = {}
         for row in self._rows:
             event, client = row["event"], row["node"]

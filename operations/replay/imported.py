@@ -75,8 +75,8 @@ class _Chosen(NamedTuple):
 def imported(
     folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
 ) -> Original:
-    """The incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing. If the
-    replay is not `virtual`, phases are not set."""
+    """Return the incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing.
+    If the replay is not `virtual`, phases are not set."""
     file = incident_file(folder)
     incident = read_incident(file)
     world = World.of_rows(rows)
@@ -198,7 +198,7 @@ def _at_ms(one: _Chosen) -> list[float]:
 
 
 def _named(timeline: Iterable[Entry]) -> set[str]:
-    """All words in the timelines that may be a node's name."""
+    """Return all words in the timelines that may be a node's name."""
     found: set[str] = set()
     for entry in timeline:
         said = entry.model_dump()
@@ -380,7 +380,7 @@ class _Names(NamedTuple):
         return found
 
     def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
-        """What logs do not say about clients and topics, and the values used instead."""
+        """Return what logs do not say about clients and topics, and the values used instead."""
         if not self.has_clients and named:
             yield (
                 f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers "
@@ -422,13 +422,13 @@ class _Names(NamedTuple):
 
 
 def _kept(names: Sequence[str], stem: str) -> list[str]:
-    """Sorted so that nodes named as in a scenario keep their names, if all can."""
+    """Return the nodes in an order in which those named as in a scenario keep their names, if all can."""
     wanted = [f"{stem}{at if stem != 'broker-' else chr(ord('a') + at)}" for at in range(len(names))]
     return wanted if set(names) == set(wanted) else [*names]
 
 
 def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[str]) -> list[str]:
-    """At most so many; nodes that a fault names come first."""
+    """Return at most so many; nodes that a fault names come first."""
     if len(names) <= most:
         return names
     first = [name for name in names if name in wanted]
@@ -438,7 +438,7 @@ def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[
 
 
 def _config(incident: Incident, world: World) -> dict[str, Any]:
-    """The settings that differ from the dialect's defaults, by RocketMQ's names."""
+    """Return the settings that differ from the dialect's defaults, by RocketMQ's names."""
     default = Timers.for_profile(world.timers.profile)
     config: dict[str, dict[str, Any]] = {}
     for word, timer in incident.timers.items():

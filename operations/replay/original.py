@@ -57,7 +57,7 @@ class Original:
 
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
-    """The rows of these events in order. ScenarioError if there is no history, or it is empty."""
+    """Return the rows of these events in order. ScenarioError if there is no history, or it is empty."""
     if not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
@@ -72,7 +72,7 @@ def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
 
 
 def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
-    """The original of a run of ours: its scenario.yaml, with each node's phase and list as recorded."""
+    """Return the original of a run of ours: its scenario.yaml, with each node's phase and list as recorded."""
     file = folder / "scenario.yaml"
     document = read_document(file.read_text(encoding="utf-8"), file=str(file))
     world = World.of_rows(rows)
@@ -115,13 +115,13 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
 
 
 def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
-    """When the harness began the final reads and the cluster's end."""
+    """Return when the harness began the final reads and the cluster's end."""
     ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
     return min(float(next(ends, math.inf)), world.end_ms)
 
 
 def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Node to how late its timers usually fired: its stamps are that exact."""
+    """Return how late each node's timers usually fired: its stamps are that exact."""
     lags: dict[str, list[float]] = {}
     for row in rows:
         if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
@@ -130,7 +130,7 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
-    """Node to its phase, for NameServers, brokers and clients."""
+    """Return the phase of each NameServer, broker and client."""
     periods_ms = {}
     for node in world.nodes:
         own = world.timers_of(node.name)
@@ -144,7 +144,7 @@ def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) 
 
 
 def _ours(document: dict[str, Any]) -> list[str]:
-    """The document with all programs ours, as the virtual clock needs; what that leaves out."""
+    """Return the document with all programs ours, as the virtual clock needs, and what that leaves out."""
     notes: list[str] = []
     made_by: set[str] = set()
     cluster = dict(document.get("cluster") or {})

@@ -25,8 +25,8 @@ def phases_of(
     idle_ms: float,
     until_ms: float = math.inf,
 ) -> dict[str, float]:
-    """Node to its phase in seconds after `zero_ms`, for nodes whose rows show one. `idle_ms`: I. Ticks before
-    `until_ms`, the first fault, are preferred, because nothing has moved them."""
+    """Return each node's phase in seconds after `zero_ms`, if its rows show one. `idle_ms`: I. Ticks before `until_ms`,
+    the first fault, are preferred, because nothing has moved them."""
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for node, rank, at_ms in _ticks(row, idle_ms):
@@ -43,7 +43,7 @@ _LATER = 10
 
 
 def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, float]]:
-    """(node, how sure it is that this is a tick: 0 first, time)."""
+    """Return (node, how sure it is that this is a tick: 0 first, time)."""
     event, node, at_ms = row["event"], row["node"], float(row["time_ms"])
     took_ms = float(row.get("duration_ms") or 0.0)
     if event == "register":

@@ -68,7 +68,7 @@ class Replayed:
 
 
 def read_original(folder: Path, wanted: ReplayOptions) -> Original:
-    """ScenarioError if there is nothing to replay, or no fault is known."""
+    """Return the original. ScenarioError if there is nothing to replay, or no fault is known."""
     rows = rows_of(folder)
     if incident_file(folder).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
@@ -83,7 +83,7 @@ def read_original(folder: Path, wanted: ReplayOptions) -> Original:
 
 
 def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
-    """The original's scenario with the changes of `--set` or `--vary`. ScenarioError as of any scenario."""
+    """Return the original's scenario with the changes of `--set` or `--vary`. ScenarioError as of any scenario."""
     document = json.loads(json.dumps(original.document, default=list))
     changes = [change(one, document, Scenario.model_fields) for one in sets]
     _drop_order(document)
@@ -109,7 +109,7 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """The original's scenario, run once and compared; its folder has scenario.yaml and a history."""
+    """Run the original's scenario once and compare. The folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
@@ -119,7 +119,7 @@ def replay(original: Original, wanted: ReplayOptions) -> Replayed:
 
 
 def ran(scenario: Scenario, out: Path | None, wanted: ReplayOptions) -> RunFolder:
-    """The folder of one run of the scenario, on the clock wanted; nothing is judged."""
+    """Return the folder of one run of the scenario, on the clock wanted; nothing is judged."""
     seed = wanted.seed if wanted.seed is not None else scenario.seed
     as_run = as_run_with(
         scenario, Options(seed=secrets.randbelow(2**31) if seed is None else seed, virtual=wanted.virtual)
@@ -173,7 +173,7 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
 
 
 def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
-    """Routes only with brokers that the log names: a NameServer logs a topic's first broker only."""
+    """Return routes only with brokers that the log names: a NameServer logs a topic's first broker only."""
     named: dict[tuple[str, str], set[str]] = {}
     for one in logged:
         if one.kind == "route":

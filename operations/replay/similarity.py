@@ -24,7 +24,7 @@ _ORDERED_MAX = 1200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """`similarity` None: neither has a transition."""
+    """How similar two runs are. `similarity` is None if neither has a transition."""
 
     similarity: float | None
     came: float
@@ -54,7 +54,7 @@ class Similarity:
 
     @property
     def happens(self) -> str:
-        """`again`, `in part`, `not` or `nothing`."""
+        """The answer in a word: `again`, `in part`, `not` or `nothing`."""
         if self.similarity is None:
             return "nothing"
         return "again" if self.similarity >= AGAIN else "in part" if self.similarity >= IN_PART else "not"
@@ -98,8 +98,7 @@ def similarity(
     tick_ms: float = 30_000.0,
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
 ) -> Similarity:
-    """`tick_ms`: R, a distance that is no better than chance. `exact_ms`: the error of a node's stamps in the
-    original."""
+    """Return the similarity. `tick_ms`: R, a distance that is no better than chance. `exact_ms`: errors of stamps."""
     pairs = matched(original, replay)
     both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}

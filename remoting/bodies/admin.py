@@ -56,7 +56,7 @@ class HARuntimeInfo(Body):
 
 
 class ResetOffsetBody(Body):
-    """Where each queue is to be consumed from (222, 220)."""
+    """The offset from which each queue is to be consumed (222, 220)."""
 
     offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
 

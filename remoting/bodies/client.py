@@ -207,7 +207,7 @@ class ConsumerRunningInfo(Body):
 
 
 def versions_of(heartbeat: HeartbeatData) -> dict[str, object]:
-    """`versions`, the subVersion of each topic that its consumers subscribe to, as a history's row has it."""
+    """Return `versions`, the subVersion of each topic that its consumers subscribe to, as a history's row has it."""
     subscribed = (each for data in heartbeat.consumer_data_set for each in data.subscription_data_set)
     versions = {each.topic: each.sub_version for each in subscribed}
     return {"versions": versions} if versions else {}

@@ -90,7 +90,7 @@ _PLAIN = frozenset({str, int, bool, float, type(None)})
 
 
 def plain(value: object) -> object:
-    """`value` in the types that fastjson.dumps accepts."""
+    """Return `value` in the types that fastjson.dumps accepts."""
     if type(value) in _PLAIN:  # asking an abstract class costs more than all the rest
         return value
     if isinstance(value, Body):
@@ -129,7 +129,7 @@ def _made_field(field: dataclasses.Field[Any], hint: Any) -> _Field:
 
 
 def _reader(hint: Any) -> tuple[_Read, Any]:
-    """How to read a field of this type, and its value if it is absent."""
+    """Return how to read a field of this type, and its value if it is absent."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)

@@ -84,7 +84,7 @@ class RegisterBrokerBody(Body):
         return self.topic_config_serialize_wrapper.topic_queue_mapping_info_map or {}
 
     def encode(self, *, compressed: bool = False, version: int = V5_3_2) -> bytes:
-        """As JSON, or compressed as a broker of `version` does it."""
+        """Return the body as JSON, or compressed as a broker of `version` does it."""
         if compressed:
             return self._compress(version)
         written = fastjson.dumps(self.to_json())

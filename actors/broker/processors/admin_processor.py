@@ -80,7 +80,8 @@ _ROLE = frozenset({"brokerId", "brokerRole"})
 
 
 class AdminProcessor:
-    """`reconfigured(old)` is called after the configuration has changed; `started_ms` is when the broker began."""
+    """Answers mqadmin. `reconfigured(old)` is called after the configuration has changed; `started_ms` is the broker's
+    begin."""
 
     def __init__(
         self,
@@ -258,7 +259,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
 
     def _offsets(self, group: str, topic: str, queues: int) -> dict[MessageQueue, OffsetWrapper]:
-        """For each of the topic's first queues, the broker's offset and the group's."""
+        """Return the broker's offset and the group's, for each of the topic's first queues."""
         services, store, table = self._services, self._services.store, {}
         for queue_id in range(queues):
             committed = max(0, services.offsets.query(group, topic, queue_id))

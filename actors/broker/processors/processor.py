@@ -28,7 +28,7 @@ Method = Callable[[Connection, RemotingCommand], Answer]
 
 
 class BrokerProcessor:
-    """Called with a channel and a request; answers it, or returns an awaitable for one that has to wait."""
+    """Answers each request that it is called with, at once or by an awaitable."""
 
     def __init__(
         self,

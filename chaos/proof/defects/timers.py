@@ -1,5 +1,6 @@
-"""Defects of timers and waits in any node: a little too late or too early, once not at all, or without a reason. Each
-changes one node's own setting or wait; the run's settings stay as in the scenario.
+"""Defects of timers and waits in any node: a little too late or too early, once not at all, or without a reason.
+
+Each defect changes one node's own setting or wait; the run's settings stay as in the scenario.
 """
 
 import asyncio
@@ -91,7 +92,7 @@ def connects_within(node: Node, factor: float) -> None:
 
 
 def pulls_again_after(node: ConsumerNode, factor: float) -> None:
-    """After a pull that failed."""
+    """Make a consumer pull again so long after a pull that failed."""
     so_many_times(node.client._pull_service, "_config", "pull_time_delay_when_exception_ms", factor)
 
 
@@ -111,14 +112,14 @@ def forgets_clients_after(broker: Broker, factor: float) -> None:
 
 
 def isolates(node: ProducerNode, factor: float) -> None:
-    """A producer that avoids slow and failed brokers."""
+    """Make the producer avoid slow and failed brokers this many times as long."""
     strategy = node.client._fault
     table = tuple((latency_ms, round(isolation_ms * factor)) for latency_ms, isolation_ms in strategy._table)
     replace_part(strategy, "_table", table)
 
 
 def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
-    """A producer that sends to a broker this long before the broker's isolation is over (below 0: after)."""
+    """Make the producer send to a broker this long before the broker's isolation is over (below 0: after)."""
 
     @around(node.client._fault, "is_available")
     def too_soon(is_available: Any, broker_name: str, *, now_ms: int) -> Any:

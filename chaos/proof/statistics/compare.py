@@ -52,7 +52,7 @@ class ComparedRun:
 
 
 def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
-    """The figures of the run in this folder; `name` names the run if its folder is not kept."""
+    """Return the figures of the run in this folder; `name` names the run if its folder is not kept."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
     world = World.of_rows(rows)
     phases = {row["phase"]: row["time_ms"] for row in reversed(rows) if row["event"] == "phase"}
@@ -88,7 +88,7 @@ class Sides:
 
     @cached_property
     def windows(self) -> list[Comparison]:
-        """Figures that are shown and not tested."""
+        """Return the figures that are shown and not tested."""
         sides = [[run.windows for run in side] for side in self.samples]
         names = dict.fromkeys(name for side in sides for run in side for name in run)
         return [shown(name, *(_values(side, name, median) for side in sides), alpha=ALPHA) for name in names]
@@ -116,7 +116,7 @@ class Sides:
 
 
 def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
-    """A comparison for each metric that either side measured."""
+    """Return a comparison for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
     values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}
@@ -130,7 +130,7 @@ def _values(
 
 
 def exit_status(found: Sequence[Comparison]) -> int:
-    """1 when something differs, else 3 when something (or everything) cannot be told, else 0."""
+    """Return 1 if something differs, else 3 if something cannot be told, else 0."""
     outcomes = {comparison.outcome for comparison in found}
     if ComparisonOutcome.DIFFERS in outcomes:
         return 1
@@ -138,7 +138,7 @@ def exit_status(found: Sequence[Comparison]) -> int:
 
 
 def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> dict[str, tuple[list[str], list[str]]]:
-    """Setting to its values on each side, where they are not the same."""
+    """Return each setting that differs, with its values on both sides."""
     names = dict.fromkeys(name for run in (*a, *b) for name in run.settings)
 
     def values(runs: Sequence[RunSamples], name: str) -> list[str]:
@@ -151,7 +151,7 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
 
 
 def print_sides(sides: Sides, *, as_json: bool) -> None:
-    """The tables, or one JSON object, on stdout."""
+    """Print the tables, or one JSON object, on stdout."""
     if as_json:
         click.echo(orjson.dumps(_document(sides), default=str))
         return
@@ -222,7 +222,7 @@ def _said(name: str, value: float) -> str:
 
 
 def _print_routes(console: Console, sides: Sides) -> None:
-    """Whether every NameServer of both sides ended with the same routes, whatever the ports."""
+    """Print whether every NameServer of both sides ended with the same routes, whatever the ports."""
     if not any(run.samples.routes for side in sides.runs for run in side):
         return
     topics = sides.routes
@@ -233,7 +233,7 @@ def _print_routes(console: Console, sides: Sides) -> None:
 
 
 def _print_checks(console: Console, sides: Sides) -> None:
-    """The verdicts of each check on either side, with the measured values of the worst; judged runs only."""
+    """Print the verdicts of each check on either side, with the measured values of the worst; judged runs only."""
     names = dict.fromkeys(verdict.name for side in sides.runs for run in side for verdict in run.verdicts)
     rows = []
     for name in names:

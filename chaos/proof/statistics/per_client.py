@@ -1,4 +1,4 @@
-"""What each client experienced in a run, and how that differs from another run, client by client. Pure."""
+"""The experience of each client in a run, and how it differs from that in another run, client by client. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _APART_MS = 1_000.0
 
 @dataclass(slots=True)
 class ClientFigures:
-    """What one client experienced. Times in milliseconds; None: nothing."""
+    """One client's figures in a run. Times are in milliseconds; None: it did not happen."""
 
     sends: int = 0
     failed: int = 0
@@ -46,7 +46,7 @@ def clients_of(
     transitions: Sequence[Transition],
     names: Mapping[str, str],
 ) -> dict[str, ClientFigures]:
-    """Client to what it experienced between these times of the history's axis; rows in order."""
+    """Return each client's figures between these times of the history's axis. The rows are in order."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
@@ -78,7 +78,7 @@ def clients_of(
 
 
 def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigures]:
-    """Client to the median of the runs."""
+    """Return each client's medians over the runs."""
     found = {}
     for name in sorted({name for run in runs for name in run}):
         each = [run[name] for run in runs if name in run]
@@ -103,7 +103,7 @@ def beside(
     now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
 ) -> dict[str, Any]:
-    """Both sides of each client, and the difference in a sentence. `vary`: what was changed."""
+    """Return both sides of each client, and the difference in a sentence. `vary` says what was changed."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
@@ -155,7 +155,7 @@ def _sentence(
 
 
 def _changed(pair: TransitionPair) -> str:
-    """`ns-0 lost broker-a (silent): at 209.2 s instead of 165.0 s`."""
+    """Return `ns-0 lost broker-a (silent): at 209.2 s instead of 165.0 s`."""
     was, now = pair
     told = pair.what.words
     if was is None or now is None:
@@ -168,7 +168,7 @@ def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
 
 
 def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """From `beside`: the sentences, and one table of the clients."""
+    """Return the sentences about what `beside` returns, and one table of the clients."""
     if not variants:
         return
     for one in variants:

@@ -79,7 +79,7 @@ class RunSamples:
 
 
 class RouteChange(NamedTuple):
-    """From `at_ms` to `until_ms` the observer's routes should (`present`) or should not name the broker."""
+    """A change: from `at_ms` to `until_ms` the observer's routes should (`present`) or should not name the broker."""
 
     observer: str
     life_ms: float
@@ -91,7 +91,7 @@ class RouteChange(NamedTuple):
 
 
 def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
-    """All samples of one history, whose rows are in order."""
+    """Return all samples of one history, whose rows are in order."""
     world = World.of_rows(rows)
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows]))
@@ -141,7 +141,7 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
 
 
 def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Each producer's median duration of a successful send, in milliseconds."""
+    """Return each producer's median duration of a successful send, in milliseconds."""
     good: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row["event"] == "send" and row["type"] == "ok" and row.get("duration_ms") is not None:
@@ -150,7 +150,7 @@ def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
-    """Periods and silences, from the rows of one run in order of time."""
+    """Return periods and silences, from the rows of one run in order of time."""
     last: dict[tuple[str, str], float] = {}
     found = defaultdict[str, list[float]](list)
     for row in rows:
@@ -165,7 +165,7 @@ def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]
 
 
 def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) -> dict[str, str]:
-    """Each NameServer's routes at the end, without ports: topic, brokers with their ids, and queues."""
+    """Return each NameServer's routes at the end, without ports: topic, brokers with their ids, and queues."""
     held: dict[str, dict[str, object]] = {name: {} for name in name_servers}
     for row in rows:
         if row["node"] not in held:
@@ -184,7 +184,7 @@ def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) ->
 
 
 def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
-    """Topic to how many different routes NameServers had of it at the end on each side, where not all had the same one.
+    """Return the topics of which NameServers had different routes at the end, with the number of routes on each side.
     Empty if all NameServers of both sides ended with the same routes."""
     sides = [[json.loads(held) for run in side for held in run.values()] for side in (a, b)]
     topics = {topic for side in sides for held in side for topic in held}
@@ -204,7 +204,7 @@ def _implementations(world: World) -> dict[str, str]:
 
 
 def _shares(seen: Sequence[Slot], operation: str, *, after: int) -> list[float]:
-    """Each client's share of good operations among those begun after so many moments."""
+    """Return each client's share of good operations among those that began after this number of moments."""
     good: dict[str, int] = defaultdict(int)
     all_: dict[str, int] = defaultdict(int)
     for slot in seen:
@@ -236,8 +236,7 @@ def changes(world: World) -> list[RouteChange]:
 def _edges(
     world: World, life: Life, broker: str, links: Sequence[Cause], *, starts_empty: bool
 ) -> list[tuple[float, bool]]:
-    """(time, whether the broker is there from then on) within this lifetime of the observer; its first start is no
-    change."""
+    """Return when the broker came and went within this lifetime of the observer; its first start is no change."""
     gone = merged(Stretch(cause.start_ms, cause.end_ms) for cause in (*process_causes(world, broker), *links))
     first_ms = min((other.start_ms for other in world.lives_of(broker)), default=math.inf)
     begin_ms, end_ms = max(life.start_ms, first_ms), min(life.end_ms, world.end_ms)
@@ -255,8 +254,8 @@ def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
 
 
 def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[RouteChange, float, bool]]:
-    """How long each observer's route of the workload's topic was wrong after each change, and whether it came right. An
-    observer that never had a route of the topic is left out, because it does not ask for the topic."""
+    """Return how long each observer's route of the workload's topic was wrong after each change, and if it came right.
+    An observer that never had a route of the topic is left out, because it does not ask for the topic."""
     held = seen(rows, -math.inf, math.inf, zero_ms=0, blink_ms=0).held
     topics = {row["topic"] for row in rows if row["event"] in ("route", "route_changed")}
     if topic := world.workload.get("topic"):

@@ -33,7 +33,7 @@ _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What the page says about the run besides its history."""
+    """The page's facts about the run besides its history."""
 
     name: str
     description: str = ""
