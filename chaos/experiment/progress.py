@@ -19,8 +19,6 @@ SPARK_BYTES_A_S = 2_000_000
 _BAR = 20
 BEAT_S = 10.0
 """The longest silence in a pipe."""
-ALMOST_S = 10.0
-"""A phase that takes this much longer than expected is not reported as late."""
 
 
 def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
@@ -57,7 +55,7 @@ class Progress:
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
         self._quiet, self._patient = quiet, patient
-        self._began_s = self._wrote_s = now_s()
+        self._began_s = self._wrote_s = self._phase_s = now_s()
         self._said = ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -76,6 +74,8 @@ class Progress:
             return
         with self._lock:
             new, self._said = text != self._said, text
+            if new:
+                self._phase_s = self._now_s()
             if self._terminal or (new and not self._patient):
                 self._show()
         if self._beats is None and not self._ended.is_set():
@@ -98,20 +98,19 @@ class Progress:
         if self._terminal:
             done = min(_BAR - 1, int(_BAR * took_s / max(self._expected_s, 1.0)))
             bar = f"{'█' * done}{'░' * (_BAR - done)}"
-            self._write(f"\r\x1b[2K{self._fitting(bar, f'{self._said}, {self._left(took_s)}')}")
+            self._write(f"\r\x1b[2K{self._fitting(bar, self._said + self._left(took_s))}")
         elif took_s < 1:
             self._write(f"{self._title}: {self._said}\n")
         else:
-            self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
+            self._write(f"{self._title}: {self._said}{self._left(took_s)}\n")
 
     def _left(self, took_s: float) -> str:
-        """Return the remaining time in words, which differ from those of the line before."""
-        if self._expected_s <= 0:  # nobody knows
-            return f"{took_s:.0f} s so far"
-        left_s = self._expected_s - took_s
-        if left_s >= 1:
-            return f"about {left_s:.0f} s left"
-        return "almost done" if left_s > -ALMOST_S else f"{-left_s:.0f} s longer than expected"
+        """Return the remaining time; if nobody knows it, how long the phase and the run have taken."""
+        if (left_s := self._expected_s - took_s) >= 1:
+            return f", about {left_s:.0f} s left"
+        phase_s = self._wrote_s - self._phase_s
+        expected = f", about {self._expected_s:.0f} s expected" if self._expected_s > 0 else ""
+        return f"{f' for {phase_s:.0f} s' if 1 <= phase_s < took_s else ''}, {took_s:.0f} s so far{expected}"
 
     def _fitting(self, bar: str, text: str) -> str:
         columns = self._columns() - 1
