@@ -10,4 +10,4 @@ class ConfigError(ValueError):
 
     def __init__(self, source: str, key: str, value: object, allowed: str) -> None:
         self.source, self.key, self.value, self.allowed = source, key, value, allowed
-        super().__init__(f"{source}: {key}={str(value)[:200]}: allowed is {allowed}")
+        super().__init__(f"{source}: {key}={str(value)[:200]} is not allowed; expected {allowed}")

@@ -251,7 +251,7 @@ def _reachable(asked: str) -> _Head:
     address = asked
     if "://" in asked:
         raise RayAddressError(
-            f"--ray {asked}: allowed is auto or HOST:PORT of the head, from one of the cluster's hosts"
+            f"--ray {asked} is not allowed; expected auto or HOST:PORT of the head, from one of the cluster's hosts"
         )
     if asked == "auto":
         from ray._private.services import get_ray_address_from_environment
@@ -267,7 +267,7 @@ def _reachable(asked: str) -> _Head:
             )
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise RayAddressError(f"--ray {asked}: allowed is auto or HOST:PORT of the head")
+        raise RayAddressError(f"--ray {asked} is not allowed; expected auto or HOST:PORT of the head")
     head = _Head(host, int(port))
     try:
         head.dial()

@@ -29,7 +29,7 @@ class ScenarioError(HarnessError):
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
         where = f"{file}: {key}" if key else file
-        wrong = f"{value} is not allowed; expected {allowed}" if value and allowed else value or f"allowed is {allowed}"
+        wrong = f"{value} is not allowed; expected {allowed}" if value and allowed else value or f"expected {allowed}"
         super().__init__(f"{where}: {wrong}")
 
 

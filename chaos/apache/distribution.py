@@ -96,7 +96,7 @@ def distribution(text: str) -> Distribution | None:
         return Distribution(text, version=match[1])
     if text.startswith("apache:") and len(text) > len("apache:"):
         return Distribution(text, home=Path(text.removeprefix("apache:")).expanduser())
-    raise ValueError(f"{text!r} is no implementation; allowed is {ALLOWED}")
+    raise ValueError(f"{text!r} is no implementation; expected {ALLOWED}")
 
 
 SOURCE = Path(__file__).with_name("Workload.java")

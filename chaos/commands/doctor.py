@@ -54,7 +54,7 @@ def doctor(
     """
     if name_servers is not None:
         if not name_servers:
-            raise click.BadParameter("it is empty; allowed is host:port, several with ; between them", param_hint="-n")
+            raise click.BadParameter("it is empty; expected host:port, several with ; between them", param_hint="-n")
         for option, given in (("--topic", topic), ("--zone", zones), ("--offset", offsets)):
             if given:
                 raise click.BadParameter("is of logs, and -n asks servers", param_hint=option)

@@ -22,7 +22,7 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
     for text in said:
         name, colon, profile = text.partition(":")
         if name in found:
-            raise click.BadParameter(f"{name} twice; allowed is one of each name")
+            raise click.BadParameter(f"{name} is named twice; expected each name once")
         found[name] = profile if colon else None
     return found
 

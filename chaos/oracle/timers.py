@@ -54,7 +54,7 @@ class Timers:
         for spec in fields(self):
             value = getattr(self, spec.name)
             if spec.name not in ("profile", "Z") and value is not None and not 0 < value < math.inf:
-                raise ValueError(f"timer {spec.name} is {value!r}; allowed is a positive number")
+                raise ValueError(f"timer {spec.name} is {value!r}; expected a positive number")
 
     @classmethod
     def for_profile(cls, profile: Profile | str, *, acting_master: bool = False, **overrides: Any) -> Timers:
@@ -69,7 +69,7 @@ class Timers:
             raise ValueError("slave-acting-master exists in profile 5.x only")
         known = {spec.name for spec in fields(cls)} - {"profile"}
         if unknown := overrides.keys() - known:
-            raise ValueError(f"unknown timer {sorted(unknown)[0]!r}; allowed are {', '.join(sorted(known))}")
+            raise ValueError(f"unknown timer {sorted(unknown)[0]!r}; expected one of {', '.join(sorted(known))}")
         return cls(**defaults | {name: value for name, value in overrides.items() if value is not None})
 
     @classmethod

@@ -203,7 +203,7 @@ def written(
         raise LogError(
             " ".join(f"{note}." if not note.endswith(".") else note for note in said)
             + (" " if said else "")
-            + "no line of these logs is one that a NameServer, a broker or a client writes of itself: allowed are "
+            + "no line of these logs is one that a NameServer, a broker or a client writes of itself; expected "
             "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )
     told = episodes_of(found.rows, timers=found.timers_used)

@@ -169,7 +169,7 @@ def test_two_hosts_of_one_label_are_refused():
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "here", "127.0.0.1:", "127.0.0.1:99999"])
 def test_what_is_no_address_is_refused_before_ray_is_asked(address: str):
-    with pytest.raises(RayAddressError, match="allowed is auto or HOST:PORT"):
+    with pytest.raises(RayAddressError, match="expected auto or HOST:PORT"):
         JoinedRay(address).start()
 
 

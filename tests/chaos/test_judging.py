@@ -141,14 +141,14 @@ def test_a_parquet_file_that_is_cut_off_is_wrong_input(tmp_path: Path) -> None:
     generate.write(tmp_path, events=2_000, seed=1)
     (file,) = (tmp_path / "history").glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-1_000])
-    with pytest.raises(ScenarioError, match=f"{file.name}: allowed is a whole Parquet file; this one is cut off"):
+    with pytest.raises(ScenarioError, match=f"{file.name}: expected a whole Parquet file; this one is cut off"):
         check_all([str(tmp_path)], None, None)
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda table: table.drop_columns(["node"]), "node: allowed is a column that each row has"),
+        (lambda table: table.drop_columns(["node"]), "node: expected a column that each row has"),
         (
             lambda table: table.set_column(0, "time_ms", table["time_ms"].cast("string")),
             "time_ms: string is not allowed; expected double in each row",

@@ -54,7 +54,7 @@ def typed_until_in_time(*words: str, out: Path) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "CMD: allowed is a program and its arguments after `--`"),
+        ((), "CMD: expected a program and its arguments after `--`"),
         (
             ("--", "no-such-client"),
             "CMD: 'no-such-client' is not allowed; expected a program on PATH, or a path to one",

@@ -129,9 +129,9 @@ def test_a_profile_like_another_has_its_rules_but_for_what_it_says(tmp_path: Pat
         ),
         ("rules: {connect_timeout_s: {most: 3}}", "a number in s, {at_least: …, at_most: …}"),
         ("rule: {}", "rule: {} is not allowed; expected the keys are client, like, inside, rules"),
-        ("client: mine", "allowed is a mapping of rules to what is expected"),
-        ("- a", "allowed is a mapping with the keys client, like, inside, rules"),
-        ("rules: [", "allowed is YAML ("),
+        ("client: mine", "expected a mapping of rules to what is expected"),
+        ("- a", "expected a mapping with the keys client, like, inside, rules"),
+        ("rules: [", "expected YAML ("),
     ],
 )
 def test_a_wrong_profile_is_refused_with_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:

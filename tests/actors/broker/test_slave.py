@@ -323,8 +323,8 @@ def test_a_sync_master_answers_when_a_slave_has_the_message_and_says_when_none_h
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [
-        ({"brokerRole": "SLAVE"}, "brokerId=0: allowed is 1 or more with brokerRole SLAVE"),
-        ({"brokerId": "1"}, "brokerId=1: allowed is 0, or 1 or more with brokerRole SLAVE"),
+        ({"brokerRole": "SLAVE"}, "brokerId=0 is not allowed; expected 1 or more with brokerRole SLAVE"),
+        ({"brokerId": "1"}, "brokerId=1 is not allowed; expected 0, or 1 or more with brokerRole SLAVE"),
         ({"brokerRole": "slave"}, "ASYNC_MASTER or SYNC_MASTER or SLAVE"),
     ],
 )

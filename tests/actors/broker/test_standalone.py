@@ -135,11 +135,14 @@ def one_line(process: subprocess.Popen[str]) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
-        ("brokerId=minus", "brokerId=minus: allowed is a whole number"),
-        ("autoCreateTopicEnable=yes", "autoCreateTopicEnable=yes: allowed is true or false"),
-        ("brokerPermission=9", "brokerPermission=9: allowed is 2 (write), 4 (read), 6 (both) or 0"),
-        ("messageDelayLevel=1s 2x", "messageDelayLevel=1s 2x: allowed is numbers followed by s, m, h or d"),
-        ("namesrvAddr=here", "namesrvAddr=here: allowed is host:port;host:port"),
+        ("brokerId=minus", "brokerId=minus is not allowed; expected a whole number"),
+        ("autoCreateTopicEnable=yes", "autoCreateTopicEnable=yes is not allowed; expected true or false"),
+        ("brokerPermission=9", "brokerPermission=9 is not allowed; expected 2 (write), 4 (read), 6 (both) or 0"),
+        (
+            "messageDelayLevel=1s 2x",
+            "messageDelayLevel=1s 2x is not allowed; expected numbers followed by s, m, h or d",
+        ),
+        ("namesrvAddr=here", "namesrvAddr=here is not allowed; expected host:port;host:port"),
     ],
 )
 def test_a_bad_setting_is_one_line_and_status_2(tmp_path: Path, properties: str, expected: str) -> None:

@@ -50,11 +50,11 @@ def test_a_file_is_read_under_rocketmqs_names() -> None:
 def test_a_bad_value_is_named_with_file_key_value_and_what_is_allowed(key: str, value: str, allowed: str) -> None:
     with pytest.raises(ConfigError) as caught:
         NamesrvConfig.from_properties({key: value}, source="ns.conf")
-    assert str(caught.value) == f"ns.conf: {key}={value}: allowed is {allowed}"
+    assert str(caught.value) == f"ns.conf: {key}={value} is not allowed; expected {allowed}"
 
 
 def test_the_controller_inside_a_5_x_name_server_is_refused_because_there_is_none() -> None:
-    with pytest.raises(ConfigError, match="allowed is false: this NameServer does not have that feature"):
+    with pytest.raises(ConfigError, match="expected false: this NameServer does not have that feature"):
         NamesrvConfig.from_properties({"profile": "5.x", "enableControllerInNamesrv": "true"})
 
 

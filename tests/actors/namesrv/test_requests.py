@@ -297,7 +297,7 @@ def test_settings_are_read_and_changed_over_the_wire(profile: Profile, tmp_path:
             wrong = await call(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=maybe")
             assert (wrong.code, wrong.remark) == (
                 1,
-                "updateConfig: orderMessageEnable=maybe: allowed is true or false",
+                "updateConfig: orderMessageEnable=maybe is not allowed; expected true or false",
             )
             assert world.server.config.order_message_enable
 

@@ -74,9 +74,9 @@ def test_a_port_in_use_is_one_line_and_4(config: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("listenPort=high", "listenPort=high: allowed is a whole number from 0 to 65535"),
+        ("listenPort=high", "listenPort=high is not allowed; expected a whole number from 0 to 65535"),
         ("a=\\u12", "line 1: "),
-        ("profile=6", "profile=6: allowed is 4.9 or 5.x"),
+        ("profile=6", "profile=6 is not allowed; expected 4.9 or 5.x"),
     ],
 )
 def test_a_bad_setting_is_one_line_and_2(

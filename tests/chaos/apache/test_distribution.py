@@ -34,7 +34,7 @@ def test_a_version_says_its_jars_and_its_profile(text: str, part: ProgramPart, v
 
 @pytest.mark.parametrize("text", ["", "apache", "apache-", "apache-5", "apache-3.2.6", "5.3.3", "apache:", "theirs"])
 def test_what_is_no_implementation_is_refused_with_what_is(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no implementation; allowed is ours, apache-VERSION"):
+    with pytest.raises(ValueError, match=r"is no implementation; expected ours, apache-VERSION"):
         distribution(text)
 
 

@@ -14,4 +14,4 @@ def test_what_is_for_runs_only_is_refused_of_recorded_ones(tmp_path: Path) -> No
         write_parquet(cluster().end(10).rows, tmp_path / name)
     done = nemesrv("compare", "a", "b", "--runs", "2", cwd=tmp_path)
     assert done.returncode == 2
-    assert "compare: --runs: allowed is a scenario with it" in done.stderr
+    assert "compare: --runs: expected a scenario with it" in done.stderr

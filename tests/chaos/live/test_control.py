@@ -121,7 +121,7 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
         ),
         (
             {"do": "latency", "links": ["broker-a <-> ns-0"]},
-            "--latency-ms: allowed is a number above 0: this key is required",
+            "--latency-ms: expected a number above 0: this key is required",
         ),
         (
             {"do": "cut", "links": ["broker-a <-> ns-0"], "stream": "up"},

@@ -35,7 +35,7 @@ def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
         ({"do": "wipe_write_perm", "broker": "broker-z"}, "one of broker-a, broker-b; did you mean broker-"),
         ({"do": "wipe_write_perm", "nodes": ["broker-a"], "broker": "broker-a"}, "is asked of ns-0, ns-1"),
         ({"do": "update_topic", "nodes": ["ns-0"], "topic": "t"}, "is asked of broker-a, broker-b"),
-        ({"do": "update_topic", "nodes": ["broker-a"]}, "topic: allowed is"),
+        ({"do": "update_topic", "nodes": ["broker-a"]}, "topic: expected"),
         ({"do": "update_topic", "nodes": ["broker-a"], "topic": "t", "read_queues": 0}, "a whole number from 1 to 64"),
         ({"do": "update_topic", "nodes": ["broker-a"], "topic": "t", "order": 3}, "true or false"),
         ({"do": "delete_topic", "nodes": ["broker-a"], "topic": "t", "cluster_name": "eu"}, "entry are NameServers"),

@@ -22,7 +22,7 @@ def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"do": "clock_step"}, "by_s: allowed is a number from -100000"),
+        ({"do": "clock_step"}, "by_s: expected a number from -100000"),
         ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed; expected "
         "a number from -100,000 to 100,000 that is not 0"),
         ({"do": "clock_step", "by_s": 5, "nodes": ["broker-a"]}, "one of ns-0, ns-1, which alone go by a wall clock"),

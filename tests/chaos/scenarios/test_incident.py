@@ -28,7 +28,7 @@ INCIDENT: dict[str, Any] = {
         ({"found_by": ["one_master"]}, "one of the scenario's checks (recovery_time)"),
         ({"found_by": []}, "incident.found_by: [] is not allowed"),
         ({"upstream": []}, "incident.upstream: [] is not allowed"),
-        ({"fixed": {"by": "5.1.4"}}, "incident.fixed.sets: allowed is"),
+        ({"fixed": {"by": "5.1.4"}}, "incident.fixed.sets: expected"),
         ({"fixed": {"by": "5.1.4", "sets": {"cluster.profile": "6"}}}, "incident.fixed.sets.cluster.profile: '6' is"),
         ({"fixed": {"by": "5.1.4", "sets": {"cluster.profil": "5.x"}}}, "incident.fixed.sets.cluster.profil: '5.x' is"),
         ({"fixed": {"by": "x", "sets": {"timeline.4.at_s": 1}}}, "incident.fixed.sets.timeline.4.at_s: 4 is not"),

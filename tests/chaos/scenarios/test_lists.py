@@ -45,7 +45,7 @@ def scenario(**document: Any) -> Scenario:
         ({"cluster": {**CLUSTER, "name_server_list": []}}, "cluster.name_server_list: [] is not allowed; expected "
         "a list of at"),
         ({"timeline": [{**CHANGED[0], "name_servers": ["10.0.0.1:9876"]}]}, "a list with at least one of ns-0, ns-1"),
-        ({"timeline": [{"at_s": 60, "do": "name_server_list"}]}, "timeline.0.name_servers: allowed is a list of at"),
+        ({"timeline": [{"at_s": 60, "do": "name_server_list"}]}, "timeline.0.name_servers: expected a list of at"),
         ({"timeline": [{**CHANGED[0], "nodes": ["ns-0"]}]}, "`do: name_server_list` takes no nodes"),
         ({"timeline": [{"at_s": 9, "do": "cut", "links": ["prober <-> address-server"]}]}, "prober never dials"),
     ],

@@ -337,7 +337,7 @@ def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
         ("setle_s: 3", "did you mean settle_s?"),
         (
             "timeline: [{at_s: 1, do: latency, links: ['broker-a <-> ns-0']}]",
-            "timeline.0.latency_ms: allowed is a number above 0: this key is required",
+            "timeline.0.latency_ms: expected a number above 0: this key is required",
         ),
     ],
 )

@@ -59,12 +59,12 @@ def test_the_same_as_json() -> None:
         (("--fault", "crsh"), "did you mean crash?"),
         (("--fault", "crash", "--set", "pollNameServerIntervall=1"), "did you mean pollNameServerInterval?"),
         (("--fault", "crash", "--set", "pollNameServerInterval=1"), "a whole number from 1000 to 600000 ms"),
-        (("smoke",), "smoke: timeline: allowed is at least one fault"),
+        (("smoke",), "smoke: timeline: expected at least one fault"),
         (("smok",), "did you mean smoke?"),
         ((), "SCENARIO or --fault"),
         (("smoke", "--fault", "crash"), "SCENARIO or --fault: both is not allowed"),
-        (("broker-crash", "--for", "3"), "--for: allowed is --fault beside it"),
-        (("broker-crash", "--producers", "3"), "--producers: allowed is --fault beside it"),
+        (("broker-crash", "--for", "3"), "--for: expected --fault beside it"),
+        (("broker-crash", "--producers", "3"), "--producers: expected --fault beside it"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:

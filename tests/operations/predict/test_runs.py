@@ -98,5 +98,5 @@ def test_every_fault_that_is_named_takes_somebody_from_somebody() -> None:
 def test_two_faults_are_told_apart_and_a_scenario_without_one_is_refused() -> None:
     first, second = faults_of(find("drill-3-power-off"))
     assert (first.start_ms < second.start_ms, second.start_ms) == (True, 67_000)
-    with pytest.raises(ScenarioError, match="smoke: timeline: allowed is at least one fault"):
+    with pytest.raises(ScenarioError, match="smoke: timeline: expected at least one fault"):
         faults_of(find("smoke"))
