@@ -194,9 +194,11 @@ class _Hit:
         until_ms = self.moment.at_ms + sends * period_ms
         brokers = [one.name for one in world.seen_by(self.client, "broker")]
         late_ms = max(world.round_trips_ms(self.client, brokers, self.moment.at_ms, until_ms), default=0)
-        window = Window(0, sends * period_ms, f"{sends}/rate" if sends > 1 else "1/rate", row, 2)
-        if late_ms:  # one send after the other, and the one before may be under way
-            window = window.plus((sends + 1) * late_ms, f"{sends + 1} round trips of {late_ms / 1000:g} s")
+        window = Window(0, sends * (period_ms + late_ms), f"{sends}/rate" if sends > 1 else "1/rate", row, 2)
+        if late_ms:
+            window = window._replace(formula=f"{window.formula}, each a round trip of {late_ms / 1000:g} s later")
+        if late_ms > period_ms:
+            window = window.plus(late_ms - period_ms, "what is left of the send before")
         if lost_ and waits_out_a_close(world, self.client):
             window = window.plus(world.timers_of(self.client).T_ms, "T")
         return window

@@ -1,7 +1,7 @@
 """Failed operations in quiet times, and what explains them: a client's own list of NameServers, or a late machine.
 
-Timers or proxies as late as a third of T explain a failure. That other operations were slow as well explains nothing,
-for it may be the same node's doing.
+Timers or proxies as late as a third of the time-out explain a failure. That other operations were slow as well explains
+nothing, for it may be the same node's doing.
 """
 
 import math
@@ -13,6 +13,7 @@ from ...oracle.lists import may_have
 from ...oracle.quiet import dead
 from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
+from ...oracle.time_outs import send_cap_ms
 from ...oracle.world import World
 from .lateness import LagWindow
 from .slots import TRY
@@ -84,15 +85,22 @@ def is_explained(fall: Shortfall, late_ms: float | None, world: World) -> bool:
     """Whether loops so late can make these calls time out that nothing else disturbed; None: nobody measured it."""
     if late_ms is None:
         return True
-    least_ms = min(world.timers.T_ms, world.timers.A_ms)
+    least_ms = min(_time_out_ms(world, fall), world.timers.A_ms)
     return late_ms * _HOPS >= least_ms and fall.tally.bad <= _most_late(world, fall, late_ms)
+
+
+def _time_out_ms(world: World, fall: Shortfall) -> float:
+    """The shortest that one of these operations waits."""
+    producers = world.of_kind("producer") if fall.operation == TRY else ()
+    caps = (send_cap_ms(world, producer.name) for producer in producers)
+    return min([world.timers.T_ms, *(cap_ms for cap_ms in caps if cap_ms is not None)])
 
 
 def _most_late(world: World, fall: Shortfall, lag_ms: float) -> float:
     """How many of these operations may have failed because processes stood still: one in each second of it, of a
-    producer's tries one in each T, and those under way at both ends. inf: nothing stood still for long, so that many
-    short delays are what there was."""
-    timeout_ms = world.timers.T_ms
+    producer's tries one in each time-out, and those under way at both ends. inf: nothing stood still for long, so that
+    many short delays are what there was."""
+    timeout_ms = _time_out_ms(world, fall)
     from_ms = fall.start_ms - timeout_ms
     stalls = (one for one in world.faults if one.stood_still and one.overlaps(from_ms, fall.end_ms))
     met = merged(Stretch(one.start_ms, one.end_ms) for one in stalls)
