@@ -58,7 +58,6 @@ class _Head(NamedTuple):
         return f"{self.host}:{self.port}"
 
     def dial(self, limit_s: float = DIAL_LIMIT_S) -> None:
-        """Return if the head accepts a connection; else raise OSError."""
         socket.create_connection((self.host, self.port), limit_s).close()
 
     def answers(self) -> bool:
@@ -333,7 +332,6 @@ def _require_same(host: RemoteHost, facts: AgentFacts) -> None:
 
 
 def _sentence(asked: str, exc: Exception) -> str:
-    """Return why Ray could not be joined, in one sentence."""
     text = " ".join(" ".join(map(str, _with_causes(exc))).split())
     if "ersion mismatch" in text:
         theirs = re.search(r"cluster was started with: Ray: (\S+) Python: (\S+)", text)

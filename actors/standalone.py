@@ -81,7 +81,6 @@ class LineLogger(logging.Logger):
             self._wait(f"{begin}{f'{end}{begin}'.join(some)}{end}", len(some))
 
     def _head(self, level: int) -> str:
-        """Return the beginning of a log line, with the current time."""
         second = int(time.time())
         if second != self._second:
             shown = datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")

@@ -191,7 +191,6 @@ def _recorded(file: Path) -> Scenario:
 
 
 def _other_version(versions: Mapping[str, str]) -> str | None:
-    """The version of nemesrv that recorded the run; None if it is this one, or unknown."""
     recorded = versions.get("nemesrv")
     return None if recorded == version("nemesrv") else recorded
 
@@ -364,7 +363,6 @@ def _document(judged: Judged) -> dict[str, object]:
 
 
 def _entry(verdict: Verdict) -> dict[str, object]:
-    """Return the verdict as JSON, with its check's group after its name."""
     document = verdict.to_json()
     group = str(CHECKS[verdict.name].group) if verdict.name in CHECKS else ""
     return {"name": document.pop("name"), "group": group, **document}

@@ -293,7 +293,6 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
 
 
 def _key_of_marker(key: str) -> str:
-    """Return the marker's key: `brokers` for `cluster.brokers`, `checks` for `checks.0`."""
     for name, place in _KEYS.items():
         of = ".".join(place)
         if key == of or key.startswith(f"{of}."):

@@ -50,7 +50,6 @@ def _read_cost(folder: RunFolder) -> Cost | None:
 
 
 def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
-    """Return the findings of each check; empty if the run has no such file."""
     found: dict[str, list[Finding]] = defaultdict(list)
     if folder.findings_file.is_file():
         with folder.findings_file.open(encoding="utf-8") as file:

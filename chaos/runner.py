@@ -234,7 +234,6 @@ def record_virtual(
 
 
 def _require_injectable(scenario: Scenario, options: Options) -> None:
-    """ScenarioError for a fault that cannot be injected on this clock."""
     for index, action in enumerate(scenario.timeline):
         what = action.what
         if isinstance(what, LinkFault) and what.loses_packets and not options.is_virtual(scenario):

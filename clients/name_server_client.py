@@ -57,8 +57,6 @@ async def try_lock(lock: asyncio.Lock, clock: Clock, timeout_s: float = LOCK_TIM
 
 
 class _Tries:
-    """The NameServers that one call tried, in order, and the result of each try."""
-
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
 

@@ -191,7 +191,6 @@ class Scene:
             await self._until(began_s + SEVERAL_S)
 
     def _may_have_several(self) -> bool:
-        """Whether a process has connected to NameServers more than once."""
         fronts = {*self._stand.names}
         connected = ([seen for seen in seat.seen if isinstance(seen, Opened)] for seat in self._seats)
         return any(sum(seen.front in fronts for seen in of) > 1 for of in connected)

@@ -321,7 +321,6 @@ class Subject:
             os.killpg(self.pid, number)
 
     def _line(self, line: bytes, log: _Log, *, speaks: bool) -> None:
-        """Write a line to the log; pass a protocol line on stdout to `saw`."""
         at_ms = self._now_ms()
         log.write(at_ms - self.began_ms, line)
         said = parse(line) if speaks else None
@@ -454,7 +453,6 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def _shown(line: bytes) -> str:
-    """Return the beginning of a line for people; for binary data a sentence."""
     text = line.decode("utf-8", "replace")[:200]
     legible = sum(char.isprintable() and char != "\N{REPLACEMENT CHARACTER}" for char in text)
     if legible < LEGIBLE * len(text):

@@ -173,7 +173,6 @@ class Conducting:
         return _in_order(watched)
 
     async def _tick(self, what: str, jobs: Sequence[Situation]) -> None:
-        """Print the remaining time now and then."""
         progress, told_s = self._progress, self._clock.monotonic_s()
         while self._done < len(jobs):
             await asyncio.sleep(min(TOLD_EACH_S, 0.2 if len(jobs) < 3 else 1.0))

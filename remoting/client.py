@@ -137,7 +137,6 @@ class RemotingClient:
         await self._endpoint.close_all()
 
     async def _connected_in_time(self, address: Address, timeout_s: float) -> tuple[Connection, float]:
-        """The channel, and how much of `timeout_s` is left."""
         connection = self._channels.get(address)
         if connection is not None and not connection.closed:
             return connection, timeout_s

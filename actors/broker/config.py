@@ -251,7 +251,6 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
 
 
 def _parse(source: str, key: str, text: str) -> object:
-    """Return `text` as the value of RocketMQ's `key`. ConfigError if `text` is no such value."""
     name = _PYTHON_NAMES[key]
     default = getattr(_DEFAULTS, name)
     try:

@@ -78,6 +78,5 @@ class VersionedTable(KeptTable):
             )
 
     def _taken(self, version: DataVersion) -> None:
-        """Take over the master's table and its version."""
         self.data_version, self._dirty = version, True
         self.persist()

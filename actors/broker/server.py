@@ -159,7 +159,6 @@ class Broker:
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
     def _begin_role(self) -> None:
-        """Begin the tasks that only a slave, or only a master, has."""
         if self.services.config.is_slave:
             work = [self._copying.run(), self._synchronize.run()]
         else:
@@ -232,7 +231,6 @@ class Broker:
     # Parts
 
     def _assemble(self) -> None:
-        """Load the tables and put the processors around them."""
         context, config, now_ms = self._context, self._config, self._context.clock.now_ms()
         settings, log = self._settings, context.log
         self.services = Services(

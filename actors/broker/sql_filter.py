@@ -210,7 +210,6 @@ class _Parser:
         return self.expect("text")[1:-1].replace("''", "'")
 
     def _take(self, kind: str, *texts: str) -> str | None:
-        """Take the next token if it is one of `words`; else None."""
         found_kind, found, _ = self._next()
         if found_kind != kind or found not in texts:
             return None

@@ -207,7 +207,6 @@ _TRIMMED = "".join(map(chr, range(0x21)))  # Java's trim
 
 
 def _parse(source: str, key: str, value: str, profile: Profile) -> object:
-    """Return `value` as the value of `key`; ConfigError if it is none. As upstream, a trailing blank is part of it."""
     setting = _FIELDS[key]
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):

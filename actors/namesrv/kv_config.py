@@ -81,7 +81,6 @@ class KVConfig:
                 self._say(INFO, "configTable NS: %s Key: %s Value: %s", namespace, key, value)
 
     def _size(self) -> int:
-        """Return the number of characters of all names and values."""
         return sum(
             len(namespace) + sum(len(key) + len(value or "") for key, value in items.items())
             for namespace, items in self._table.items()
@@ -103,7 +102,6 @@ class KVConfig:
 
 
 def _table_of(content: bytes) -> dict[str, dict[str, str | None]]:
-    """The table in a file's bytes; ValueError or TypeError with a reason."""
     if len(content) > FILE_MAX:
         raise ValueError(f"{len(content)} B exceed {FILE_MAX} B")
     document = fastjson.loads(content)

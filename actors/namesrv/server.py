@@ -275,7 +275,6 @@ class NameServer:
         self._notify(self.processor.take_notifications())
 
     def _record_routes(self, topics: Iterable[str]) -> None:
-        """Record a `route` event for each topic whose answer to clients has changed."""
         for topic in topics:
             route = self.table.route(topic)
             value = None if route is None else canonical(route)

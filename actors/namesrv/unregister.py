@@ -107,7 +107,6 @@ class Tables:
         return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
-        """The text of a broker in the live table, as namesrv.log of the profile prints it."""
         if self.profile is Profile.V4_9:
             return key[1]
         return f"BrokerIdentityInfo [clusterName={key[0]}, brokerAddr={key[1]}]"
@@ -139,13 +138,11 @@ class Tables:
             group.rows_version = self._rows_version
 
     def _put_row(self, topic: str, row: QueueData) -> None:
-        """Put `row` under its broker name, creating the topic as needed."""
         self.topic_queue_table.setdefault(topic, {})[row.broker_name] = row
         self._row_changed(row.broker_name)
         self._changed_topics.add(topic)
 
     def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
-        """Remove one broker's row, and with the last row the topic. Returns the row; None if there was none."""
         rows = self.topic_queue_table[topic]
         removed = rows.pop(broker_name, None)
         if removed is not None:

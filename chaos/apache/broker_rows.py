@@ -75,8 +75,6 @@ class _Sent(NamedTuple):
 
 
 class _Pull(NamedTuple):
-    """A pull that commits an offset unless the broker refuses it."""
-
     at_ms: float
     place: tuple[str, str, int]
     offset: int
@@ -161,7 +159,6 @@ class BrokerRows(ServerRows):
             self._sent[one.connection, one.opaque] = sent
 
     def _said(self, one: Asked) -> tuple[dict[str, tuple[int, int, int]], float]:
-        """Return each topic's row and that row's version."""
         if one.code == RequestCode.REGISTER_BROKER:
             body = RegisterBrokerBody.decode(one.body, version=one.version)
             rows = {t.topic_name: (t.read_queue_nums, t.write_queue_nums, t.perm) for t in body.topics}

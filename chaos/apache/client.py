@@ -292,7 +292,6 @@ class JavaClient(JavaNode):
 
 
 def _real_clock(context: NodeContext) -> RealClock | None:
-    """Return the run's clock if its rate is not the machine's, else None."""
     clock = context.clock.real if isinstance(context.clock, AdjustableClock) else context.clock
     return clock if isinstance(clock, RealClock) and clock.scale != 1 else None
 

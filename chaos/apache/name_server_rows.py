@@ -266,7 +266,6 @@ class NameServerRows(ServerRows):
         self._put(at_ms, "broker_dropped", broker_name=name, broker_id=id_, address=address, value=value)
 
     def _reason(self, why: _Why | None, read_ms: float) -> str:
-        """Return the reason that the log gives, if the wire does not show it."""
         at_ms = read_ms if why is None else why.at_ms
         if why is not None and why.reason in ("unregistered", "exception", "expired"):
             return why.reason
@@ -342,7 +341,6 @@ class NameServerRows(ServerRows):
 
 
 def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
-    """Return each broker name's addresses and its row."""
     if route is None:
         return {}
     brokers, queues = route.get("brokers") or {}, route.get("queues") or {}

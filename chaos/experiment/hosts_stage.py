@@ -218,7 +218,6 @@ class HostsStage(RealStage):
         return self.clock.monotonic_s() * 1000.0
 
     def _shown_by(self, host: RemoteHost) -> Callable[[], float]:
-        """Return the clock of that host's nodes, in RocketMQ milliseconds."""
         clock = host.clock(self.clock)
 
         def shown_ms() -> float:
@@ -244,7 +243,6 @@ class HostsStage(RealStage):
 
 
 def _answers(asked: Mapping[RemoteHost, Any], limit_s: float) -> dict[RemoteHost, Any]:
-    """Return the answers of all hosts that were asked. HarnessError names the host that failed."""
     found = {}
     for host, ref in asked.items():
         try:

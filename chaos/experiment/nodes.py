@@ -108,7 +108,6 @@ class NodePlan:
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
     def _listed(self, node: str) -> dict[str, Address]:
-        """Return the entry's name, or its address if the run has no server there."""
         names = {address: server for server, address in self.advertised.items()}
         return {names.get(at, str(at)): at for at in self.name_servers(node)}
 
@@ -168,7 +167,6 @@ class NodePlan:
         return {one: self.advertised[one] for one in told}
 
     def _members(self, name: str) -> dict[str, Address]:
-        """Return the other brokers of its name, with their advertised addresses."""
         brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
         own = [one for one in brokers if broker_name(one) == broker_name(name) and one != name]
         return {one: self.advertised[one] for one in own}

@@ -188,8 +188,6 @@ class RealStage(Stage):
         return self._entered(stack, cluster), self.links
 
     def _entered(self, stack: ExitStack, cluster: Cluster) -> Cluster:
-        """Enter the cluster, and tell nodes and outside clients where to connect."""
-
         def tell(node: str, dials: Mapping[Address, Address]) -> None:
             self._outside.redial(node, dials)
             cluster.redial(node, dials)

@@ -252,7 +252,6 @@ class Instances:
             self._owner_saw(owner, one)
 
     def _owner(self, held: _Held, now_ms: float, is_last: bool) -> Instance | None:
-        """Return the client that made the connection; None if it is not known yet."""
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)

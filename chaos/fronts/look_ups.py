@@ -274,7 +274,6 @@ class LookUps:
         self._tried(tried.call, at_ms, _NO_ANSWER)
 
     def _tried(self, call: _Call, at_ms: float, outcome: str) -> None:
-        """Record a failed try: the client goes on, or the call has failed."""
         call.ended_ms, call.outcome = at_ms, outcome
         self._end_of_waiting()
         most = self._rules.tries_max or len(self._told)

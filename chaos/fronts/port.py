@@ -58,7 +58,6 @@ class Port:
             asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def _stop(self) -> None:
-        """Stop listening. Connections that waited to be accepted are reset."""
         assert self._socket is not None
         if self._listens:
             self._accept()  # who got in before is in

@@ -165,7 +165,6 @@ class ClientRows:
                 pass
 
     def _in_vain(self, broker: str, at_ms: float) -> None:
-        """Record that the oldest connect without an answer has failed."""
         dial = next((dial for dial in self._dials if dial[1] == broker), None)
         if dial is not None:
             self._dials.remove(dial)

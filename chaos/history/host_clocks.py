@@ -170,7 +170,6 @@ def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], 
 
 
 def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
-    """Return the last reading that contradicts `after`; if none does, the last reading."""
     low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
     for number in range(len(readings) - 1, -1, -1):
         low, high = _grown(low, high, at_ms - readings[number].at_ms, readings[number])

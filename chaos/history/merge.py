@@ -98,7 +98,6 @@ def _order(row: Row) -> tuple[float, str, int, int]:
 
 
 def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
-    """Return the rows of one file; unreadable lines are skipped and counted in `torn`."""
     before = torn[0]
     for row in read_raw(path) if axis is None else axis.corrected(path):
         if row is None:

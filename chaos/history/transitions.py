@@ -166,7 +166,6 @@ class _Reader:
         self.found.append(Transition(float(row["time_ms"]), self._name(row["node"]), kind, subject, how))
 
     def _changed(self, row: Mapping[str, Any], kind: str, subject: str, how: str) -> bool:
-        """Whether the lane had no state before, or another."""
         key = row["node"], kind, subject
         before, self._state[key] = self._state.get(key), how
         return before != how
@@ -198,7 +197,6 @@ class _Reader:
             self._forget(row)
 
     def _forget(self, row: Mapping[str, Any]) -> None:
-        """Forget the node's states, because it has a new process."""
         node = self._name(row["node"])
         for lane in [lane for lane in self._open if lane[0] == node]:
             self._shut(lane, row["time_ms"])

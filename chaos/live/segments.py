@@ -84,7 +84,6 @@ class _Writer:
             self.waiting.append(row)
 
     def delete_read_out(self) -> None:
-        """Delete the files all of whose rows have been taken."""
         next_seq = self.waiting[0]["seq"] if self.waiting else self.last_seq + 1
         while self.read_out and self.read_out[0][1] < next_seq:
             self.read_out.pop(0)[0].unlink(missing_ok=True)

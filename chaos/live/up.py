@@ -90,7 +90,6 @@ def scenario_of(
 
 
 def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return host:port by broker name and brokerId."""
     found: dict[str, dict[str, str]] = {}
     for broker, address in addresses.items():
         found.setdefault(broker_name(broker), {})[str(broker_id(broker))] = address

@@ -311,7 +311,6 @@ def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
 
 
 def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iterator[str]:
-    """Return what is strange about a file that could be read."""
     if relative:
         yield (
             f"{read.file}: {relative:,} records have no date: their times are relative, by the time of day or, without "

@@ -297,7 +297,6 @@ class Reader:
         self._behind = []
 
     def _went_on(self, prefix: str | None, line: str) -> bool:
-        """Whether the record wants more continuation lines."""
         if self._pending.get(prefix) is None:
             return False
         if (kept := self._more.get(prefix)) is None:
@@ -535,7 +534,6 @@ class Reader:
         self._stamped_ms[prefix] = stamp_ms
 
     def _closed(self, prefix: str | None, last: LogRow | _Open, more: list[str] | None) -> LogRow | None:
-        """Return the row of a record with its continuation; None if it has none, or is one of similar lines."""
         exception = exception_of(more) if more else None
         if isinstance(last, _Open):
             head = last.head

@@ -221,7 +221,6 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
 
 
 def _was(scenario: Scenario, names: Sequence[str]) -> str:
-    """Return `was` or `were`, as fits these nodes and groups."""
     return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
@@ -362,7 +361,6 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
 
 
 def _shortest(change: Finding) -> float:
-    """Return a sort key: the measured time, to a tenth of a second."""
     return round(change.measured_ms or 0.0, -2)
 
 

@@ -89,7 +89,6 @@ class Cost:
 
 
 def _without(broker: str, gaps: Sequence[Without]) -> str:
-    """Return for one broker the client with the longest time first."""
     longest = gaps[0]
     span = f"{longest.from_s:.1f} to {longest.to_s:.1f} s"
     when = f"{seconds(longest.took_ms)} ({span}{'' if longest.came_back else ', the end of its work'})"

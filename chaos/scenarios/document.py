@@ -156,7 +156,6 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
 
 
 def _path_of_setting(path: list[str]) -> list[str]:
-    """Return the whole path of a setting's short name; other paths unchanged."""
     if len(path) == 2 and (path[0] in GROUPS or _NODE.fullmatch(path[0])):
         return ["config", *path]
     groups = [

@@ -47,7 +47,6 @@ def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 
 def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
-    """Return for each place in the document that can have an implementation whether it has one that is not ours."""
     nodes = document.get("nodes")
     of_nodes = nodes.values() if isinstance(nodes, Mapping) else ()
     for place in (document.get("cluster"), document.get("workload"), *of_nodes):

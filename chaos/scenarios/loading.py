@@ -126,7 +126,6 @@ def _readdressed(scenario: Scenario) -> Scenario:
 
 
 def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
-    """Return the scenario with its incident's fix. ScenarioError names the key of `fixed`."""
     changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
     try:
         for one in incident.sets:

@@ -349,7 +349,6 @@ def _names_of_range(pattern: str, place: str) -> Iterator[str]:
 
 
 def _slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
-    """Return the slaves of a cluster: `of_each` for each master, and those that `nodes:` names."""
     masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
     found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
     return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))

@@ -77,7 +77,6 @@ def readdressed(
 
 
 def _moved(entry: ActionModel, topology: Topology) -> list[str]:
-    """Return the NameServers that this entry brings back at another address."""
     if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
         return []
     return [node for node in nodes_of(entry.nodes, topology.members) if topology.kinds[node] is NodeKind.NAME_SERVER]

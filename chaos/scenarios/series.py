@@ -120,7 +120,6 @@ _AS_IT_WAS = Restart()
 def _restarted(
     entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
 ) -> list[Planned]:
-    """Return the actions that stop one node and start it again."""
     restart = ActionModel(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]

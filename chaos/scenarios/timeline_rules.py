@@ -161,7 +161,6 @@ def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[st
 
 
 def _heals(timeline: Sequence[ActionModel], topology: Topology) -> None:
-    """No two faults have the same name, and each heal ends something."""
     on: dict[str, set[Link] | None] = {}
     """By fault that lasts: the links that it is on; None: only a run can tell."""
     over: dict[str, float] = {}

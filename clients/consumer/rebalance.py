@@ -161,7 +161,6 @@ class Rebalancer:
         return sorted(queue for queue, held in self.process_queues.items() if queue.topic == topic and not held.dropped)
 
     async def _allocate(self, topic: str) -> set[MessageQueue] | None:
-        """The queues that this consumer should have; None if that cannot be known now."""
         queues = self._subscribe_info.get(topic)
         if queues is None and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             self._context.log.warning("rebalance: topic %s has no route yet", topic)
@@ -175,7 +174,6 @@ class Rebalancer:
         return set(allocate_averagely(self._instance.client_id, queues, client_ids))
 
     async def _take_and_drop(self, topic: str, mine: set[MessageQueue]) -> bool:
-        """Take and drop queues of `topic`, so that the consumer has exactly `mine`; True if something changed."""
         now_ms = self._context.clock.now_ms()
         lost = [
             queue

@@ -84,7 +84,6 @@ class Send:
 
 
 def _key(asked: Asked) -> str:
-    """Return the message's own id, or its body if it has no id."""
     properties = asked.fields.get("properties") or asked.fields.get("i") or ""
     for part in properties.split(_VALUE):
         name, _, value = part.partition(_NAME)

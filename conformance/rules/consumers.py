@@ -28,7 +28,6 @@ def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
 
 
 def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched, Watched, float]]:
-    """Return the consumer that ended, the consumer that went on, and the time of the end."""
     of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
     for first, second in zip(of[::2], of[1::2], strict=False):
         end = next((one for one in second.of(Happened) if one.what in (KILL, STOP)), None)
@@ -74,7 +73,6 @@ def _no_pulls(watched: Sequence[Watched]) -> Measured:
 
 
 def _consumes(heartbeat: bytes) -> bool:
-    """Whether the process's heartbeats have a consumer's group."""
     try:
         return bool(json.loads(heartbeat).get("consumerDataSet"))
     except (ValueError, AttributeError):  # not JSON as everybody else writes it
@@ -90,7 +88,6 @@ def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
 
 
 def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
-    """Return (pulled again, pulled): offsets, over both consumers."""
     found: Counter[tuple[Queue, int]] = Counter()
     for each in (gone, stays):
         waiting = {(asked.connection, asked.opaque): (queue, asked) for queue, asked in _pulls(each)}

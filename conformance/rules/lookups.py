@@ -270,7 +270,6 @@ def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try) -> boo
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
-    """Whether the change may be a reason to leave that try's NameServer."""
     return not isinstance(change, Happened) and change.front == a.front and not _is_closed_by_its_client(change, a)
 
 

@@ -269,7 +269,6 @@ def _lost_ms(watched: Watched) -> float | None:
 
 
 def _is_late(tried: Try) -> bool:
-    """Whether the client closed the connection without a request."""
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 

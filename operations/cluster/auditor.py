@@ -365,7 +365,6 @@ def _is_numeric(address: str) -> bool:
 
 
 def _rows(route: Route, found: Mapping[str, Route]) -> str:
-    """Return the topic rows in which the NameServers' answers differ."""
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"

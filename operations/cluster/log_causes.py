@@ -251,7 +251,6 @@ def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[NoRouteCause]:
-    """Return causes by the brokers' logs, if the log of the asked NameServer is missing."""
     address = failure.name_server
     if address is None:
         return

@@ -219,7 +219,6 @@ class Watcher:
     # --- consumers' own lists ----------------------------------------------------------------------------------------
 
     async def _next_clients(self, now_s: float) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
-        """Ask the next members of the next group for their lists, and forget members that have left."""
         if now_s - self._groups_at_s < GROUPS_EACH_S or not self._masters:
             return {}, frozenset()
         self._groups_at_s = now_s
@@ -238,7 +237,6 @@ class Watcher:
         return {}, frozenset()
 
     async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
-        """Return for each client id a broker that has it; None if a broker did not answer."""
         found: dict[str, str] = {}
 
         async def ask(address: str) -> None:

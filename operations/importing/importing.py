@@ -245,7 +245,6 @@ def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str
 
 
 def _remove_empty(folder: RunFolder) -> None:
-    """Remove folders for processes' own files. An import has no such files."""
     for inner in ("history/_raw", "data", "logs"):
         place = folder.path / inner
         if place.is_dir() and not any(place.iterdir()):

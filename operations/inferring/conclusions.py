@@ -186,7 +186,6 @@ def _arrivals(seen: Seen) -> None:
 
 
 def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
-    """Return the starts of the node: its periodic work begins after each."""
     own = seen.by_edge.get(Edge(node, ""), ())
     return any(sign.kind is Kind.BOOT and from_ms < sign.at_ms <= to_ms for sign in own)
 

@@ -121,7 +121,6 @@ _PROTOCOLS = {
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
-    """Return the strongest lines: first one of each kind, then others."""
     first = {(one.file, one.text[24:80]): one for one in reversed(best)}
     kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
     chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
@@ -319,7 +318,6 @@ def _source(found: Reconstructed, said: Said) -> Source | None:
 
 
 def _at_ms(found: Reconstructed, said: Said) -> float | None:
-    """Return the time of the line from the history's 0 on; None if it is unknown."""
     source = _source(found, said)
     if source is None or said.stamp_ms is None:
         return None

@@ -144,7 +144,6 @@ def _half(ms: float) -> float | None:
 
 
 def _not_seen(seen: Seen, found: Sequence[Episode]) -> list[str]:
-    """Return missing logs, and what they would decide."""
     asked: list[str] = []
     for node in sorted(seen.kinds):
         if seen.is_written(node):

@@ -260,7 +260,6 @@ def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
 
 
 def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
-    """Return the cause ("" if a value rules it out), its weight, and the value to show."""
     if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
         return (*_of_disk(used, is_refused="CL" in fields["used"]), str(max(used)))
     if length := fields.get("length"):

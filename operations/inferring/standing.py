@@ -121,7 +121,6 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    """Return the times of the registrations in the broker's own log."""
     own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
     return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
 
@@ -191,7 +190,6 @@ def _together(seen: Seen) -> list[_Silence]:
 
 
 def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]:
-    """Return late expiries at the end of the silence, of brokers that were silent in it."""
     latest_ms = seen.timers.E_ms + seen.timers.S_ms + seen.timers.R_ms + tolerance
     return [
         sign

@@ -135,7 +135,6 @@ def solve(clocks: Sequence[LogClock]) -> list[str]:
 
 
 def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, float]:
-    """Return begin and end of these logs, by their clocks."""
     ends = [
         (clocks[one].first_ms - clocks[one].shift_ms, clocks[one].last_ms - clocks[one].shift_ms) for one in members
     ]
@@ -210,7 +209,6 @@ def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
 
 
 def _once(marks: Iterable[Mark]) -> list[Mark]:
-    """Return one mark for several mentions of one moment."""
     kept: list[Mark] = []
     last: dict[str, float] = {}
     for mark in sorted(marks, key=lambda one: one.at_ms):
@@ -506,7 +504,6 @@ def _moments_of(times: npt.NDArray[np.float64]) -> int:
 
 
 def _first_of(are: npt.NDArray[np.bool_]) -> int:
-    """Return the first index from which these are all present."""
     return len(are) - int(are.sum())
 
 

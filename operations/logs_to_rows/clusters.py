@@ -212,7 +212,6 @@ def _listed(places: Sequence[str]) -> str:
 
 
 def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The largest folders that contain only these files, and the remaining files."""
     taken = set[str]()
     for file in others:
         taken.add(file)

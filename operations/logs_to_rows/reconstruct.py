@@ -147,7 +147,6 @@ def _controller(source: Source) -> str:
 
 
 def _config_sources(configs: Sequence[Line]) -> list[Source]:
-    """Files of settings, as logs of their nodes."""
     by_file: dict[str, list[Line]] = defaultdict(list)
     for line in configs:
         by_file[line.file].append(line)
@@ -360,7 +359,6 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _version(source: Source) -> dict[str, Any]:
-    """The version that wrote it, and where it says so; else by its dialect."""
     if (found := version_of(source.lines)) is not None:
         return {"version": found.said, "version_by": f"{found.by.file}:{found.by.line}"}
     is_java_4 = source.kind != CLIENT or source.writer == "java-client-4.9"

@@ -84,7 +84,6 @@ def _registration_period(sources: Sequence[Source]) -> tuple[float, list[Line]] 
 
 
 def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tuple[float, list[Line]] | None:
-    """The period of these lines in whole seconds; None if they have none."""
     gaps: dict[int, int] = defaultdict(int)
     first: dict[int, list[Line]] = defaultdict(list)
     for source in sources:

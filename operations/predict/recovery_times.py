@@ -69,8 +69,6 @@ def recovery_of(rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str]
 
 
 class _Run:
-    """Times of transitions count from the start of the fault."""
-
     def __init__(self, rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str], zero_ms: float) -> None:
         self._rows, self._fault, self._topics = rows, fault, topics
         self._start_ms = zero_ms + fault.start_ms

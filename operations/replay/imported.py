@@ -284,8 +284,6 @@ def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> 
 
 
 class _Names(NamedTuple):
-    """The scenario's names of the import's nodes."""
-
     ours: Mapping[str, str]
     """Import's name to scenario's name."""
     clusters: Mapping[str, str]
@@ -330,7 +328,6 @@ class _Names(NamedTuple):
         return cls(ours, clusters, *count, has_clients=bool(picked))
 
     def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """The entry under the scenario's names; words that are no names stay."""
         found = dict(entry)
         for key in ("nodes", "links", "broker", "name_servers", "address"):
             value = found.get(key)
@@ -395,7 +392,6 @@ class _Names(NamedTuple):
             yield f"No log names a topic: {topic}, made up, stands for those of these clients."
 
     def workload(self, rows: Sequence[Row], lasts_ms: float, notes: list[str]) -> dict[str, Any]:
-        """The clients, and the topic that most of them use."""
         used: Counter[str] = Counter()
         queues: Counter[tuple[str, int]] = Counter()
         brokers = set(self.ours)

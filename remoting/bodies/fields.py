@@ -129,7 +129,6 @@ def _made_field(field: dataclasses.Field[Any], hint: Any) -> _Field:
 
 
 def _reader(hint: Any) -> tuple[_Read, Any]:
-    """Return how to read a field of this type, and its value if it is absent."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)

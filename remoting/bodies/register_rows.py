@@ -102,7 +102,6 @@ def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_
 
 
 def _taken_table(value: object) -> dict[str, Any] | None:
-    """The topic table, taken out of a decoded registration; None if there is none."""
     wrapper = value.get("topicConfigSerializeWrapper") if isinstance(value, dict) else None
     if isinstance(wrapper, dict) and isinstance(wrapper.get("topicConfigTable"), dict):
         table: dict[str, Any] = wrapper.pop("topicConfigTable")

@@ -259,7 +259,6 @@ class AdminProcessor:
         return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
 
     def _offsets(self, group: str, topic: str, queues: int) -> dict[MessageQueue, OffsetWrapper]:
-        """Return the broker's offset and the group's, for each of the topic's first queues."""
         services, store, table = self._services, self._services.store, {}
         for queue_id in range(queues):
             committed = max(0, services.offsets.query(group, topic, queue_id))

@@ -269,7 +269,6 @@ class PullProcessor:
     def _checked(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
     ) -> tuple[TopicConfig, SubscriptionGroupConfig, Wanted]:
-        """Topic, group and filter of a pull that may be served. Raises Refused."""
         services, config = self._services, self._services.config
         if not config.broker_permission & PERM_READ:
             raise self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")

@@ -97,7 +97,6 @@ class QueryProcessor:
         return RemotingCommand.response(header=fields, body=b"".join(records))
 
     async def _matches(self, header: QueryMessageRequestHeader, queue_id: int, limit: int) -> list[StoredMessage]:
-        """The newest messages of one queue that match, at most `limit` and MAX_QUERY_BYTES."""
         store, topic = self._services.store, header.topic
         first = store.offset_by_time(topic, queue_id, header.begin_timestamp)
         offset = min(store.max_offset(topic, queue_id), store.offset_by_time(topic, queue_id, header.end_timestamp + 1))

@@ -60,7 +60,6 @@ class ReplyProcessor:
     async def _push(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> str | None:
-        """Push the reply to the client that asked. Returns why that failed, or None."""
         services = self._services
         properties = parse_properties(header.properties)
         client_id = properties.get(REPLY_TO_CLIENT)

@@ -314,7 +314,6 @@ class SendProcessor:
         return topic
 
     def _put_back(self, stored: StoredMessage, target: TopicConfig, level: int) -> None:
-        """Store a copy of `stored` in `target`, after the delay of `level`; at once for level 0."""
         services = self._services
         properties = stored.properties
         properties.setdefault(RETRY_TOPIC, stored.topic)
@@ -350,5 +349,4 @@ def _is_transactional(properties: dict[str, str]) -> bool:
 
 
 def _level(text: str | None) -> int:
-    """The delay level in a DELAY property; 0 if there is none, or if it is no number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -75,7 +75,6 @@ def _in_turn(path: Path) -> tuple[str, str, int]:
 
 
 def _goes_on(path: Path, following: Path) -> bool:
-    """Whether the process of this raw file has begun a following file."""
     if path.suffix != ".jsonl" or following.suffix != ".jsonl" or path.parent != following.parent:
         return False
     return process_of(path) == process_of(following) and number_of(path) < number_of(following)

@@ -119,7 +119,6 @@ def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
 def _bars(
     life: Life, broker: str, changes: Sequence[Change], due: Mapping[str, list[Change]], until_ms: float
 ) -> list[LaneStretch]:
-    """Return the bars for the broker in one process of a NameServer, from its start to its end."""
     end_ms = min(life.end_ms, until_ms)
     if life.start_ms >= end_ms:
         return []
@@ -236,7 +235,6 @@ def _failure_marks(client: str, broker: str, times: Array) -> list[LaneMark]:
 
 
 def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
-    """Return (first time, count) of each slice of time that has any."""
     if len(times) <= most:
         return [(float(t), 1) for t in times]
     slice_of = ((times - times[0]) / max(float(times[-1] - times[0]), 1e-9) * (most - 1)).astype("i8")

@@ -137,7 +137,6 @@ def _left_out(run: Run) -> str:
 
 
 def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
-    """Return the host of each node, and the error of the hosts' clocks, if there are several hosts."""
     of: dict[str, list[str]] = {}
     for node in told.world.nodes:
         if node.host:

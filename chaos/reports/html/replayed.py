@@ -129,7 +129,6 @@ def _bars(one: Mapping[str, Any]) -> Iterable[tuple[float, float, str]]:
 
 
 def _marks(one: Mapping[str, Any]) -> list[LaneMark]:
-    """Draw a mark at the change, in the original and in the replay."""
     here, there = one["original_ms"], one["replay_ms"]
     if one["found"] == "both":
         text = f"{one['told']}: {seconds(here)} in the original, {_later(there - here)} in the replay"

@@ -89,7 +89,6 @@ class RunToDraw:
         )
 
     def _logged(self, place: Place, e: Example) -> Place:
-        """Return the place, with what the example's node logged around the violation."""
         names = [name for name in (e.who, e.what) if (self.run_dir / "logs" / f"{file_name(name)}.log").is_file()]
         if not names or e.from_ms is None:
             return place
@@ -241,7 +240,6 @@ def _short(text: str) -> str:
 def _lines(
     path: Path, run: dict[str, Any], timeline_ms: float, levels: Collection[str] | None = None
 ) -> Iterator[LogLine]:
-    """Return the lines of these levels, or all lines. The virtual clock writes UTC."""
     origin_ms, virtual = run.get("origin_wall_ms"), run.get("clock") == "virtual"
     if not isinstance(origin_ms, int | float):
         return
