@@ -206,9 +206,7 @@ class RemoteProcess:
 
 class HostsWatch:
     """Context manager: one thread per host, whose agent reports dead processes. Otherwise as ProcessWatch (watch.py).
-
-    `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at once.
-    """
+    `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at once."""
 
     def __init__(
         self,

@@ -89,10 +89,7 @@ class LastAnswers:
 
 class NameServerClient:
     """Calls the chosen NameServer. `selector` has the list and the choice; `remoting` is the client's only channel
-    cache.
-
-    `answers` is given if several clients record as one node.
-    """
+    cache. `answers` is given if several clients record as one node."""
 
     def __init__(
         self,

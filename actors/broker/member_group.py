@@ -38,9 +38,7 @@ CALL_TIMEOUT_S = 3.0
 
 class MemberGroup:
     """The member group of one broker. `changed(master)` is called when its least id changes, with the master's address.
-
-    The address is None if the group has no master.
-    """
+    The address is None if the group has no master."""
 
     def __init__(
         self,

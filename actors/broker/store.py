@@ -41,9 +41,7 @@ ENTRY = struct.Struct(">qiq")
 
 class ConsumeQueue:
     """One queue of one topic: the places of its messages in the commit log. It is rebuilt from the log at every start.
-
-    Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in memory.
-    """
+    Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in memory."""
 
     __slots__ = ("_entries", "first")
 

@@ -77,9 +77,7 @@ class RouteOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """One REGISTER_BROKER, decoded. `filter_servers` None leaves that table alone, an empty tuple clears the entry.
-
-    `rows` are all topics of the broker, but for those that `Tables.standing` says are in the table as they are.
-    """
+    `rows` are all topics of the broker, but for those that `Tables.standing` says are in the table as they are."""
 
     cluster_name: str
     broker_name: str

@@ -92,11 +92,8 @@ class JavaCommand:
 
 
 class JavaProgram:
-    """One Java process. Call its methods in the event loop in which it was started.
-
-    `said` gets each line of stdout without its end. `ended` gets the exit code, as subprocess gives it, if the process
-    ends by itself.
-    """
+    """One Java process. Call its methods in the event loop in which it was started. `said` gets each line of stdout
+    without its end. `ended` gets the exit code, as subprocess gives it, if the process ends by itself."""
 
     def __init__(
         self,

@@ -37,10 +37,8 @@ def found(places: Iterable[str] = PLACES) -> Path | None:
 
 
 class FakedTime:
-    """The environment that makes a program's clocks follow `clock`; empty at normal speed.
-
-    `forget` it once the program is up or has ended; nothing then remains. `name` must be unique here.
-    """
+    """The environment that makes a program's clocks follow `clock`; empty at normal speed. `forget` it once the program
+    is up or has ended; nothing then remains. `name` must be unique here."""
 
     def __init__(self, clock: RealClock, name: str) -> None:
         self.environment: dict[str, str] = {}

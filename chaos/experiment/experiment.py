@@ -441,10 +441,8 @@ class Heard:
 
 
 class Whereabouts:
-    """Where each server listens and which address everybody gets, now and after a restart elsewhere.
-
-    `advertised` changes when a server moves. `listen` has every address that any of its processes has.
-    """
+    """Where each server listens and which address everybody gets, now and after a restart elsewhere. `advertised`
+    changes when a server moves. `listen` has every address that any of its processes has."""
 
     def __init__(self, scenario: Scenario, stage: Stage) -> None:
         topology = scenario.topology()

@@ -55,10 +55,8 @@ def __tracebackhide__(_exception: object) -> bool:
 
 
 class _InTheTest:
-    """Raise errors of the block as the test's own line.
-
-    `step` is the method that the test called; messages name it instead of a scenario's file and entry.
-    """
+    """Raise errors of the block as the test's own line. `step` is the method that the test called; messages name it
+    instead of a scenario's file and entry."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -77,10 +75,8 @@ class _InTheTest:
 
 
 class RunningCluster:
-    """A running cluster of NameServers, brokers and workload, and control over it.
-
-    A step that is not possible (unknown link or node) raises ScenarioError and changes nothing.
-    """
+    """A running cluster of NameServers, brokers and workload, and control over it. A step that is not possible (unknown
+    link or node) raises ScenarioError and changes nothing."""
 
     def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
         self._experiment, self._judge, self._end = experiment, judge, end

@@ -29,10 +29,8 @@ ROW_S = 0.100
 
 
 class ProxyLagProbe:
-    """Context manager. `record` is called from a thread of its own.
-
-    A stall that falls between two steps counts, too, if the step took longer than STEP_S.
-    """
+    """Context manager. `record` is called from a thread of its own. A stall that falls between two steps counts, too,
+    if the step took longer than STEP_S."""
 
     def __init__(
         self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder, *, step_s: float = STEP_S

@@ -91,9 +91,7 @@ class _Held:
 
 class Instances:
     """Passes each observation to its client. `came` and `went` are called once per client, `saw` per observation.
-
-    `clients` is the number of clients in a process, if known.
-    """
+    `clients` is the number of clients in a process, if known."""
 
     def __init__(
         self,

@@ -90,10 +90,8 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
 
 
 class HistoryWriter:
-    """A Recorder that appends to one JSONL file. Thread-safe; `close` it when the node ends.
-
-    `rotate_bytes`: after so many bytes it continues in the next file (files.py), so the first can be deleted.
-    """
+    """A Recorder that appends to one JSONL file. Thread-safe; `close` it when the node ends. `rotate_bytes`: after so
+    many bytes it continues in the next file (files.py), so the first can be deleted."""
 
     def __init__(
         self, path: Path, node: str, role: str, incarnation: int, clock: Clock, rotate_bytes: int | None = None

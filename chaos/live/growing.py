@@ -35,10 +35,8 @@ Say = Callable[[float, Verdict], None]
 
 @dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """Context manager that keeps and judges the history in a thread.
-
-    `quiet_after_ms`: distance from every change beyond which only the largest lateness is kept (changes.py).
-    """
+    """Context manager that keeps and judges the history in a thread. `quiet_after_ms`: distance from every change
+    beyond which only the largest lateness is kept (changes.py)."""
 
     run_dir: Path
     clock: StageClock

@@ -98,10 +98,8 @@ def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True, kw_only=True)
 class Up:
-    """One cluster that stays up. If `judged`, the scenario's checks judge it while it is up and at its end.
-
-    `for_s`: its length in seconds of RocketMQ time; None: until Ctrl-C.
-    """
+    """One cluster that stays up. If `judged`, the scenario's checks judge it while it is up and at its end. `for_s`:
+    its length in seconds of RocketMQ time; None: until Ctrl-C."""
 
     scenario: Scenario
     as_json: bool = False

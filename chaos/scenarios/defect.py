@@ -24,10 +24,8 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A defect. `nodes`: the nodes that have it; empty: every node of `kinds`.
-
-    The defect is found if every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` does.
-    """
+    """A defect. `nodes`: the nodes that have it; empty: every node of `kinds`. The defect is found if every check of
+    `caught_by` says INVALID, and no check outside `caught_by` and `also` does."""
 
     name: str
     what: str

@@ -26,9 +26,7 @@ from .publish_table import QueueRing
 
 class IsolationRecord:
     """Records which brokers a producer avoids, since when, and when it sends to them again: event `broker_isolated`.
-
-    Only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated for").
-    """
+    Only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated for")."""
 
     def __init__(self, record: Recorder) -> None:
         self._record = record

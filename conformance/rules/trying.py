@@ -275,11 +275,9 @@ def _is_late(tried: Try) -> bool:
 def _failover(watched: Sequence[Watched]) -> Measured:
     """Whether one of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, is answered.
 
-    In 4.9 a call connects to one NameServer after the other within one deadline. The unreachable one takes all of it,
-    so the connection to the other comes too late and is closed. The next call finds no connection and begins at the
-    same place, as often as there are NameServers. C++ 3.0.0 connects to the unreachable one once; each later call first
-    waits for that connect, and is too late, too, except by chance (the fifth call of one run). So a connection that its
-    client closes without a request is a failed call, unless its failed connect was counted.
+    In 4.9 a call connects to one NameServer after the other within one deadline, which the unreachable one uses up: the
+    connection to the other comes too late and is closed. In C++ 3.0.0 each call waits for the first connect. So a
+    connection that its client closes without a request is a failed call, unless its failed connect was counted.
     """
     found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0

@@ -32,9 +32,7 @@ _LENGTH = struct.Struct(">i")
 
 class TopicConfigSerializeWrapper(Body):
     """A broker's topic table with its version; also the answer of GET_ALL_TOPIC_CONFIG (21).
-
-    `topic_queue_mapping_info_map`: static topics of 5.x, topic to TopicQueueMappingInfo as it came (None: left out).
-    """
+    `topic_queue_mapping_info_map`: static topics of 5.x, topic to TopicQueueMappingInfo as it came (None: left out)."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
     topic_config_table: Mapping[str, TopicConfig] = field(default_factory=dict)

@@ -19,10 +19,8 @@ MULTI_TAG = "MULTI_TAG"
 
 
 class DataVersion(Body):
-    """The version of a broker's topic table. Equality is 5.x's, over all fields; 4.9's is `same`.
-
-    4.9 knows no stateVersion, and readers take its absence as 0: it is written only when it is not 0.
-    """
+    """The version of a broker's topic table. Equality is 5.x's, over all fields; 4.9's is `same`. 4.9 knows no
+    stateVersion, and readers take its absence as 0: it is written only when it is not 0."""
 
     state_version: Long = 0
     timestamp: Long = 0

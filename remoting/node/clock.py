@@ -66,10 +66,8 @@ class AdjustableClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealClock:
-    """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale.
-
-    All processes of a Linux host share CLOCK_MONOTONIC, so their events have one time axis.
-    """
+    """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale. All processes of
+    a Linux host share CLOCK_MONOTONIC, so their events have one time axis."""
 
     scale: float = 1.0
     origin_monotonic_ns: int
