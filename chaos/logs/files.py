@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -117,17 +118,21 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 
 def planned(places: Iterable[str | Path]) -> Plan:
-    """Return the parts of all logs at these places. LogError for a missing place, and if no log exists at all."""
+    """Return the parts of all logs at these places. Places with files of the same names give them their own names as
+    well. LogError for a missing place, and if no log exists at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)
-    for place in places:
-        for name, path in _files(str(place), plan):
-            if path.resolve() in {one.resolve() for one in found.values() if one.name == path.name}:
-                continue
-            if name in found:  # the same name in two places
-                name = str(Path(*path.parts[-len(Path(name).parts) - 1 :]))
-            found[name if name not in found else str(path)] = path
+    listed = [(str(place), name, path) for place in dict.fromkeys(places) for name, path in _files(str(place), plan)]
+    once = [*{path.resolve(): (place, name, path) for place, name, path in reversed(listed)}.values()][::-1]
+    times = Counter(name for _, name, _ in once)
+    shared = {place for place, name, _ in once if times[name] > 1 and Path(place).is_dir()}
+    for place, name, path in once:
+        if place in shared:
+            name = str(Path(Path(place).name, name))
+        elif name in found:
+            name = str(Path(*path.parts[-len(Path(name).parts) - 1 :]))
+        found[name if name not in found else str(path)] = path
     for name, path in sorted(found.items()):
         plan.parts += _parts(name, path, plan)
     if not plan.parts and not plan.notes:

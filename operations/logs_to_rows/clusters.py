@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from .book import addresses_in, book_of
 from .marks import client_id, host_of
@@ -43,11 +44,47 @@ class _Said:
 
 def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
     """The sources of the cluster with most lines, in their order; and one sentence for each other cluster."""
-    groups = clusters_of(sources)
-    if len(groups) < 2:
+    groups, why = clusters_of(sources), "no list, registration or connection joins two"
+    if len(groups) == 1:
+        groups, why = _incidents(sources)
+    if len(groups) == 1:
         return list(sources), []
     kept = {id(source) for source in groups[0]}
-    return [source for source in sources if id(source) in kept], [_sentence(groups)]
+    return [source for source in sources if id(source) in kept], [_sentence(groups, why)]
+
+
+def _incidents(sources: Sequence[Source]) -> tuple[list[list[Source]], str]:
+    """The logs of each folder, if two folders have logs of one broker's address that one life cannot have written. A
+    single group otherwise."""
+    at = defaultdict[str, list[Source]](list)
+    for source in sources:
+        for address in {line.fields["address"] for line in source.lines if line.event == "broker_boot"}:
+            at[address].append(source)
+    for address, logs in sorted(at.items()):
+        for one, other in combinations(logs, 2):
+            if not (when := _two_lives(one, other)):
+                continue
+            depth, groups = _shared(one, other), defaultdict[str, list[Source]](list)
+            for source in sources:
+                groups["/".join(source.key.split("/")[: depth + 1])].append(source)
+            if all({BROKER, NAME_SERVER} <= {source.kind for source in group} for group in groups.values()):
+                larger_first = sorted(groups.values(), key=lambda group: -sum(len(source.lines) for source in group))
+                return larger_first, f"each has its own log of the broker at {address}, {when}"
+    return [list(sources)], ""
+
+
+_APART_MS = 3_600_000.0
+"""Least time between two incidents of one cluster; logs of two days follow each other at once."""
+
+
+def _two_lives(one: Source, other: Source) -> str:
+    """When both logs were written, if neither continues or copies the other: at the same time, or hours apart."""
+    ours, theirs = ({(line.stamp_ms, line.event) for line in each.lines} for each in (one, other))
+    between_ms = max(min(ours)[0] - max(theirs)[0], min(theirs)[0] - max(ours)[0])
+    if between_ms >= _APART_MS:
+        return f"{between_ms / _APART_MS:.1f} hours apart"
+    is_copy = len(ours & theirs) >= min(len(ours), len(theirs)) / 2
+    return "" if between_ms >= 0 or is_copy else "of the same time"
 
 
 def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
@@ -180,7 +217,7 @@ def _shared(one: Source, other: Source) -> int:
     return next((depth for depth, (a, b) in enumerate(pairs) if a != b), min(one.key.count("/"), other.key.count("/")))
 
 
-def _sentence(groups: Sequence[Sequence[Source]]) -> str:
+def _sentence(groups: Sequence[Sequence[Source]], why: str) -> str:
     kept, *left = groups
     by_group = [{file for source in group for file in source.files} for group in groups]
     told = []
@@ -201,8 +238,8 @@ def _sentence(groups: Sequence[Sequence[Source]]) -> str:
     others = set().union(*by_group[1:])
     places = _places(by_group[0], others) or sorted(by_group[0])
     return (
-        f"these logs are of {len(groups)} clusters, of which no list, registration or connection joins two; imported "
-        f"is the larger, of {_listed(places)} ({sum(len(source.lines) for source in kept):,} lines); {'; '.join(told)}"
+        f"these logs are of {len(groups)} clusters, of which {why}; imported is the larger, "
+        f"of {_listed(places)} ({sum(len(source.lines) for source in kept):,} lines); {'; '.join(told)}"
     )
 
 

@@ -89,7 +89,7 @@ def test_names_stand_for_the_folder_or_the_pattern_they_were_found_by(tmp_path: 
     assert named(f"{tmp_path}/*/namesrv.log") == ["ns-0/namesrv.log", "ns-1/namesrv.log"]
     assert named(f"{tmp_path}/**/*.log") == ["ns-0/namesrv.log", "ns-1/namesrv.log"]
     assert named(tmp_path / "ns-0" / "namesrv.log") == ["namesrv.log"]
-    assert named(tmp_path / "ns-0", tmp_path / "ns-1") == ["namesrv.log", "ns-1/namesrv.log"]
+    assert named(tmp_path / "ns-0", tmp_path / "ns-1") == ["ns-0/namesrv.log", "ns-1/namesrv.log"]
     assert named(tmp_path / "ns-0", tmp_path / "ns-0" / "namesrv.log") == ["namesrv.log"]
     assert named(f"file://{tmp_path}/ns-1") == ["namesrv.log"]
     assert planned([tmp_path]).notes == [

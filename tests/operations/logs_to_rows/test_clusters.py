@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -138,3 +140,34 @@ def test_lines_of_both_clusters_in_one_file_are_named(logs: Path) -> None:
 
     (note,) = apart(reconstruct([in_one(line) for line in plain_logs([logs])[0]]))
     assert "with its lines of name-servers.log in files of their own" in note
+
+
+INCIDENTS = Path(__file__).parents[3] / "docs" / "incident-logs"
+
+
+@pytest.mark.parametrize(("shift_days", "when"), [(0, "of the same time"), (2, "47.9 hours apart")])
+def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_lives(
+    tmp_path: Path, shift_days: int, when: str
+) -> None:
+    for file in INCIDENTS.rglob("*.log.gz"):
+        text = gzip.decompress(file.read_bytes()).decode()
+        if "broker-partition" in file.parts:
+            text = re.sub(r"2026-11-(\d\d)", lambda found: f"2026-11-{int(found[1]) - shift_days}", text)
+        place = tmp_path / file.relative_to(INCIDENTS).with_suffix("")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    found = imported(tmp_path)
+    assert files(found) == {"broker-crash-5"}
+    (note,) = apart(found)
+    assert when in note
+    assert note.endswith("import it alone from broker-partition/")
+
+
+def test_a_cluster_whose_logs_are_in_a_folder_a_day_stays_one(tmp_path: Path) -> None:
+    for file in INCIDENTS.rglob("broker-crash-5/**/*.log.gz"):
+        lines = gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True)
+        for day, part in (("1", lines[: len(lines) // 2]), ("2", lines[len(lines) // 2 :])):
+            place = tmp_path / day / file.relative_to(INCIDENTS).with_suffix("")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("".join(part))
+    assert apart(imported(tmp_path)) == []
