@@ -33,11 +33,6 @@ SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "
 CERTAIN_WEIGHT, AT_MOST = 7.2, 5.0
 KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
 """If a fault weighs the first, lines about its effects weigh the second less."""
-FOLLOWS = frozenset({
-    "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
-    "process-ended", "no-route", "peer-not-reached", "peer-gives-no-answer", "consumer-not-online", "no-master",
-    "broker-is-not-registered", "slave-not-available", "consumer-too-slow", "consumer-fails",
-})  # fmt: skip
 BEFORE_MS = 300_000.0
 """A fault that ended longer before the clients' trouble is not its cause."""
 ELSEWHERE, BESIDE = 2.0, 2.2
@@ -106,7 +101,7 @@ def probable(
     failures = [one for one in failures if not one.is_over]
     if any(one.weight >= KNOWN_WEIGHT for one in faults):
         for one in told:
-            one.weight -= EXPLAINED if one.cause in FOLLOWS else 0.0
+            one.weight -= EXPLAINED if CAUSES[one.cause].is_effect else 0.0
     told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
     if found is not None:
         told += [*no_broker(found, texts), *clock_set_back(found)]

@@ -95,12 +95,13 @@ def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
 def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     best = sorted(lines, key=lambda one: (-one.weight, one.file, one.line))
     weight = best[0].weight + min(AGAIN_AT_MOST, AGAIN * math.log(len(lines)))
+    protocols = CAUSES[cause].protocols
     details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
     detail = details.most_common(1)[0][0] if details else ""
     words = {
         "address": detail or ("of its list" if cause.startswith("name-server") else "that these lines do not name"),
         "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
-        "said": f" ({_PROTOCOLS[detail]})" if detail in _PROTOCOLS else "",
+        "said": f" ({protocols[detail]})" if detail in protocols else "",
         "named": f" ({detail})" if detail else "",
         "length": detail,
         "seconds": detail,
@@ -108,16 +109,6 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     sentence, remedy, *_ = CAUSES[cause]
     times = len({one.where for one in lines})
     return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
-
-
-_PROTOCOLS = {
-    "1195725860": "an HTTP GET",
-    "1347375960": "an HTTP POST",
-    "1347569956": "HTTP/2, as of a gRPC client",
-    "369295620": "a TLS handshake",
-    "50331699": "RDP, as of a scanner",
-}
-"""A protocol's first four bytes, plus 4, as Netty reads a frame's length."""
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
@@ -128,27 +119,6 @@ def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
 
 
 FOLLOWS = 4.0
-_ROOTS: Mapping[str, frozenset[str]] = {
-    "no-broker-registered": frozenset(
-        {"no-name-server-given", "name-server-address-illegal", "port-taken", "store-in-use", "start-failed"}
-    ),
-    "start-failed": frozenset(
-        {"port-taken", "store-in-use", "out-of-memory", "disk-read-only", "tls-mismatch", "name-server-address-illegal"}
-        | {"proxy-finds-no-broker", "disk-fails"}
-    ),
-    "no-route": frozenset(
-        {"auto-create-off", "topic-is-nowhere", "broker-is-not-registered", "trace-topic-missing", "not-rocketmq"}
-        | {"name-server-not-reached", "name-server-gives-no-answer", "name-server-address-illegal"}
-        | {"no-name-server-given", "no-broker-registered", "no-permission", "access-refused", "process-ended"}
-    ),
-    "name-server-not-reached": frozenset({"name-server-address-illegal", "no-name-server-given", "list-not-quoted"}),
-    "file-not-created": frozenset(
-        {"disk-full", "disk-read-only", "disk-fails", "out-of-memory", "too-many-open-files"}
-    ),
-}
-"""Effects and their root causes: with a root as heavy as it, or of that weight, an effect weighs so much less."""
-
-
 _TWINS = {
     one: other
     for kind, failed in (("name-server", "name-server"), ("broker", "broker-address"), ("peer", "peer"))
@@ -163,7 +133,9 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
     weights = {one.cause: one.weight for one in told}
     for one in told:
         least = min(FOLLOWS, weights[one.cause])
-        is_effect = any(weights.get(root, 0.0) >= least for root in _ROOTS.get(one.cause, ()))
+        is_effect = any(
+            weights.get(root, 0.0) >= least for root in (CAUSES[one.cause].roots if one.cause in CAUSES else ())
+        )
         if is_effect or weights.get(_TWINS.get(one.cause, ""), 0.0) > weights[one.cause]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)

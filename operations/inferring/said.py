@@ -56,6 +56,12 @@ class Cause(NamedTuple):
     """By the names of episodes."""
     shows: str
     """The sentence of a finder that has it from servers' answers, or from logs of all."""
+    roots: Sequence[str]
+    """Causes of which it is an effect: with one of them it weighs less."""
+    is_effect: bool
+    """Whether a fault of a process or a link makes such lines."""
+    protocols: Mapping[str, str]
+    """A protocol by its first four bytes, plus 4, as Netty reads a frame's length."""
 
 
 _ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?(?: :\d+)?)\]?)"
@@ -69,7 +75,8 @@ def _causes_read() -> Iterator[tuple[str, Cause]]:
             for weight, has, *more in about.get("lines", ())
         ]
         sentence, remedy, shows = (about.get(key, "") for key in ("sentence", "remedy", "shows"))
-        yield name, Cause(sentence, remedy, says, about.get("faults", ()), shows)
+        more = about.get("roots", ()), about.get("is_effect", False), about.get("protocols", {})
+        yield name, Cause(sentence, remedy, says, about.get("faults", ()), shows, *more)
 
 
 CAUSES = dict(_causes_read())
