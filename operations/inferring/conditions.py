@@ -76,7 +76,7 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 
 def in_words(said: Iterable[Said]) -> list[Condition]:
-    """What lines of trouble speak of, if no line states a cause: of several causes the nearest to a root."""
+    """Return what lines of trouble speak of; of several causes the nearest to a root weighs most."""
     found = sorted(conditions(said), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
     for place, one in enumerate(found):
         one.weight = BY_WORDS - BESIDE_WORDS * min(place, 1)

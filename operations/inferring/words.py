@@ -45,7 +45,7 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 
 
 def in_words(text: str, before: str, trace: str) -> str | None:
-    """The cause by words, else by place."""
+    """Return the cause by words, else by place."""
     around = f"{before}\n{text}\n{trace}"
     if _FRAME.match(text) or not _TROUBLED.search(text) or not _OURS.search(around):
         return None

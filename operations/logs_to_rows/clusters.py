@@ -43,7 +43,7 @@ class _Said:
 
 
 def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """The sources of the cluster with most lines, in their order; and one sentence for each other cluster."""
+    """Return the sources of the cluster with most lines, in their order; and one sentence for each other cluster."""
     groups, why = clusters_of(sources), "no list, registration or connection joins two"
     if len(groups) == 1:
         groups, why = _incidents(sources)
@@ -54,7 +54,7 @@ def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def _incidents(sources: Sequence[Source]) -> tuple[list[list[Source]], str]:
-    """The logs of each folder, if two folders have logs of one broker's address that one life cannot have written. A
+    """Return the logs of each folder, if two folders have logs of one broker that one life cannot have written. A
     single group otherwise."""
     at = defaultdict[str, list[Source]](list)
     for source in sources:
@@ -78,7 +78,7 @@ _APART_MS = 3_600_000.0
 
 
 def _two_lives(one: Source, other: Source) -> str:
-    """When both logs were written, if neither continues or copies the other: at the same time, or hours apart."""
+    """Return when both logs were written, if neither continues or copies the other: at the same time, or hours apart."""
     ours, theirs = ({(line.stamp_ms, line.event) for line in each.lines} for each in (one, other))
     between_ms = max(min(ours)[0] - max(theirs)[0], min(theirs)[0] - max(ours)[0])
     if between_ms >= _APART_MS:
