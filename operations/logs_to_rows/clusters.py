@@ -78,7 +78,7 @@ _APART_MS = 3_600_000.0
 
 
 def _two_lives(one: Source, other: Source) -> str:
-    """Return when both logs were written, if neither continues or copies the other: at the same time, or hours apart."""
+    """Return when both logs were written, if neither continues or copies the other."""
     ours, theirs = ({(line.stamp_ms, line.event) for line in each.lines} for each in (one, other))
     between_ms = max(min(ours)[0] - max(theirs)[0], min(theirs)[0] - max(ours)[0])
     if between_ms >= _APART_MS:
