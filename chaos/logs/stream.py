@@ -195,7 +195,7 @@ class Reader:
         """Of each stream the line of which only pieces were read."""
 
     def block(self, data: bytes) -> Iterator[LogRow]:
-        """Return the rows complete after these bytes of whole lines. Lines that a `skim` skips are counted."""
+        """Take these bytes of whole lines, and return the rows now complete. Lines that a `skim` skips are counted."""
         known = self._skim is not None and not self._prefixes
         if (ends := data.count(b"\r")) and ends > data.count(
             b"\r\n"
@@ -231,7 +231,7 @@ class Reader:
             yield row
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
-        """Return the rows complete after these lines."""
+        """Take these lines, and return the rows that are now complete."""
         counts, pending, more, opened, closed = self.counts, self._pending, self._more, self._opened, self._closed
         for line in lines:
             self._number += 1

@@ -55,7 +55,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """Return the `cluster:` key of a document, with the command's implementation and that one's profile."""
+    """Return the `cluster:` key of a document, with the implementation that the command names, and its profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}

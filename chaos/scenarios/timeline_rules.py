@@ -325,7 +325,7 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """A restart at another address is of a broker, in a cluster that is wholly ours. NotAllowed otherwise."""
+    """Only brokers restart at another address, in a cluster that is wholly ours. NotAllowed otherwise."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):

@@ -103,7 +103,7 @@ class Said:
 
 @dataclass(slots=True)
 class Texts:
-    """The statements of the raw lines."""
+    """The causes that raw log lines state (`Said`)."""
 
     said: list[Said] = field(default_factory=list)
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
