@@ -174,7 +174,7 @@ def run_one(
 
 def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: RunFolder | None = None) -> bool:
     assert as_run.seed is not None
-    say(f"rehearsing {defect.name} on the virtual clock")
+    say(f"checking that {defect.name} changes anything in this scenario")
     return rehearsal.acts(defect, as_run, as_run.seed, run)
 
 
