@@ -94,7 +94,9 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_given_up(facts, rules, control),
     ]
     wrong = [finding for finding in found if finding.wrong]
-    first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
+    # what a broker does with an offset its consumers cannot help
+    first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
+    first = first[:FINDINGS_MAX]
     first += [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
     counts = {name: sum(finding.more["rule"] == name for finding in found) for name in _RULES}
     return Commits(
@@ -117,7 +119,8 @@ def _stopped(control: Control, world: World) -> set[tuple[str, int]]:
 def judge(seen: Commits, world: World) -> Verdict:
     """Examined: commits that changed an offset, and those that should have been. Violations: messages that were
     committed past before they were received, commits of older offsets, older offsets answered, work that was not
-    committed in time, or not before a queue was given up, offsets that a broker forgot, broadcasters' at a broker."""
+    committed in time, or not before a queue was given up, offsets that a broker did not keep, broadcasters' at
+    a broker."""
     measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
     examined = (
         seen.commits + seen.at_brokers + seen.behind + seen.left
@@ -134,7 +137,7 @@ def judge(seen: Commits, world: World) -> Verdict:
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
         f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
-        f"{seen.forgotten} offsets forgotten, {seen.given_up} for queues given up, "
+        f"{seen.forgotten} offsets not kept, {seen.given_up} for queues given up, "
         f"{seen.at_brokers} of broadcasters at a broker"
     )
     why = f"of {seen.commits} commits: {said}"
@@ -173,7 +176,7 @@ def _told(measured: Mapping[str, Any]) -> str:
         "behind": "commits late",
         "left": "queues given up without a commit",
         "misplaced": "commits at a slave",
-        "forgotten": "offsets forgotten",
+        "forgotten": "offsets not kept",
         "given_up": "commits for queues given up",
         "at_brokers": "commits of broadcast groups at a broker",
     }

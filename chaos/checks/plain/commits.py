@@ -1,6 +1,6 @@
 """The commits that have to be explained: beyond what was received, below the one before, or not what was read later.
 
-commit ──┬─ counted; those below the one before, or before which the broker had forgotten some ─► Back, Forgotten
+commit ──┬─ counted; those below the one before, or before which the broker had another ────────► Back, Forgotten
          ├─ beside queue_taken: was the offset that was read passed before? ────────────────────► Older
          ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind
 send ok ─┼─► by queue: the first commit beyond each message ──┐
@@ -291,7 +291,7 @@ def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
         last: dict[tuple[str, int], Row] = {}
         for row in (row for row in of_place if not is_slave(row["node"])):
             told, before = last.get((row["node"], row["incarnation"])), row["value"].get("before")
-            if told is not None and before is not None and before < told["offset"]:
+            if told is not None and before not in (None, told["offset"]):
                 yield Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"])
             last[row["node"], row["incarnation"]] = row
 

@@ -70,7 +70,7 @@ class Copied(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """A commit before which the broker had a lower offset than the same process of it had been told last."""
+    """A commit before which the broker had another offset than the same process of it had been told last."""
 
     topic: str
     broker_name: str

@@ -152,7 +152,7 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
 
 
 def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
-    """Offsets that a process of a broker was told and did not have any more at the next commit."""
+    """Offsets that a process of a broker was told and did not have at the next commit."""
     for one in facts.forgotten:
         queue = one.topic, one.broker_name, one.queue_id
         if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
@@ -161,7 +161,7 @@ def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker
             continue
         yield finding(
             (one.broker_name, rules.holder(queue, groups[one.group], one.at_ms) or one.group, one.topic),
-            "had forgotten what was committed",
+            "had another offset than was committed",
             (one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.told_ms, one.at_ms),

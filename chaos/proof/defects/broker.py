@@ -264,6 +264,17 @@ def broker_forgets_offsets(broker: Broker) -> None:
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
 
 
+@planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")
+@may_find("messages_delivered duplicates queue_ownership timers_kept")
+@in_its_parts
+def broker_keeps_the_next_offset(broker: Broker) -> None:
+    """brokers keep each committed offset one too high"""
+
+    @around(broker.services.offsets, "commit")
+    def commit_the_next(commit: Any, group: str, topic: str, queue_id: int, offset: int) -> int:
+        return int(commit(group, topic, queue_id, offset + 1))
+
+
 @planted(BROKERS, "smoke", caught_by="answers_asked_for")
 def broker_answers_oneway(broker: Broker) -> None:
     """brokers answer requests whose sender said that it wants no answer"""

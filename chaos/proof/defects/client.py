@@ -13,7 +13,7 @@ from ....remoting.bodies.route import TopicRouteData
 from ....remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
-from ...defects import around, does_nothing, replace_part, so_many_times
+from ...defects import around, does_nothing, does_nothing_async, replace_part, so_many_times
 from ...experiment.workloads.prober import ProberNode
 from .planting import EVERY_CLIENT, LASTING_CLIENTS, PRODUCER_0, PRODUCERS, Planted, Where, instance_of, may_find
 
@@ -263,3 +263,9 @@ def client_clears_routes_on_17(node: Node) -> None:
             instance.route_cache.topic_route_table.pop(topic, None)
             instance._on_route_applied(topic, TopicRouteData())
             raise
+
+
+@planted(LASTING_CLIENTS, "consumer-stop", caught_by="timers_kept")
+def client_leaves_without_a_word(node: Node) -> None:
+    """clients that are shut down do not unregister at brokers"""
+    replace_part(instance_of(node), "_unregister_client", does_nothing_async)

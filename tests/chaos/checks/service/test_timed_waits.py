@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checks.service.group_members import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT
@@ -439,6 +440,26 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
     assert (members_after_a_restart(45.02), members_after_a_restart(46)) == ([], ["broker-a"])
     assert members_after_a_restart(46, heard_s=19) == []
     assert members_after_a_restart(46, forgot_s=44) == []
+
+
+def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0) -> list[str]:
+    """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end."""
+    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    client = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    for f in how:
+        told.at(49.9).event("broker-a", "client_gone", op_id="7", f=f, duration_ms=1.0, value=client)
+    told.at(50).lag(lag_ms, "consumer-0").lag(lag_ms, "broker-a")
+    if stopped:
+        told.event("consumer-0", "stopped").fault("f1", "stop", "sigterm", "consumer-0")
+    else:
+        told.fault("f1", "kill", "sigkill", "consumer-0")
+    return [one.kind for one in wrong(check(told)) if one.object == LEAVE]
+
+
+def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
+    assert leaves("unregistered") == leaves("closed", stopped=False) == leaves() == []
+    assert leaves("closed") == leaves("unregistered", "closed") == ["at every broker, as it stops"]
+    assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
 
 
 def test_a_send_has_its_budget_for_all_its_tries() -> None:
