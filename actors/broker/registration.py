@@ -159,13 +159,16 @@ class Registration:
             outcome, response = ("fail" if exc.definite else "info"), None
             text_5x = "Failed to register current broker to name server. TargetHost=%s: %s"
             log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
+        value: dict[str, object] = {"topics": len(changed), "version": version.counter}
+        if response is not None and services.config.is_slave:
+            value["master"] = RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
         services.context.record(
             "register",
             type=outcome,
             name_server=str(target),
             code=code,
             duration_ms=(clock.monotonic_s() - begin_s) * 1000,
-            value={"topics": len(changed), "version": version.counter},
+            value=value,
         )
         return response
 

@@ -196,8 +196,21 @@ class PullService:
             self._record("fail" if exc.definite else "info", broker.address, queue, offset, code, begin_s)
             raise
         self._record("ok", broker.address, queue, offset, result.status.value, begin_s)
-        self._suggested_broker_ids[queue] = result.suggest_which_broker_id
+        self._take_suggestion(queue, broker.address, result.suggest_which_broker_id)
         return result
+
+    def _take_suggestion(self, queue: MessageQueue, address: Address, broker_id: int) -> None:
+        """The queue's next pull goes to this broker id; who suggested it is recorded where it changes."""
+        if self._suggested_broker_ids.get(queue, MASTER_ID) != broker_id:
+            self._context.record(
+                "pull_suggested",
+                broker_name=queue.broker_name,
+                address=str(address),
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                value=broker_id,
+            )
+        self._suggested_broker_ids[queue] = broker_id
 
     def _record(
         self,

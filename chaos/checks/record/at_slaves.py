@@ -77,11 +77,19 @@ def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Find
 
 
 def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator[Finding]:
-    """One for each consumer and slave: parts of the time in which it pulled there though it had the master. Nobody
-    sends it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave."""
+    """One for each consumer and slave: parts of the time in which it pulled there though it had the master.
+
+    Nobody may send it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave.
+    Where one did suggest the slave, that one is guilty.
+    """
     if not shares.at_slaves or world.mixed_up_by_hand:
         return
     routes, dues = _Routes(control, world), dues_of(control, world)
+    suggested = {
+        (row.node, row.broker_name): world.owners.get(row.address or "", "")
+        for row in control.rows("pull_suggested")
+        if row.decoded != int(MASTER_ID)
+    }
     for (consumer, broker, address), parts in sorted(shares.at_slaves.items()):
         slave = world.owners[address]
         if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
@@ -93,10 +101,11 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
                 since_ms = routes.another_since(consumer, one)
                 found.append((part, since_ms + _SENT_MS < one.first_ms))
         wrong = [part for part, is_wrong in found if is_wrong]
+        by = suggested.get((consumer, broker), "")
         if found:
             yield finding(
-                (consumer, slave),
-                "pulled from a slave",
+                (by or consumer, slave),
+                "suggested a slave" if by else "pulled from a slave",
                 (
                     (wrong[0] if wrong else found[0][0]) * PART_MS,
                     ((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,

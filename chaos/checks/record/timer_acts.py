@@ -18,12 +18,13 @@ from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import Rule, counted, finding
+from ..findings import Rule, at_no_time, counted, finding
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row
 from .known_brokers import MASTER_ID
-from .lateness import LagWindow
+from .lateness import LagWindow, may_time_out
 
+LEAVE = "unregister"
 _Brokers = Mapping[str, Mapping[str, str]]
 """Broker name → id → address, of one route."""
 
@@ -166,6 +167,34 @@ class Process(Stops):
             late=late,
             more={"never": True} if act.missing else {},
         )
+
+    def leave(self, gone: Iterable[tuple[Row, str]], peers: Collection[str], row: str) -> Iterator[Finding]:
+        """Of a process that stopped in order: whether these peers say of its end that it unregistered, or only that its
+        channel ended. `gone`: their rows about it, and how it went."""
+        from_ms, to_ms = self.end_ms, self.life.end_ms + self.timers.delivery_ms
+        if not self.rows("stopped") or not from_ms < to_ms < self.world.end_ms or self.held(from_ms, to_ms):
+            return
+        lag_ms = self.control.lateness.largest(self.world, (self.life.node, *peers), from_ms, to_ms)
+        if lag_ms is None or may_time_out(self.timers, lag_ms, self.timers.A_ms):
+            return
+        troubled = self.troubles.among(peers, from_ms - self.timers.R_ms, to_ms)
+        left = [
+            (one.time_ms, how)
+            for one, how in gone
+            if one.node in peers and one.node not in troubled and from_ms <= one.time_ms <= to_ms
+            if how in ("unregistered", "closed")
+        ]
+        wrong = [at_ms for at_ms, how in left if how == "closed"]
+        if left:
+            yield finding(
+                (self.life.node, LEAVE),
+                "everywhere, as it stops",
+                (from_ms, to_ms),
+                at_no_time(row),
+                out=(wrong[0], to_ms) if wrong else None,
+                examined=len(left),
+                wrong=len(wrong),
+            )
 
     def tolerance(self, act: Act) -> Tolerance:
         """By how late its timers were around its own time, and around the one that it counts from."""

@@ -2,6 +2,7 @@
 
     claims     where another's claim begins while one lasts (record/claims.py), both are masters until one of them
                claims no more
+    told       who registers as slave is answered with the master's address
     no id 0    where a slave may act as master, nobody may write to what the name has; where brokers elect their master,
                there is one again in time (elected_masters.py), and -1 is an id for a short time only
 
@@ -11,15 +12,17 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 (promised.py).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...oracle.intervals import Stretch, longest
 from ...oracle.roles import members_of, two_masters
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import finding, lasting, rounded, verdict_of
+from ..findings import at_no_time, finding, lasting, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control
 from ..tolerance import tolerance
@@ -27,18 +30,20 @@ from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 NAME = "one_master"
+SLAVE_TOLD = "tells a slave its master"
+_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD)
 
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and tables. Violations: two masters, or none."""
     findings = [*_of_claims(control, world), *of_tables(control, world), *of_elections(control, world)]
-    findings += masters_stay(control, world)
+    findings += [*_answers(control, world), *masters_stay(control, world)]
     return verdict_of(
         NAME,
         findings,
         measured={
             "claims": sum(f.examined for f in findings if f.kind == "two masters"),
-            "routes": sum(f.examined for f in findings if f.kind not in ("two masters", NO_MASTER, NOT_TOLD)),
+            "routes": sum(f.examined for f in findings if f.kind not in _NO_ROUTES),
             **_elections(findings),
             "longest_two_masters_ms": rounded(
                 max((f.measured_ms or 0.0 for f in findings if f.kind == "two masters"), default=0.0)
@@ -101,4 +106,35 @@ def _of_claims(control: Control, world: World) -> Iterator[Finding]:
             **lasting(both, window, tolerance(world.timers, lag_ms, window.timers)),
             examined=sum(len(claim.times) for claim in claims),
             more={"masters": ", ".join(sorted({claim.address for claim in claims}))},
+        )
+
+
+def _answers(control: Control, world: World) -> Iterator[Finding]:
+    """What each NameServer answered a slave, as the slave's transport read it, while one broker was master of the name
+    before it asked and after it was answered."""
+    claims, apart_ms = claims_of(control, world), world.timers.delivery_ms
+    told: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
+    for row in control.rows("register"):
+        value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
+        if "master" not in value:
+            continue
+        from_ms, to_ms = row.time_ms - (row.duration_ms or 0.0) - apart_ms, row.time_ms + apart_ms
+        masters = {
+            claim.address
+            for life in world.lives_of(name_server)
+            for claim in claims.get((name_server, life.incarnation, broker_name(row.node)), ())
+            if claim.first_ms <= from_ms and to_ms <= claim.times[-1]
+        }
+        if len(masters) == 1:
+            told[name_server, row.node].append((row.time_ms, value["master"] not in masters))
+    for about, answers in sorted(told.items()):
+        wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
+        yield finding(
+            about,
+            SLAVE_TOLD,
+            (answers[0][0], answers[-1][0]),
+            at_no_time("registerBroker: a slave is answered with its master's address"),
+            out=(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else None,
+            examined=len(answers),
+            wrong=len(wrong),
         )

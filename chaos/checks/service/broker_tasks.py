@@ -14,6 +14,7 @@ from ...oracle.broker import REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker,
 from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding
 from ..record.control import Control
 from ..record.registered_rows import registered_rows, row_of
@@ -56,6 +57,14 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "begins everywhere at once", row, self._machine.everywhere(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
+
+        name, address = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
+        dropped = (
+            row for row in self.control.rows("broker_dropped") if (row.broker_name, row.address) == (name, address)
+        )
+        gone = [(row, str((row.decoded or {}).get("reason"))) for row in dropped]
+        row = "BrokerController.shutdown: unregisterBrokerAll"
+        yield from self.leave(gone, [node.name for node in self.world.listed(self.life.node)], row)
 
     def _registration(self, call: Run) -> Act:
         return self.length(call, self.call_ms(1) + self.timers.delivery_ms, "B")

@@ -22,10 +22,9 @@ from ...oracle.timers import Act
 from ...verdict import Finding
 from ..findings import at_no_time, finding
 from ..record.control import Row
-from ..record.lateness import may_time_out
 from ..record.timer_acts import Process
 
-NOTICE, LEAVE = "notifyConsumerIdsChanged", "unregisterClient"
+NOTICE = "notifyConsumerIdsChanged"
 
 
 class Members(Process):
@@ -41,7 +40,9 @@ class Members(Process):
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
         yield from self._heartbeats()
-        yield from self._leave()
+        gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
+        row = "MQClientInstance: who stops unregisters at every broker of its routes"
+        yield from self.leave(gone, self._routed(self.end_ms, self.end_ms), row)
 
     # -- what brokers tell
 
@@ -176,35 +177,6 @@ class Members(Process):
         named = {address for address, (since_ms, end_ms) in spans if since_ms <= from_ms and to_ms < end_ms}
         owners = ((address, self.world.owners.get(address, "")) for address in named)
         return {node for address, node in owners if node in ours and self.world.address_at(node, from_ms) == address}
-
-    def _leave(self) -> Iterator[Finding]:
-        """What the brokers of its routes say of a process that stopped in order: that it unregistered, or that only its
-        channel ended."""
-        gone = self.control.rows("client_gone") if self.rows("stopped") else ()
-        from_ms, to_ms = self.end_ms, self.life.end_ms + self.timers.delivery_ms
-        if not from_ms < to_ms < self.world.end_ms or self.held(from_ms, to_ms):
-            return
-        named = self._routed(from_ms, from_ms)
-        lag_ms = self.control.lateness.largest(self.world, (self.life.node, *named), from_ms, to_ms)
-        if lag_ms is None or may_time_out(self.timers, lag_ms, self.timers.A_ms):
-            return
-        left = [
-            row
-            for row in gone
-            if node_of_client(row) == self.life.node and from_ms <= row.time_ms <= to_ms and row.node in named
-            if row.f != "expired" and not self.troubles.among([row.node], from_ms - self.timers.H_ms, to_ms)
-        ]
-        wrong = [row for row in left if row.f == "closed"]
-        if left:
-            yield finding(
-                (self.life.node, LEAVE),
-                "at every broker, as it stops",
-                (from_ms, to_ms),
-                at_no_time("MQClientInstance: who stops unregisters at every broker of its routes"),
-                out=(wrong[0].time_ms, to_ms) if wrong else None,
-                examined=len(left),
-                wrong=len(wrong),
-            )
 
     @cached_property
     def _heard(self) -> Mapping[str, Sequence[float]]:

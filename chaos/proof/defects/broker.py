@@ -14,7 +14,7 @@ from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.transport import Connection
-from ...defects import around, every, in_its_parts, registers_with, replace_part
+from ...defects import around, does_nothing_async, every, in_its_parts, registers_with, replace_part
 from .planting import BROKER_A, BROKERS, Planted, may_find
 
 STORE_DELAY_S = 5.0
@@ -262,6 +262,13 @@ def broker_stores_out_of_order(broker: Broker) -> None:
 def broker_forgets_offsets(broker: Broker) -> None:
     """brokers forget what consumer groups commit"""
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
+
+
+@planted(BROKERS, "broker-stop", caught_by="timers_kept")
+@in_its_parts
+def broker_leaves_without_a_word(broker: Broker) -> None:
+    """brokers that are shut down do not unregister at NameServers"""
+    replace_part(broker._registration, "_unregister", does_nothing_async)
 
 
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")

@@ -216,3 +216,26 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 def slave_takes_over_no_topics(broker: Broker) -> None:
     """a slave does not copy its master's topics, and answers pulls with TOPIC_NOT_EXIST"""
     replace_part(broker._synchronize, "_topics", does_nothing)
+
+
+@planted(NS_0, _READS, caught_by="one_master")
+@may_find("commits_follow_work duplicates living_are_used messages_delivered recovery_time")
+def name_server_tells_no_master(server: NameServer) -> None:
+    """a NameServer answers a slave without its master's address, but for the first time"""
+    told = set[str]()
+
+    @around(server.table, "_master_of")
+    def once(master_of: Any, group: BrokerGroup, registration: Registration) -> tuple[str | None, str | None]:
+        found: tuple[str | None, str | None] = master_of(group, registration)
+        if registration.broker_addr in told:
+            return None, None
+        told.update({registration.broker_addr} if found[0] else ())
+        return found
+
+
+@planted(BROKER_A, _READS, caught_by="living_are_used")
+@may_find("commits_follow_work duplicates messages_delivered timers_kept")
+@in_its_parts
+def master_suggests_its_slave(broker: Broker) -> None:
+    """a master sends every consumer to its slave, though it has all in memory"""
+    replace_part(broker._pull, "_suggested", lambda *_: 1)

@@ -44,6 +44,19 @@ def test_a_history_in_which_nobody_registered_and_no_route_was_seen_is_unknown()
     assert "no broker registered" in found.why
 
 
+def told(master: str | None, at_s: float = 32.0) -> list[tuple[str, str]]:
+    """The slave was answered with this master, while broker-a registers from 1 s until 61 s."""
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 1, 31, 61)
+    about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
+    of.at(at_s).event("broker-a/1", "register", **about, value={"topics": 1, "version": 1, "master": master})
+    return [(one.who, one.what) for one in verdict(of).examples]
+
+
+def test_a_slave_is_answered_with_the_address_of_its_master() -> None:
+    assert told(address_of("broker-a")) == told(None, at_s=0.5) == told(None, at_s=80) == []
+    assert told(None) == told(address_of("broker-b")) == [("ns-0", "broker-a/1")]
+
+
 def test_two_that_register_as_master_in_turn_are_two_masters() -> None:
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70, 100)
     registers(of, "broker-a/1", 0, 50, 80)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.service.group_members import LEAVE
+from nemesrv.chaos.checks.record.timer_acts import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT
@@ -458,7 +458,7 @@ def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0) -> list[str]:
 
 def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
     assert leaves("unregistered") == leaves("closed", stopped=False) == leaves() == []
-    assert leaves("closed") == leaves("unregistered", "closed") == ["at every broker, as it stops"]
+    assert leaves("closed") == leaves("unregistered", "closed") == ["everywhere, as it stops"]
     assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
 
 
