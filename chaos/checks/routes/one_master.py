@@ -56,7 +56,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters, or was without a master for longer than an election takes",
+    says="no broker name had two masters, or was without one for longer than an election takes; slaves are told theirs",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),

@@ -58,10 +58,8 @@ class BrokerTasks(Tasks):
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
 
-        name, address = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
-        dropped = (
-            row for row in self.control.rows("broker_dropped") if (row.broker_name, row.address) == (name, address)
-        )
+        who = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
+        dropped = (row for row in self.control.rows("broker_dropped") if (row.broker_name, row.address) == who)
         gone = [(row, str((row.decoded or {}).get("reason"))) for row in dropped]
         row = "BrokerController.shutdown: unregisterBrokerAll"
         yield from self.leave(gone, [node.name for node in self.world.listed(self.life.node)], row)

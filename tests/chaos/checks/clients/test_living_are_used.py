@@ -345,6 +345,19 @@ def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: floa
     assert [example.more["kind"] for example in found] == wrong
 
 
+def test_who_suggests_a_slave_to_consumers_is_guilty_of_what_they_pull_there() -> None:
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
+    addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
+    route = {"brokers": {"broker-a": addresses}, "queues": {"broker-a": [4, 4, 6, 0]}}
+    builder.at(2).event("consumer-0", "route_changed", topic="orders", value=route)
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    builder.at(4).event("consumer-0", "pull_suggested", address=addresses["0"], value=1, **of)
+    for at_s in range(5, 200, 15):
+        builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, address=addresses["1"], **of)
+    found = [(one.who, one.what) for one in verdict(builder).examples if one.more["kind"] == "suggested a slave"]
+    assert found == [("broker-a", "broker-a/1")]
+
+
 def test_with_broadcasting_every_consumer_reads_all() -> None:
     found = verdict(reading(story(("consumer-0", "consumer-1"), broadcasting=True)))
     assert (found.verdict, {example.who for example in found.examples}) == (Validity.INVALID, {"consumer-1"})

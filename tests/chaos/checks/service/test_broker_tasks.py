@@ -131,3 +131,16 @@ def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are
     control, world = Control.of_rows(rows), World.of_rows(rows)
     kinds = [one.kind for one in BrokerTasks(control, world, world.lives_of("broker-a")[0]).others()]
     assert kinds == ["ends by its time-out", EVERYWHERE]
+
+
+def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None:
+    def left(*how: str) -> int:
+        told = story().at(119.9)
+        about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
+        for number, reason in enumerate(how):
+            told.event(f"ns-{number}", "broker_dropped", value={"reason": reason}, **about)
+        told.at(120).event("broker-a", "stopped").fault("f1", "stop", "sigterm", "broker-a")
+        return found(told, "everywhere, as it stops").wrong
+
+    assert left("unregistered", "unregistered", "unregistered") == 0
+    assert left("unregistered", "closed", "closed") == 2
