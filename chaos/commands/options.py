@@ -112,7 +112,7 @@ class AppendedFile(click.Path):
 
 
 class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """The address of an existing Ray cluster; `local`, Ray's own word, is refused."""
+    """The address of an existing Ray cluster; `local`, Ray's own word, means none."""
 
     name = "auto|host:port"
 

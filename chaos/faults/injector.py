@@ -67,11 +67,11 @@ class LinkFaultInjector(ABC):
 
     @abstractmethod
     def _prepare(self, link: Link) -> None:
-        """Do the slow preparation of a fault on several links first, so that they change close together."""
+        """Prepare what is slow, for a fault on several links, so that the links then change close together."""
 
     @abstractmethod
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        """Prepare what is slow, for a fault on several links, so that the links then change close together."""
+        """Bring the link from state `now` (None: unknown) to `wanted`."""
 
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
