@@ -10,12 +10,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
-from .said import BY_WORDS, CAUSES, KEPT, Said, Texts
+from .said import BY_WORDS, CAUSES, KEPT, Cause, Said, Texts
 from .telling import Episode, Hypothesis, named_in
 from .words import RANK
 
@@ -119,12 +118,7 @@ def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
 
 
 FOLLOWS = 4.0
-_TWINS = {
-    one: other
-    for kind, failed in (("name-server", "name-server"), ("broker", "broker-address"), ("peer", "peer"))
-    for one, other in permutations((f"{failed}-not-reached", f"{kind}-gives-no-answer"))
-}
-"""Two ways in which one peer fails, which often come together: the likelier is told."""
+"""An effect weighs so much less beside a root cause that is as heavy, or of this weight, and beside a likelier twin."""
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
@@ -132,11 +126,11 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
     told = list(found)
     weights = {one.cause: one.weight for one in told}
     for one in told:
-        least = min(FOLLOWS, weights[one.cause])
+        about, least = CAUSES.get(one.cause, Cause()), min(FOLLOWS, weights[one.cause])
         is_effect = any(
             weights.get(root, 0.0) >= least for root in (CAUSES[one.cause].roots if one.cause in CAUSES else ())
         )
-        if is_effect or weights.get(_TWINS.get(one.cause, ""), 0.0) > weights[one.cause]:
+        if is_effect or weights.get(about.twin, 0.0) > weights[one.cause]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
@@ -226,16 +220,9 @@ def _span(ms: float) -> str:
     return f"{ms / 3_600_000:.1f} hours" if ms >= 3_600_000 else f"{ms / 60_000:.0f} minutes"
 
 
-_SEEN_OTHERWISE = frozenset({
-    "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "peer-not-reached",
-    "peer-gives-no-answer", "process-ended", "no-route", "stopped-in-order", "list-changed", "store-path-missing",
-})  # fmt: skip
-"""Causes that signs of links and processes show better, or that are hardly faults."""
-
-
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
     """Return causes that lines state, each an episode from its first line on, and the fault that it follows from."""
-    said = [one for one in conditions(texts.said, texts.times) if one.cause not in _SEEN_OTHERWISE]
+    said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]
 

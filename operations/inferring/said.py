@@ -49,18 +49,24 @@ class Says(NamedTuple):
 
 
 class Cause(NamedTuple):
-    sentence: str
-    remedy: str
-    says: Sequence[Says]
-    faults: Sequence[str]
+    """What causes.toml says of a cause."""
+
+    sentence: str = ""
+    remedy: str = ""
+    says: Sequence[Says] = ()
+    faults: Sequence[str] = ()
     """By the names of episodes."""
-    shows: str
+    shows: str = ""
     """The sentence of a finder that has it from servers' answers, or from logs of all."""
-    roots: Sequence[str]
+    roots: Sequence[str] = ()
     """Causes of which it is an effect: with one of them it weighs less."""
-    is_effect: bool
+    twin: str = ""
+    """Another way in which the same peer fails, which often comes with it: the likelier is told."""
+    is_effect: bool = False
     """Whether a fault of a process or a link makes such lines."""
-    protocols: Mapping[str, str]
+    is_seen_otherwise: bool = False
+    """Whether signs of links and processes show it better, or it is hardly a fault."""
+    protocols: Mapping[str, str] = {}
     """A protocol by its first four bytes, plus 4, as Netty reads a frame's length."""
 
 
@@ -72,11 +78,9 @@ def _causes_read() -> Iterator[tuple[str, Cause]]:
     for name, about in told.items():
         says = [
             Says(weight, has, re.compile("".join(more).replace("ADDRESS", _ADDRESS) or re.escape(has)))
-            for weight, has, *more in about.get("lines", ())
+            for weight, has, *more in about.pop("lines", ())
         ]
-        sentence, remedy, shows = (about.get(key, "") for key in ("sentence", "remedy", "shows"))
-        more = about.get("roots", ()), about.get("is_effect", False), about.get("protocols", {})
-        yield name, Cause(sentence, remedy, says, about.get("faults", ()), shows, *more)
+        yield name, Cause(says=says, **about)
 
 
 CAUSES = dict(_causes_read())
