@@ -127,9 +127,7 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
     weights = {one.cause: one.weight for one in told}
     for one in told:
         about, least = CAUSES.get(one.cause, Cause()), min(FOLLOWS, weights[one.cause])
-        is_effect = any(
-            weights.get(root, 0.0) >= least for root in (CAUSES[one.cause].roots if one.cause in CAUSES else ())
-        )
+        is_effect = any(weights.get(root, 0.0) >= least for root in about.roots)
         if is_effect or weights.get(about.twin, 0.0) > weights[one.cause]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
