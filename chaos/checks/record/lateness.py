@@ -160,16 +160,16 @@ class Lateness:
         self, world: World, of_node: Mapping[str, Measurements], node: str, from_ms: float, to_ms: float
     ) -> float | None:
         own = of_node[node].latest(from_ms, to_ms) if node in of_node else None
-        if own is None:
+        ends = [one for one in world.process_faults(node) if one.ends_process and from_ms <= one.start_ms <= to_ms]
+        if own is None and not any(fault.gone_ms is not None for fault in ends):
             return None  # what nobody measured at the node itself is not measured
         proxies = of_node[PROXIES].latest(from_ms, to_ms) if PROXIES in of_node else None
-        lag_ms = max(own, proxies or 0.0)
-        for fault in world.process_faults(node):
-            if fault.ends_process and from_ms <= fault.start_ms <= to_ms:
-                if fault.gone_ms is not None:
-                    lag_ms = max(lag_ms, fault.gone_ms - fault.start_ms)
-                else:  # nobody recorded it: the latest of all nodes in the second that followed stands for it
-                    lag_ms = max(lag_ms, self._of_anybody(world, of_node, fault.start_ms))
+        lag_ms = max(own or 0.0, proxies or 0.0)
+        for fault in ends:
+            if fault.gone_ms is not None:
+                lag_ms = max(lag_ms, fault.gone_ms - fault.start_ms)
+            else:  # nobody recorded it: the latest of all nodes in the second that followed stands for it
+                lag_ms = max(lag_ms, self._of_anybody(world, of_node, fault.start_ms))
         return lag_ms
 
     def _of_anybody(self, world: World, of_node: Mapping[str, Measurements], at_ms: float) -> float:
