@@ -1,7 +1,5 @@
-"""Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy.
-
-Takes 0.1 s: Java's version is read from the file `release` beside it, if there is one.
-"""
+"""Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. Takes 0.1
+s: Java's version is read from the file `release` beside it, if there is one."""
 
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
-"""The result of a check: VALID, UNKNOWN or INVALID, with counts, bound, measured values and counterexamples.
-
-A check that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Composing takes the worst.
-"""
+"""The result of a check: VALID, UNKNOWN or INVALID, with counts, bound, measured values and counterexamples. A check
+that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Composing takes the worst."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Requests about one queue that consumers and the admin client both send to a broker, and the look-up of the broker's
-address.
-
-Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`.
-"""
+address. Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`."""
 
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand, success

@@ -1,4 +1,2 @@
-"""RocketMQ's remoting protocol: frames, commands, bodies, stored messages, and an asyncio transport.
-
-A leaf: it imports neither Ray nor Spark nor any other nemesrv package.
-"""
+"""RocketMQ's remoting protocol: frames, commands, bodies, stored messages, and an asyncio transport. A leaf: it imports
+neither Ray nor Spark nor any other nemesrv package."""

@@ -1,7 +1,5 @@
-"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`.
-
-clients/ decides which NameServer to ask; this class only says whether a channel is active.
-"""
+"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`. clients/
+decides which NameServer to ask; this class only says whether a channel is active."""
 
 import asyncio
 import logging

@@ -1,7 +1,5 @@
-"""Request codes, response codes, languages, versions and flag bits, as numbers with RocketMQ's own names.
-
-Upstream: `RequestCode`, `ResponseCode`, `RemotingSysResponseCode`, `LanguageCode`, `MQVersion`, `RemotingCommand`.
-"""
+"""Request codes, response codes, languages, versions and flag bits, as numbers with RocketMQ's own names. Upstream:
+`RequestCode`, `ResponseCode`, `RemotingSysResponseCode`, `LanguageCode`, `MQVersion`, `RemotingCommand`."""
 
 from enum import IntEnum
 

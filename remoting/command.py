@@ -1,7 +1,5 @@
 """One request or response as a value, independent of its header type (JSON or ROCKETMQ). Upstream: `RemotingCommand`.
-
-frame.py encodes it; the transport matches answers to requests and sets `opaque`, which is 0 until then.
-"""
+frame.py encodes it; the transport matches answers to requests and sets `opaque`, which is 0 until then."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""RocketMQ's own topics by name: system topics, topics that accept no sends, topics that no user created.
-
-Upstream: `TopicValidator` (4.9 and 5.x), `MixAll`, `KeyBuilder`, the proxy's `heartbeatSyncerTopicName`.
-"""
+"""RocketMQ's own topics by name: system topics, topics that accept no sends, topics that no user created. Upstream:
+`TopicValidator` (4.9 and 5.x), `MixAll`, `KeyBuilder`, the proxy's `heartbeatSyncerTopicName`."""
 
 TBW102 = "TBW102"
 """The template of topics that are made at their first send (`TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC`)."""

@@ -1,7 +1,5 @@
 """The broker's consumer groups: a table of their settings, auto-created, and RocketMQ's subscriptionGroup.json.
-
-Upstream: `SubscriptionGroupManager`.
-"""
+Upstream: `SubscriptionGroupManager`."""
 
 import logging
 from collections.abc import Mapping

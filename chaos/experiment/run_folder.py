@@ -1,7 +1,5 @@
-"""The folder of a run: `runs/SCENARIO/TIMESTAMP/`, its files, and the link `runs/latest`.
-
-Layout and file names are a stable interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html, logs/.
-"""
+"""The folder of a run: `runs/SCENARIO/TIMESTAMP/`, its files, and the link `runs/latest`. Layout and file names are a
+stable interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html, logs/."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What an operator or a stale process sends to NameServers and brokers by hand (sent by experiment/workloads/admin.py).
-
-Each request has RocketMQ's own code and comes from the node `admin` over links of its own, which faults can cut.
-"""
+Each request has RocketMQ's own code and comes from the node `admin` over links of its own, which faults can cut."""
 
 from typing import Annotated, ClassVar, Literal, get_args
 

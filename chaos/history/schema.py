@@ -1,7 +1,5 @@
-"""The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md.
-
-A column is a line of columns.toml, an event an entry of events.toml.
-"""
+"""The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md. A column
+is a line of columns.toml, an event an entry of events.toml."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown.
-
-INVALID is a failure, UNKNOWN an error; checks that were left out are skipped.
-"""
+"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown. INVALID is a failure, UNKNOWN
+an error; checks that were left out are skipped."""
 
 import json
 import re

@@ -1,8 +1,5 @@
 """The checks of a run in groups, for terminal, Markdown summary and report. A group is one line until something in it
-is wrong.
-
-`exercised` is a line above the groups, because it says nothing about the servers.
-"""
+is wrong. `exercised` is a line above the groups, because it says nothing about the servers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

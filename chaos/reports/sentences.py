@@ -1,7 +1,5 @@
-"""A verdict as sentences: the measured values, the violation (who, when, by how much), and the allowed values.
-
-Times count from the start of the scenario's timeline, like `at_s`.
-"""
+"""A verdict as sentences: the measured values, the violation (who, when, by how much), and the allowed values. Times
+count from the start of the scenario's timeline, like `at_s`."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,5 @@
-"""A scenario's text as a document, with the changes of `--set`, before validation.
-
-Refused here, though YAML allows it: a duplicate key, an alias that contains itself or expands too far, and true for a
-number.
-"""
+"""A scenario's text as a document, with the changes of `--set`, before validation. Refused here, though YAML allows it:
+a duplicate key, an alias that contains itself or expands too far, and true for a number."""
 
 import re
 from collections.abc import Callable, Collection

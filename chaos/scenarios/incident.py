@@ -1,7 +1,5 @@
-"""The incident that a scenario repeats, and the changes that would have prevented it.
-
-The file itself is the incident. `fixed` changes it, as `--set` does, into a run without it.
-"""
+"""The incident that a scenario repeats, and the changes that would have prevented it. The file itself is the incident.
+`fixed` changes it, as `--set` does, into a run without it."""
 
 import json
 from collections.abc import Sequence

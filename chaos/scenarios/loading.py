@@ -1,7 +1,5 @@
-"""Loads a scenario from its YAML file: reads it, applies `--set`, and validates it with sentences.
-
-Bad input raises ScenarioError with file, key, value and what is allowed.
-"""
+"""Loads a scenario from its YAML file: reads it, applies `--set`, and validates it with sentences. Bad input raises
+ScenarioError with file, key, value and what is allowed."""
 
 from __future__ import annotations
 

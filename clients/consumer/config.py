@@ -1,7 +1,5 @@
-"""The settings and subscriptions of a push consumer, with RocketMQ's names and defaults.
-
-Upstream: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`, `ProcessQueue`.
-"""
+"""The settings and subscriptions of a push consumer, with RocketMQ's names and defaults. Upstream:
+`DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`, `ProcessQueue`."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
-"""A producer's topics: the queues that it may write to, and its position in the round-robin over them.
-
-Upstream: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
-"""
+"""A producer's topics: the queues that it may write to, and its position in the round-robin over them. Upstream:
+`DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence

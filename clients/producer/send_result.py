@@ -1,7 +1,5 @@
-"""How a send ends: a result with a status, or an error that says whether anything may have been stored.
-
-Upstream: `SendResult`, `SendStatus`, `MQClientAPIImpl.processSendResponse`, `MQClientException`.
-"""
+"""How a send ends: a result with a status, or an error that says whether anything may have been stored. Upstream:
+`SendResult`, `SendStatus`, `MQClientAPIImpl.processSendResponse`, `MQClientException`."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
-"""Why clients found no route, judged by logs: the same causes that a live cluster's answers show.
-
-A cause is certain if the logs allow no other explanation. Each has its log lines.
-"""
+"""Why clients found no route, judged by logs: the same causes that a live cluster's answers show. A cause is certain if
+the logs allow no other explanation. Each has its log lines."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
-"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges.
-
-Where in a period a fault falls decides by up to R, P or S when it shows. Pure.
-"""
+"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges. Where
+in a period a fault falls decides by up to R, P or S when it shows. Pure."""
 
 import math
 from collections import defaultdict

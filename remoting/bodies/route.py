@@ -1,7 +1,5 @@
-"""The bodies of NameServers' requests and answers, except the registration (register.py).
-
-Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`.
-"""
+"""The bodies of NameServers' requests and answers, except the registration (register.py). Upstream: `protocol/route/*`,
+`protocol/body/*`, `DataVersion`, `TopicConfig`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The headers of requests that a NameServer answers or sends (codes.md section 1); import them from headers.py.
-
-Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream: `protocol/header/namesrv/**`.
-"""
+Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream: `protocol/header/namesrv/**`."""
 
 from .fields import HeaderFields, wire
 

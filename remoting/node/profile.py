@@ -1,7 +1,5 @@
-"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3).
-
-Rules that differ name their profile where they are implemented; this module has only facts that several nodes share.
-"""
+"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3). Rules that differ name their profile
+where they are implemented; this module has only facts that several nodes share."""
 
 from enum import StrEnum
 

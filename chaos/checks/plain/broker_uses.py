@@ -1,7 +1,5 @@
-"""What clients did while brokers were lost to them: attempts and pulls, at their beginning.
-
-Whose topic an attempt was for only its send says, and only for late uses does it matter.
-"""
+"""What clients did while brokers were lost to them: attempts and pulls, at their beginning. Whose topic an attempt was
+for only its send says, and only for late uses does it matter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A Spark cluster whose executors are gone: a line says so, and the wait for another has an end.
-
-A standalone master without a worker lets every query wait for ever, and says nothing.
-"""
+"""A Spark cluster whose executors are gone: a line says so, and the wait for another has an end. A standalone master
+without a worker lets every query wait for ever, and says nothing."""
 
 import threading
 import time
