@@ -86,9 +86,9 @@ class _Rounds:
                 yield ended_ms, held == due
 
     def _misled_by(self, topic: str, held: Collection[Queue], route: Any, from_ms: float, to_ms: float) -> str:
-        """The broker whose list of that round makes this the share of the consumer; "" without any."""
-        listed_ = (row for row in self._said if row.event == "members_listed" and row.topic == topic)
-        for row in (row for row in listed_ if from_ms <= row.time_ms <= to_ms):
+        """The broker whose list, the last of that round, makes this the share of the consumer; "" without any."""
+        listed_ = [row for row in self._said if row.event == "members_listed" and row.topic == topic]
+        for row in [row for row in listed_ if from_ms <= row.time_ms <= to_ms][-1:]:
             own = [one for one in row.decoded or () if node_of_client_id(one) == self._consumer]
             if own and share(own[0], readable(route), row.decoded) == held:
                 return self._world.owners.get(row.address or "", "")
