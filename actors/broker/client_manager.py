@@ -4,8 +4,8 @@
     consumers: group -> settings, topic -> subscription, channel id -> client
 
 A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Every method that may
-change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business). Beside them,
-which client of a group may consume a queue in order: leases of 60 s, renewed by asking again. Upstream:
+change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business). The table
+of locks says which client of a group may consume a queue in order: for 60 s, renewed by asking again. Upstream:
 `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """
 

@@ -26,9 +26,11 @@ from .options import AddressList, json_option
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="With LOGS, as in `nemesrv import`; default: inferred.",
+    help="With LOGS: the time zone of a log, as in `nemesrv import`; default: inferred.",
 )
-@click.option("--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="With LOGS, as in `nemesrv import`.")
+@click.option(
+    "--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="With LOGS: how far ahead a log's clock was."
+)
 @json_option
 def doctor(
     what: tuple[str, ...],

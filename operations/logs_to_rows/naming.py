@@ -157,7 +157,7 @@ def _port(source: Source) -> str | None:
 def _matched(
     servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source], book: Book
 ) -> Mapping[str, tuple[str, str]]:
-    """NameServer's name to its address and how it is known, best pairs first."""
+    """Return each NameServer's address, and how the address is known, best pairs first."""
     seen = {address: _seen_at(address, sources, book) for address in addresses}
     told = {source.name: _tells(source) for source in servers}
     scores = {
