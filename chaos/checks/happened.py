@@ -92,6 +92,7 @@ _ACTS: Mapping[str, str] = {
     "given up without a commit": "{who} gave a queue of {about} up without a commit",
     "committed at a slave": "{who} committed at the slave {what}",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
+    "began below the offset that it was answered": "{who} began a queue of {about} below the offset it was told",
     "answered an older offset than was committed": "{who} answered {what} an older offset{of_topic} than was committed",
     "had another offset than was committed": "{who} had another offset{of_topic} than {what} had committed",
     "a broadcast group's offsets at a broker": "{who} committed to a broker, and a broadcast group may not",

@@ -212,7 +212,8 @@ class Rebalancer:
         process_queue = ProcessQueue(now_ms=self._context.clock.now_ms(), op_id=f"take-{self._taken}")
         self._taken += 1
         self.process_queues[queue] = process_queue
-        self._record_holding("queue_taken", queue, process_queue, offset)
+        answered = {"answered": self._offsets.in_memory(queue)}
+        self._record_holding("queue_taken", queue, process_queue, offset, value=answered)
         self._context.log.info("group %s took %s at %d", self._config.consumer_group, queue, offset)
         self._on_queue_taken(queue, process_queue, offset)
         return True
@@ -256,7 +257,9 @@ class Rebalancer:
         self.subscriptions[topic] = replace(self.subscriptions[topic], sub_version=self._context.clock.now_ms())
         await self._instance.send_heartbeat_to_all()
 
-    def _record_holding(self, event: str, queue: MessageQueue, held: ProcessQueue, offset: int | None) -> None:
+    def _record_holding(
+        self, event: str, queue: MessageQueue, held: ProcessQueue, offset: int | None, **more: object
+    ) -> None:
         self._context.record(
             event,
             op_id=held.op_id,
@@ -264,6 +267,7 @@ class Rebalancer:
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
             offset=offset,
+            **more,
         )
 
     def _record_assigned(self, topic: str) -> None:

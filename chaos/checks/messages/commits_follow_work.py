@@ -302,9 +302,10 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if over_ms <= allowed.valid_up_to_ms:
             continue
         wrong = over_ms > allowed.unknown_up_to_ms
+        below = one.answered is not None and one.offset < one.answered
         yield finding(
-            (answered, one.consumer, one.topic),
-            "answered an older offset than was committed",
+            (one.consumer, answered, one.topic) if below else (answered, one.consumer, one.topic),
+            "began below the offset that it was answered" if below else "answered an older offset than was committed",
             (since_ms, one.taken_ms),
             Rule(_ROW, "SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query", bound_ms),
             out=(one.taken_ms, one.taken_ms),

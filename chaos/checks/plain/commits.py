@@ -251,7 +251,9 @@ def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]
                 if copied is not None and copied.from_ms <= one["time_ms"] <= copied.to_ms and one["node"] == place[1]
             ]
             passed_ms = min(one["time_ms"] for one in higher)
-            found.append(Older(*place, row.node, offset, row.time_ms, passed_ms, min(at_master, default=None)))
+            answered = (row.decoded or {}).get("answered")
+            times = row.time_ms, passed_ms, min(at_master, default=None)
+            found.append(Older(*place, row.node, offset, *times, answered))
     return taken, found
 
 

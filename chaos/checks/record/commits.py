@@ -60,6 +60,8 @@ class Older(NamedTuple):
     """Since when the committed offset has been a higher one."""
     master_ms: float | None = None
     """Of a name with slaves: since when its master had a higher one, while they copied its offsets (Copied)."""
+    answered: int | None = None
+    """The offset that its consumer had been answered, where that is known."""
 
 
 class Copied(NamedTuple):

@@ -358,6 +358,16 @@ def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
         await persist([queue for queue in queues if queue not in held or not held[queue].dropped])
 
 
+@planted(CONSUMERS, "consumer-crash", caught_by="commits_follow_work")
+@may_find("duplicates")
+def consumer_begins_below_the_answer(node: ConsumerNode) -> None:
+    """consumers begin each queue five messages before the offset that the broker answered"""
+
+    @around(_rebalancer(node), "_start_offset")
+    async def start_before(start: Any, queue: MessageQueue) -> int:
+        return max(0, int(await start(queue)) - 5)
+
+
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:

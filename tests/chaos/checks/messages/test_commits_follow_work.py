@@ -21,8 +21,10 @@ def story(**workload: Any) -> HistoryBuilder:
     return taken(cluster(clients=CLIENTS, workload={"queues": 4, **workload}).at(10))
 
 
-def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
-    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
+def taken(
+    builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0", **more: Any
+) -> HistoryBuilder:
+    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT, **more)
 
 
 def dropped(
@@ -240,6 +242,13 @@ def test_a_broker_that_was_stopped_in_order_has_all_that_it_was_told_and_one_kil
         return verdict(taken(builder.at(190), offset=3, node="consumer-1")).verdict
 
     assert (taken_after(in_order=True), taken_after(in_order=False)) == (Validity.INVALID, Validity.VALID)
+
+
+@pytest.mark.parametrize(("answered", "guilty"), [(5, "consumer-1"), (3, "broker-a")])
+def test_who_begins_below_what_it_was_answered_is_guilty_itself(answered: int, guilty: str) -> None:
+    builder = dropped(committed(worked(story(), 5), 110, 5, 3).at(110)).at(130)
+    (one,) = verdict(taken(builder, 3, "consumer-1", value={"answered": answered})).examples
+    assert one.who == guilty
 
 
 def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault() -> None:
