@@ -47,7 +47,7 @@ def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
         assert held[:4] == [("queue_dropped", f"take-{queue_id}", queue_id) for queue_id in range(4)]
         taken = consuming.recorded("queue_taken")[1]
         at = {"topic": "orders", "broker_name": "broker-a", "queue_id": 1, "offset": 0}
-        assert taken == {"event": "queue_taken", "op_id": "take-1", **at}
+        assert taken == {"event": "queue_taken", "op_id": "take-1", "value": {"answered": None}, **at}
 
     run(body)
 
