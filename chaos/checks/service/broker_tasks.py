@@ -59,8 +59,13 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
 
         who = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
-        dropped = (row for row in self.control.rows("broker_dropped") if (row.broker_name, row.address) == who)
-        gone = [(row, str((row.decoded or {}).get("reason"))) for row in dropped]
+        said = [r for r in self.control.rows("broker_dropped", "request_read") if (r.broker_name, r.address) == who]
+        asked = [r.node for r in said if r.f == "UNREGISTER_BROKER" and self.end_ms <= r.time_ms <= self.life.end_ms]
+        gone = [
+            (r, "unregistered" if r.node in asked else str((r.decoded or {}).get("reason")))  # it may not go by it
+            for r in said
+            if r.event == "broker_dropped"
+        ]
         row = "BrokerController.shutdown: unregisterBrokerAll"
         yield from self.leave(gone, [node.name for node in self.world.listed(self.life.node)], row)
 

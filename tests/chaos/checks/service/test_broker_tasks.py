@@ -134,13 +134,16 @@ def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are
 
 
 def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None:
-    def left(*how: str) -> int:
+    def left(*how: str, read: bool = False) -> int:
         told = story().at(119.9)
         about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
         for number, reason in enumerate(how):
+            if read and number:
+                told.event(f"ns-{number}", "request_read", f="UNREGISTER_BROKER", op_id="7", **about)
             told.event(f"ns-{number}", "broker_dropped", value={"reason": reason}, **about)
         told.at(120).event("broker-a", "stopped").fault("f1", "stop", "sigterm", "broker-a")
         return found(told, "everywhere, as it stops").wrong
 
     assert left("unregistered", "unregistered", "unregistered") == 0
     assert left("unregistered", "closed", "closed") == 2
+    assert left("unregistered", "closed", "closed", read=True) == 0  # those read it, and did not go by it
