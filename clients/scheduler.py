@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from ..remoting.errors import RocketMQError
 from ..remoting.node.clock import Clock
 from ..remoting.node.recording import Recorder, ignore
+from ..remoting.node.tasks import cancel_all
 
 Job = Callable[[], Awaitable[object]]
 
@@ -40,8 +41,7 @@ class FixedRateScheduler:
         """Stop all jobs; a running job is cancelled."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_all((task,))
 
     async def _run(self) -> None:
         while self._jobs:

@@ -11,6 +11,7 @@ from .connection import Connection, Endpoint, Handler
 from .errors import ConnectError, RequestTimeout, TooManyRequests
 from .node.clock import Clock
 from .node.network import Address, Network
+from .node.tasks import cancel_all
 
 V5_1_4 = 441
 
@@ -128,10 +129,7 @@ class RemotingClient:
     async def close(self) -> None:
         """Close every channel and refuse further calls."""
         self._closed = True
-        attempts = list(self._attempts.values())
-        for attempt in attempts:
-            attempt.cancel()
-        await asyncio.gather(*attempts, return_exceptions=True)
+        await cancel_all(self._attempts.values())
         await self._endpoint.close_all()
 
     async def _connected_in_time(self, address: Address, timeout_s: float) -> tuple[Connection, float]:

@@ -22,6 +22,7 @@ from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import record_timed_out
+from ...remoting.node.tasks import cancel_all
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
@@ -194,9 +195,7 @@ class Broker:
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, close all channels, and leave whole files."""
         tasks, self._tasks = self._tasks, dict[asyncio.Task[object], None]()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
         if self._store_is_open:
             await self._registration.stop()
             self._schedule.stop()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
+from ...remoting.node.tasks import cancel_all
 from ..errors import ConfigError
 from ..standalone import (
     BAD_CONFIG,
@@ -87,9 +88,7 @@ async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
             print(f"{broker.boot_line} and name server is {names}", flush=True)
         await stopping
     finally:
-        for task in (starting, stopping):
-            task.cancel()
-        await asyncio.gather(starting, stopping, return_exceptions=True)
+        await cancel_all((starting, stopping))
         await broker.stop()
     return OK
 

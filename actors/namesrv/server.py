@@ -24,6 +24,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
+from ...remoting.node.tasks import cancel_all
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from ...remoting.witness import OF_ROUTES, Witness
 from ..standalone import LineLogger
@@ -152,9 +153,7 @@ class NameServer:
         """Close every socket without drain, as upstream. The table stays, and no node is told."""
         self._stopping = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
         await self._server.close()
         if self._client is not None:
             await self._client.close()

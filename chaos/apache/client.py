@@ -21,6 +21,7 @@ from ...remoting.node.clock import AdjustableClock, RealClock
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.node.tasks import cancel_all
 from ..fronts import behaviour
 from ..fronts.dials import DialWatch
 from ..fronts.front import Front
@@ -198,9 +199,7 @@ class JavaClient(JavaNode):
             await self._java.terminate(STOP_S)
         if self._faked is not None:
             self._faked.forget()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         if self._dials is not None:
             self._dials.close()
         await self._dialler.close()

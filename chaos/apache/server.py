@@ -23,6 +23,7 @@ from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.tasks import cancel_all
 from ..faults.ports import PortHolder
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
@@ -144,9 +145,7 @@ class ApacheServer(JavaNode):
             self._rows.stops()
         if self._java is not None:
             await self._java.terminate(STOP_LIMIT_S)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         if self._poller is not None:
             await self._poller.close()
         await self._front.close()

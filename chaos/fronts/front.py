@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
+from ...remoting.node.tasks import cancel_all
 from .behaviour import PASSES, Behaviour, Connected, Dials
 from .connection import FrontConnection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
@@ -123,9 +124,7 @@ class Front:
     async def close(self) -> None:
         for port in self._ports:
             port.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         for connection in tuple(self._connections):
             connection.end(By.FRONT, How.FIN)
 

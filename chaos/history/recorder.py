@@ -24,6 +24,7 @@ import orjson
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from ...remoting.node.tasks import cancel_all
 from .files import raw_name, rotated
 from .schema import EVENTS, raw_dir
 
@@ -251,8 +252,7 @@ class LagProbe:
         """End, and record the lateness since the last row."""
         if self._task is not None:
             task, self._task = self._task, None
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_all((task,))
 
     async def _measure(self, record: Recorder, clock: Clock) -> None:
         scale = float(getattr(clock, "scale", 1.0))

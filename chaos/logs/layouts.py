@@ -16,7 +16,7 @@
 
 import json
 import re
-from calendar import month_abbr, timegm
+from calendar import month_abbr, monthrange, timegm
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -131,12 +131,8 @@ def _ms_of(stamp: str) -> int | None:
     numbers = [int(year), _MONTHS.get(month) or int(month), int(date), *map(int, clock.split(":"))]
     if not (1 <= numbers[1] <= 12 and numbers[3] < 24 and numbers[4] < 60 and numbers[5] < 62 and numbers[0] > 0):
         return None
-    lengths = (31, 29 if _is_leap(numbers[0]) else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    return timegm(tuple(numbers)) * 1000 if 1 <= numbers[2] <= lengths[numbers[1] - 1] else None
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = monthrange(numbers[0], numbers[1])[1]
+    return timegm(tuple(numbers)) * 1000 if 1 <= numbers[2] <= days else None
 
 
 _OTHER_STAMP = re.compile(

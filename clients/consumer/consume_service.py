@@ -15,6 +15,7 @@ from ...remoting.errors import RemoteProtocolError
 from ...remoting.message import MessageQueue, StoredMessage
 from ...remoting.message_properties import message_digest
 from ...remoting.node.node import NodeContext
+from ...remoting.node.tasks import cancel_all
 from .config import ConsumerConfig, retry_topic
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
@@ -70,10 +71,7 @@ class ConsumeService:
                     await self._idle.wait()
             except TimeoutError:
                 self._context.log.warning("%d listener calls still run at shutdown", self._running)
-        tasks = [*self._workers, *self._retries]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all((*self._workers, *self._retries))
 
     def submit(self, queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
         """Queue messages for the listener, in batches of at most `consume_message_batch_max_size`."""

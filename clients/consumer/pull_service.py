@@ -15,6 +15,7 @@ from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.tasks import cancel_all
 from ..broker_calls import find_broker
 from ..client_instance import MQClientInstance
 from .config import ConsumerConfig, MessageModel
@@ -92,9 +93,7 @@ class PullService:
 
     async def stop(self) -> None:
         """Stop all loops; requests under way are given up."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
 
     def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """Pull `queue` from `offset` until `process_queue` is dropped."""

@@ -17,6 +17,7 @@ from ...remoting.errors import RocketMQError
 from ...remoting.message import MessageQueue
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.tasks import cancel_all
 from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..broker_calls import find_broker, max_offset, search_offset
 from ..client_instance import MQClientInstance
@@ -87,8 +88,7 @@ class Rebalancer:
         """Stop rebalancing; the consumer keeps its queues."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_all((task,))
 
     def release_all(self) -> None:
         """Give up every queue. Nothing is committed here."""

@@ -16,6 +16,7 @@ from ...remoting.message import Message, MessageQueue
 from ...remoting.message_id import UniqIdGenerator
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.tasks import cancel_all
 from ..client_instance import MQClientInstance
 from ..config import ProducerConfig
 from ..scheduler import FixedRateScheduler
@@ -83,9 +84,7 @@ class DefaultMQProducer:
         if not self._running:
             return
         self._running = False
-        for task in list(self._async_sends):
-            task.cancel()
-        await asyncio.gather(*self._async_sends, return_exceptions=True)
+        await cancel_all(self._async_sends)
         await self._detector.stop()
         await self.client.unregister_producer(self._config.producer_group)
         if self._owns_client:

@@ -10,6 +10,7 @@ from ....remoting.errors import TransportError
 from ....remoting.message import StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.node.node import NodeContext
+from ....remoting.node.tasks import cancel_all
 
 START_AGAIN_S = 1.0
 
@@ -62,7 +63,6 @@ class ConsumerNode:
 
     async def stop(self) -> None:
         if self._starting is not None and not self._starting.done():
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+            await cancel_all((self._starting,))
         else:
             await self.client.stop()

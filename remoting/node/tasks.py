@@ -1,0 +1,13 @@
+"""Ends tasks that a node has begun."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel the tasks, in this order, and wait until all have ended. Their errors are not raised."""
+    ending = tuple(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)
