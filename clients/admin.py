@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from ..remoting import fastjson
 from ..remoting.bodies.client import ConsumeStats, GetConsumerListByGroupResponseBody, TopicStatsTable
 from ..remoting.bodies.route import ClusterInfo, KVTable, TopicList, TopicRouteData
-from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
+from ..remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode
 from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError, RemoteProtocolError
 from ..remoting.headers.broker import (
@@ -95,21 +95,6 @@ class AdminClient:
     async def cluster_info(self, *, name_server: Address | None = None) -> ClusterInfo:
         response = await self._ask(name_server, RequestCode.GET_BROKER_CLUSTER_INFO)
         return ClusterInfo.decode(response.body)
-
-    async def masters(self, cluster: str | None = None, *, name_server: Address | None = None) -> dict[str, Address]:
-        """Return master addresses by broker name, of one cluster or of all. ClientError for an unknown cluster."""
-        info = await self.cluster_info(name_server=name_server)
-        names = set(info.broker_addr_table)
-        if cluster is not None:
-            if cluster not in info.cluster_addr_table:
-                known = ", ".join(sorted(info.cluster_addr_table)) or "none"
-                raise ClientError(f"cluster {cluster} is not known to the name server; known: {known}")
-            names &= set(info.cluster_addr_table[cluster])
-        return {
-            name: Address.parse(info.broker_addr_table[name].broker_addrs[MASTER_ID])
-            for name in sorted(names)
-            if MASTER_ID in info.broker_addr_table[name].broker_addrs
-        }
 
     async def topic_list(self, *, name_server: Address | None = None) -> list[str]:
         response = await self._ask(name_server, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)

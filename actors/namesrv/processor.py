@@ -14,6 +14,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ...remoting import fastjson
@@ -61,7 +62,7 @@ from ..errors import ConfigError
 from .config import NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache
-from .route_table import RouteTable, filter_by_zone
+from .route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTable, filter_by_zone
 from .tables import Dropped, MinBrokerIdChanged, Registration, Unregistration
 
 Method = Callable[["Caller", RemotingCommand], RemotingCommand]
@@ -123,9 +124,11 @@ class DefaultRequestProcessor:
             RequestCode.GET_KVLIST_BY_NAMESPACE: self._kv_list_by_namespace,
             RequestCode.GET_TOPICS_BY_CLUSTER: self._topics_by_cluster,
             RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self._system_topic_list,
-            RequestCode.GET_UNIT_TOPIC_LIST: self._unit_topic_list,
-            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self._has_unit_sub_topic_list,
-            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._has_unit_sub_ununit_topic_list,
+            RequestCode.GET_UNIT_TOPIC_LIST: partial(self._flagged_topic_list, UNIT_FLAG, UNIT_FLAG),
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: partial(self._flagged_topic_list, UNIT_SUB_FLAG, UNIT_SUB_FLAG),
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: partial(
+                self._flagged_topic_list, UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG
+            ),
             RequestCode.UPDATE_NAMESRV_CONFIG: self._update_config,
             RequestCode.GET_NAMESRV_CONFIG: self._get_config,
         }
@@ -377,14 +380,8 @@ class DefaultRequestProcessor:
         names, broker_addr = self._table.system_topics()
         return _topic_list(names, broker_addr)
 
-    def _unit_topic_list(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        return _topic_list(self._table.unit_topics()) if self._lists_topics() else _refused("disable")
-
-    def _has_unit_sub_topic_list(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        return _topic_list(self._table.unit_sub_topics()) if self._lists_topics() else _refused("disable")
-
-    def _has_unit_sub_ununit_topic_list(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        return _topic_list(self._table.unit_sub_non_unit_topics()) if self._lists_topics() else _refused("disable")
+    def _flagged_topic_list(self, mask: int, wanted: int, caller: Caller, request: RemotingCommand) -> RemotingCommand:
+        return _topic_list(self._table.topics_flagged(mask, wanted)) if self._lists_topics() else _refused("disable")
 
     def _lists_topics(self) -> bool:
         return not self._5_x or self.config.enable_topic_list

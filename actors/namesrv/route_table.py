@@ -466,16 +466,7 @@ class RouteTable(Tables):
         some = next((next(iter(g.addrs.values())) for g in self.broker_addr_table.values() if g.addrs), None)
         return tuple(dict.fromkeys(names)), some
 
-    def unit_topics(self) -> tuple[str, ...]:
-        return self._topics_flagged(UNIT_FLAG, UNIT_FLAG)
-
-    def unit_sub_topics(self) -> tuple[str, ...]:
-        return self._topics_flagged(UNIT_SUB_FLAG, UNIT_SUB_FLAG)
-
-    def unit_sub_non_unit_topics(self) -> tuple[str, ...]:
-        return self._topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)
-
-    def _topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
+    def topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
         """Topics whose flags under `mask` equal `wanted`, judged on one row each, as upstream."""
         return tuple(
             topic

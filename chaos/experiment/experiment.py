@@ -89,7 +89,7 @@ class Experiment:
         """Run the experiment and write its history into the run folder. HarnessError or ClusterError if it fails
         itself."""
         with self.running():
-            begin_s = self._now_s()
+            begin_s = self.now_s
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
             if not self.scenario.timeline:
                 self.stage.sleep_until(begin_s + self.scenario.steady_s)
@@ -102,7 +102,7 @@ class Experiment:
             after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
             self.stage.sleep_until(max(begin_s + step.at_s, after_s))
             step.do()
-            done_s[step.series] = self._now_s()
+            done_s[step.series] = self.now_s
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -171,7 +171,7 @@ class Experiment:
             processes=self.processes,
             record=self.record,
             advertised=self._at.advertised,
-            now_s=self._now_s,
+            now_s=stage.clock.monotonic_s,
             phase=self._phase,
             or_not_done=self._or_not_done,
         )
@@ -338,10 +338,10 @@ class Experiment:
     @property
     def now_s(self) -> float:
         """Return the RocketMQ seconds since the experiment's origin."""
-        return self._now_s()
+        return self.stage.clock.monotonic_s()
 
     def wait(self, seconds: float) -> None:
-        self.stage.sleep_until(self._now_s() + seconds)
+        self.stage.sleep_until(self.now_s + seconds)
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
         """Execute one action of a timeline now, whatever its `at_s`. Returns the ids of the faults that it began."""
@@ -398,11 +398,8 @@ class Experiment:
     def _phase(self, phase: str, text: str | None = None) -> None:
         self.record("phase", phase=phase)
         if phase == "steady":
-            self._timeline_s = self._now_s()  # what people read counts from here, as the timeline's `at_s` do
-        self.say(f"{self._now_s() - self._timeline_s:6.1f} s  {text or phase}")
-
-    def _now_s(self) -> float:
-        return self.stage.clock.monotonic_s()
+            self._timeline_s = self.now_s  # what people read counts from here, as the timeline's `at_s` do
+        self.say(f"{self.now_s - self._timeline_s:6.1f} s  {text or phase}")
 
 
 class FaultNews:

@@ -62,9 +62,6 @@ class Answers:
     """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
 
-    def with_injected(self, injected: str) -> Answers:
-        return replace(self, injected=injected)
-
     def lines(self) -> list[str]:
         head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
         named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))

@@ -80,14 +80,10 @@ def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from
             assert [row.broker_name for row in route.queue_datas] == ["broker-a"]
             assert "orders" in await admin.topic_list()
             assert (await admin.cluster_info()).cluster_addr_table == {"DefaultCluster": ("broker-a",)}
-            assert await admin.masters("DefaultCluster") == {"broker-a": world.broker.address}
             empty = world.name_servers[1]
             assert "orders" not in await admin.topic_list(name_server=empty)
-            assert await admin.masters(name_server=empty) == {}
             with pytest.raises(TopicNotExist):
                 await admin.topic_route("orders", name_server=empty)
-            with pytest.raises(ClientError, match="cluster other is not known to the name server; known: DefaultClus"):
-                await admin.masters("other")
 
     run(body)
 

@@ -214,7 +214,7 @@ def test_our_admin_client_administers_apaches_servers(apache: Apache) -> None:
     async def body() -> None:
         broker = Address.parse(apache.broker)
         async with AdminClient(context("admin"), [Address.parse(apache.name_server)]) as admin:
-            assert await admin.masters("DefaultCluster") == {"java-b": broker}
+            assert (await admin.cluster_info()).cluster_addr_table == {"DefaultCluster": ("java-b",)}
             await admin.create_topic(broker, "ours-made", read_queue_nums=3, write_queue_nums=2)
             (row,) = (await admin.topic_route("ours-made")).queue_datas
             assert (row.broker_name, row.read_queue_nums, row.write_queue_nums, row.perm) == ("java-b", 3, 2, 6)

@@ -7,6 +7,7 @@ found.py ─► places, logs ┘
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...checks.cause import first_wrong
@@ -31,7 +32,7 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     fault_ms = min((fault.start_ms for fault in told.world.faults), default=math.inf)
     if wrong_ms is not None and wrong_ms < fault_ms < math.inf:
         injected = f"{injected.rstrip('.')}. It was wrong before any fault: from {seconds(wrong_ms)} on."
-    return said.with_injected(injected)
+    return replace(said, injected=injected)
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -48,7 +49,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     said = first_screen.first_sentence(told, answers)
     if incident is not None:
         said = sections.said(incident, verdicts, len(told.run.left_out))
-        answers = of_incident(answers, incident).with_injected("")
+        answers = replace(of_incident(answers, incident), injected="")
     verdict = badge = str(told.overall)
     if replay is not None and not verdicts:
         said = ""

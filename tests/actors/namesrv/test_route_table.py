@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.actors.namesrv.route_table import RouteTable, filter_by_zone
+from nemesrv.actors.namesrv.route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTable, filter_by_zone
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies.route import QueueData, TopicRouteData, canonical
 from nemesrv.remoting.node.profile import Profile
@@ -228,9 +228,9 @@ def test_topic_lists(profile: Profile) -> None:
     assert set(table.topics_of_cluster("d")) == {"plain", "other"}
     assert table.topics_of_cluster("nowhere") == ()
     assert table.system_topics() == (("c", "broker-a", "d", "broker-b"), "10.0.0.1:10911")
-    assert set(table.unit_topics()) == {"unit", "both"}
-    assert set(table.unit_sub_topics()) == {"sub", "both"}
-    assert set(table.unit_sub_non_unit_topics()) == {"sub"}
+    assert set(table.topics_flagged(UNIT_FLAG, UNIT_FLAG)) == {"unit", "both"}
+    assert set(table.topics_flagged(UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub", "both"}
+    assert set(table.topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub"}
 
 
 @pytest.mark.parametrize("profile", BOTH)
