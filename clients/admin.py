@@ -143,7 +143,7 @@ class AdminClient:
         return parse_properties(response.body.decode())
 
     async def update_name_server_config(
-        self, properties: Mapping[str, str], *, name_server: Address | None = None
+        self, properties: Mapping[str, object], *, name_server: Address | None = None
     ) -> None:
         body = format_properties(properties).encode()
         await self._ask(name_server, RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
@@ -175,7 +175,7 @@ class AdminClient:
     async def delete_topic_in_broker(self, broker: Address, topic: str) -> None:
         await self._call(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
 
-    async def update_broker_config(self, broker: Address, properties: Mapping[str, str]) -> None:
+    async def update_broker_config(self, broker: Address, properties: Mapping[str, object]) -> None:
         body = format_properties(properties).encode()
         await self._call(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from ..errors import HarnessError
 from .files import Process, part_files, parts_dir, process_of, read_raw
 from .host_clocks import Axis, axis_of
-from .rows import Merged, to_table, write_table
-from .schema import Row, arrow_schema, parquet_path, raw_dir
+from .rows import ASCENDING, Merged, to_table, write_table
+from .schema import Row, arrow_schema, parquet_path, raw_dir, row_order
 
 log = logging.getLogger("nemesrv.history")
 
@@ -86,15 +86,13 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
 def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     """Merge in slices, so that memory holds only one."""
     torn = [0]
-    rows = heapq.merge(*(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
+    rows = heapq.merge(
+        *(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=row_order
+    )
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     count = write_clustered(_slices(rows), path.parent)
     return Merged(path, count, torn[0])
-
-
-def _order(row: Row) -> tuple[float, str, int, int]:
-    return row["time_ms"], row["node"], row["incarnation"], row["seq"]
 
 
 def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
@@ -136,8 +134,6 @@ def _tables(by_event: dict[str, list[Row]]) -> Iterator[pa.Table]:
 # Spark ignores both folders, because of the underscore. A part is written whole or not at all, and rows of a process
 # come in its own order, so the highest `seq` of its parts says from where on the raw lines are still needed.
 
-_ORDER = [(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")]
-
 
 def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
     """Write the next part, completely or not at all. OSError from the disk."""
@@ -167,7 +163,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
         path.parent.mkdir(parents=True, exist_ok=True)
         return Merged(path, write_clustered(_slices_of_parts(tables), path.parent), torn[0])
     whole = pa.concat_tables(tables)
-    return Merged(write_table(whole.sort_by(_ORDER) if files else whole, run_dir), count, torn[0])
+    return Merged(write_table(whole.sort_by(ASCENDING) if files else whole, run_dir), count, torn[0])
 
 
 def discard(run_dir: Path | str) -> None:
@@ -201,6 +197,6 @@ def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]
 
 
 def _by_event(table: pa.Table) -> Iterator[pa.Table]:
-    table = table.sort_by(_ORDER)
+    table = table.sort_by(ASCENDING)
     for event in sorted(table.column("event").unique().to_pylist()):
         yield table.filter(pc.equal(table.column("event"), event))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .schema import SCHEMA, Column, Row, arrow_schema, arrow_type, parquet_path
+from .schema import ORDER, SCHEMA, Column, Row, arrow_schema, arrow_type, parquet_path
 
 log = logging.getLogger("nemesrv.history")
 
@@ -70,12 +70,12 @@ def to_table(rows: Sequence[Row]) -> pa.Table:
         or [arrow_schema().empty_table()]
     )
     given = np.fromiter(itertools.chain.from_iterable(positions.values()), np.int64, len(rows))
-    keyed = table.select(_ORDER).append_column("given", pa.array(given))
-    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in (*_ORDER, "given")])
+    keyed = table.select(ORDER).append_column("given", pa.array(given))
+    order = pc.sort_indices(keyed, sort_keys=[*ASCENDING, ("given", "ascending")])
     return table.take(order).combine_chunks()
 
 
-_ORDER = ("time_ms", "node", "incarnation", "seq")
+ASCENDING = [(name, "ascending") for name in ORDER]
 
 
 def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
@@ -117,7 +117,7 @@ def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa
     table = pa.concat_tables(read)
     times = table["time_ms"].to_numpy()
     if (times[1:] < times[:-1]).any():
-        table = table.sort_by([(name, "ascending") for name in _ORDER])
+        table = table.sort_by(ASCENDING)
     return table
 
 

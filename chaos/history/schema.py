@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = dict[str, Any]
+
+ORDER = ("time_ms", "node", "incarnation", "seq")
+"""The columns by which a history is sorted."""
+row_order = itemgetter(*ORDER)
 
 
 class Column(NamedTuple):

@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..history.schema import SCHEMA, arrow_schema
+from ..history.schema import SCHEMA, arrow_schema, row_order
 from ..history.stored import parquet_files
 
 NOTABLE_MAX = 4000
@@ -200,7 +200,7 @@ class _Columns:
         return numbers(self._table["code"], "i8")
 
     def recorded(self) -> Recorded:
-        world = sorted(self._rows(self._event.among(*_WORLD)), key=_order)
+        world = sorted(self._rows(self._event.among(*_WORLD)), key=row_order)
         notable, left_out = self._notable()
         for row in (*world, *notable):
             row["time_ms"] -= self._timeline_ms
@@ -238,7 +238,7 @@ class _Columns:
                 left_out[name] = len(places) - len(picked)
                 places = picked
             rows += self._table.take(pa.array(places)).to_pylist()
-        return sorted(rows, key=_order), left_out
+        return sorted(rows, key=row_order), left_out
 
     def _traffic(self) -> Traffic:
         event = self._event.places(_TRAFFIC)
@@ -291,10 +291,6 @@ def _brokers(value: str) -> frozenset[str]:
         for name, ids in (route.get("brokers") or {}).items()
         for id_ in (ids if isinstance(ids, dict) and ids else ("0",))
     )
-
-
-def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
-    return row["time_ms"], row["node"], row["incarnation"], row["seq"]
 
 
 def spread(time_ms: Array, most: int) -> Array:

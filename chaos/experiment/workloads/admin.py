@@ -145,11 +145,10 @@ class AdminNode:
                 case "switch":
                     await admin.update_broker_config(at, {"brokerRole": "ASYNC_MASTER", "brokerId": "0"})
                 case "update_config":
-                    changes = {name: _property(value) for name, value in act["settings"].items()}
                     if is_broker:
-                        await admin.update_broker_config(at, changes)
+                        await admin.update_broker_config(at, act["settings"])
                     else:
-                        await admin.update_name_server_config(changes, name_server=at)
+                        await admin.update_name_server_config(act["settings"], name_server=at)
 
     # -- brokers that are none
 
@@ -275,7 +274,3 @@ class _Registration:
                 value={"why": reason},
                 **self.about,
             )
-
-
-def _property(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
