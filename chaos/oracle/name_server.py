@@ -145,7 +145,7 @@ class BrokerAtNameServer:
         *,
         is_alone: bool = True,
     ) -> None:
-        self.life, self._world, self._is_alone = life, world, is_alone
+        self.life, self._world, self.is_alone = life, world, is_alone
         self.is_witnessed = read is not None
         """Whether this process's transport recorded what it read."""
         self.timers: Timers = world.timers_of(broker, life.node)
@@ -209,7 +209,7 @@ class BrokerAtNameServer:
 
     def must_not(self) -> Iterator[Silence]:
         """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""
-        if not self._is_alone:
+        if not self.is_alone:
             return
         came = sorted(
             [one.came for one in self.registered] + [Handled.at(heard.at_ms, sure=False) for heard in self._heard]
@@ -362,7 +362,7 @@ class RoutesRead:
         self.registered: set[tuple[str, str, str]] = set()
         """Name, id and address of all that registered."""
         self.unregistered: set[tuple[str, str]] = set()
-        """4.9: name and address of all that left; an address without brokerLiveInfo is never silent."""
+        """Name and address of all that left: an address without brokerLiveInfo is never silent, and nobody's master."""
         self.unknown: set[str] = set()
         """Topics that somebody registered without a broker (217)."""
 
@@ -388,6 +388,7 @@ class RoutesRead:
                 if live is not None and is_heard:
                     self._live[key] = live._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:
+                self.unregistered.add((one.name, one.address))
                 self._end(one, one.name, one.address)
                 self._leaving.append((one.at_ms, one.name, one.address))
             case "UNREGISTER_BROKER":

@@ -368,6 +368,7 @@ class PromisedAtNameServer:
     from what RocketMQ promises after one fault."""
 
     is_witnessed = False
+    is_alone = True
     registered: Sequence[Registered] = ()
 
     def __init__(self, world: World, life: Life, broker: str) -> None:

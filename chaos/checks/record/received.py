@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
-from ...oracle.name_server import SCAN, BrokerAtNameServer, Request, RoutesRead
+from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
@@ -40,6 +40,7 @@ class Received:
         self.is_recorded = bool(control.rows("request_read", "channel_ended"))
         """Whether the transports of our own NameServers recorded what they read."""
         self._made: dict[tuple[str, int, str], Machine] = {}
+        self._kept: dict[tuple[str, int, str], list[Kept]] = {}
         self._requests: dict[tuple[str, int], list[Request]] = {}
         self._routes: dict[tuple[str, int], RoutesRead] = {}
 
@@ -61,6 +62,13 @@ class Received:
                 sent = self._rows.sent(broker, life.node)
                 self._made[key] = BrokerAtNameServer(world, life, broker, sent, read, is_alone=is_alone)
         return self._made[key]
+
+    def must_have(self, life: Life, broker: str, from_ms: float, to_ms: float) -> bool:
+        """Whether this process must have the broker, and hear of it, all that time."""
+        key = life.node, life.incarnation, broker
+        if key not in self._kept:
+            self._kept[key] = [*self.at(life, broker).must()] if broker and self.at(life, broker).is_alone else []
+        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in self._kept[key])
 
     def was_read(self, life: Life) -> bool:
         """Whether this process's transport recorded what it read."""

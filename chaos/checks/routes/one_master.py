@@ -25,6 +25,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, lasting, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control
+from ..record.received import received
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
@@ -110,9 +111,9 @@ def _of_claims(control: Control, world: World) -> Iterator[Finding]:
 
 
 def _answers(control: Control, world: World) -> Iterator[Finding]:
-    """What each NameServer answered a slave, as the slave's transport read it, while one broker was master of the name
-    before it asked and after it was answered."""
-    claims, apart_ms = claims_of(control, world), world.timers.delivery_ms
+    """What each NameServer answered a slave, as the slave's transport read it, while it must have had one broker as
+    master of the name, from before the slave asked until after the slave was answered."""
+    claims, apart_ms, of = claims_of(control, world), world.timers.delivery_ms, received(control, world)
     told: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for row in control.rows("register"):
         value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
@@ -123,7 +124,9 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
             claim.address
             for life in world.lives_of(name_server)
             for claim in claims.get((name_server, life.incarnation, broker_name(row.node)), ())
-            if claim.first_ms <= from_ms and to_ms <= claim.times[-1]
+            if claim.first_ms <= from_ms
+            and to_ms <= claim.times[-1]
+            and of.must_have(life, world.owners.get(claim.address, ""), from_ms, to_ms)
         }
         if len(masters) == 1:
             told[name_server, row.node].append((row.time_ms, value["master"] not in masters))

@@ -11,6 +11,7 @@ its list.
 from collections.abc import Iterator
 
 from ...oracle.broker import REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
+from ...oracle.lists import must_have
 from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
@@ -67,7 +68,9 @@ class BrokerTasks(Tasks):
             if r.event == "broker_dropped"
         ]
         row = "BrokerController.shutdown: unregisterBrokerAll"
-        yield from self.leave(gone, [node.name for node in self.world.listed(self.life.node)], row)
+        stops = self.end_ms, self.life.end_ms
+        peers = [name for name in self.name_servers if must_have(self.world, self.life.node, name, *stops)]
+        yield from self.leave(gone, peers, row)
 
     def _registration(self, call: Run) -> Act:
         return self.length(call, self.call_ms(1) + self.timers.delivery_ms, "B")

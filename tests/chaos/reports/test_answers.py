@@ -95,7 +95,7 @@ def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() 
 
 def test_a_letter_of_the_broken_rule_has_its_meaning_behind_it() -> None:
     kept = replace(STAYED, name="registrations_are_kept")
-    assert "silent for E (registrations_are_kept; E: a NameServer lets a silent broker expire after" in said(kept)[1]
+    assert "silent for E (registrations_are_kept; E: a NameServer drops a broker that was silent for" in said(kept)[1]
 
 
 def test_no_letter_of_a_formula_stands_in_the_lines() -> None:

@@ -44,17 +44,24 @@ def test_a_history_in_which_nobody_registered_and_no_route_was_seen_is_unknown()
     assert "no broker registered" in found.why
 
 
-def told(master: str | None, at_s: float = 32.0) -> list[tuple[str, str]]:
+def told(master: str | None, at_s: float = 45.0, reset_s: float | None = None) -> list[tuple[str, str]]:
     """The slave was answered with this master, while broker-a registers from 1 s until 61 s."""
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 1, 31, 61)
     about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
     of.at(at_s).event("broker-a/1", "register", **about, value={"topics": 1, "version": 1, "master": master})
+    if reset_s is not None:
+        of.at(reset_s).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
+        of.at(reset_s + 1).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0", end=True)
     return [(one.who, one.what) for one in verdict(of).examples]
 
 
 def test_a_slave_is_answered_with_the_address_of_its_master() -> None:
     assert told(address_of("broker-a")) == told(None, at_s=0.5) == told(None, at_s=80) == []
     assert told(None) == told(address_of("broker-b")) == [("ns-0", "broker-a/1")]
+
+
+def test_a_slave_is_told_no_master_while_a_reset_keeps_the_master_away() -> None:
+    assert told(None, reset_s=43) == []
 
 
 def test_two_that_register_as_master_in_turn_are_two_masters() -> None:
