@@ -381,12 +381,15 @@ class Tries:
 
 
 def kept_between_requests(of: Selection) -> Iterator[Broken]:
-    """Calls without a choice of their own, of clients that take the next NameServer at every request."""
+    """Calls without a choice of their own since the call before, of clients that take the next NameServer at every
+    request."""
     chosen: dict[str, list[float]] = defaultdict(list)
     for choice in of.choices:
         chosen[choice.row.name_server or ""].append(choice.row.time_ms)
+    before_ms = -math.inf
     for row in of.rows:
         if row.event == "name_server_call" and row.name_server is not None:
-            since_ms = _began_ms(row) - ROUNDING_MS
+            since_ms = min(before_ms, _began_ms(row)) - ROUNDING_MS
             if not _any_within(chosen.get(row.name_server, ()), since_ms, row.time_ms):
                 yield of.broken("every request", row, "asked without being chosen")
+            before_ms = row.time_ms

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from nemesrv.chaos.checks.clients.name_server_calls import kept_between_requests, selections
 from nemesrv.chaos.checks.clients.name_server_selection import CHECK, UNIFORM, judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -382,3 +383,15 @@ def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
     assert "78 are enough" in verdict.why
     found = check(starts((11, 10, 10), start_bias=0.65).end(100))
     assert (found.verdict, found.undecided) == (Validity.VALID, {})
+
+
+@pytest.mark.parametrize(("chosen_s", "broken"), [((3.0, 13.0), 0), ((3.0, 14.9), 0), ((3.0,), 1)])
+def test_who_takes_the_next_at_every_request_chose_since_the_request_before(chosen_s: list[float], broken: int) -> None:
+    builder = cluster(name_servers=3, clients=("consumer-0",))
+    for at_s in chosen_s:
+        choice(builder.at(at_s), "consumer-0", NS, 0)
+    for at_s in (4, 15):  # each took 1 s: the second began at 14 s
+        fields = {"name_server": NS[0], "type": "ok", "code": 0, "topic": "orders", "duration_ms": 1000.0}
+        builder.at(at_s).event("consumer-0", "name_server_call", f="route", **fields)
+    (one,) = selections(builder.facts()[0])
+    assert len([*kept_between_requests(one)]) == broken
