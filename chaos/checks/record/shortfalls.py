@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...oracle.intervals import Stretch, merged
-from ...oracle.lists import may_have
+from ...oracle.lists import may_have, must_have
 from ...oracle.quiet import dead
 from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
@@ -41,7 +41,7 @@ def lets_fail(world: World, from_ms: float, operation: str, client: str) -> bool
         return _dead_entries(world, client, from_ms, math.inf) > 0
     return frozenset() in world.views_of(client) or any(
         not any(
-            server in world.listed(one.name) and world.joined_ms(one.name) <= from_ms
+            must_have(world, one.name, server.name, from_ms, from_ms) and world.joined_ms(one.name) <= from_ms
             for one in world.seen_by(client, "broker")
         )
         for server in world.listed(client)
