@@ -189,7 +189,7 @@ class Registration:
             compressed=config.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
-        return RemotingCommand.request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
+        return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
         """Return the topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
@@ -221,7 +221,7 @@ class Registration:
             broker_id=config.broker_id,
         )
         version = services.topics.data_version
-        command = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
+        command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
         try:
             response = success(await self._client.invoke(target, command, timeout_s=config.register_timeout_s))
             changed = QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
@@ -247,12 +247,16 @@ class Registration:
             cluster_name=config.cluster_name,
             broker_id=config.broker_id,
         )
-        command = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, header.to_ext_fields(), b"")
+        command = self._request(RequestCode.UNREGISTER_BROKER, header.to_ext_fields(), b"")
         try:
             success(await self._client.invoke(target, command, timeout_s=CALL_TIMEOUT_S))
             services.context.log.info("unregisterBroker OK, NamesrvAddr: %s", target)
         except RocketMQError as exc:
             services.context.log.warning("unregisterBroker Exception, %s: %s", target, exc)
+
+    def _request(self, code: RequestCode, fields: dict[str, str], body: bytes) -> RemotingCommand:
+        """Make the request that a NameServer gets: planted defects change it here."""
+        return RemotingCommand.request(code, fields, body)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
