@@ -295,7 +295,7 @@ class Way:
     def registered(self, began_ms: float, ended_ms: float, is_ok: bool) -> Handled:
         """The same of a request that was begun then; its answer proves that it came, and by when."""
         came = self.arrives(began_ms)
-        return came._replace(last_ms=min(came.last_ms, ended_ms), sure=True) if is_ok else came._replace(sure=False)
+        return came._replace(last_ms=ended_ms, sure=True) if is_ok else came._replace(sure=False)
 
     def unrecorded(self) -> Iterator[Handled]:
         """What the sender may have sent last, and did not live to record."""
