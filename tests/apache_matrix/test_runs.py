@@ -41,7 +41,9 @@ def need_apaches() -> None:
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The command, done; nobody decided by a machine that was late."""
     need_apaches()
-    return decided(lambda: nemesrv("run", *words, "--seed", "1", "--time-scale", SCALE, "-q", cwd=folder))
+    return decided(
+        lambda: nemesrv("run", *words, "--seed", "1", "--time-scale", SCALE, "-q", cwd=folder, timeout_s=280)
+    )
 
 
 def valid(done: subprocess.CompletedProcess[str], run_folder: Path) -> list[dict[str, object]]:
