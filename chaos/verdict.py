@@ -96,7 +96,7 @@ class Example:
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
         """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a millisecond.
-        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as sentences have them."""
+        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as the report tells times."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         times = {"times": _times(self.times)} if self.times else {}

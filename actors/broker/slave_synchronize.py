@@ -1,9 +1,9 @@
 """What a slave copies from its master besides messages: topics, consumer offsets, delay offsets, groups.
 
 The slave asks every 10 s, first after 3 s. It asks the master that the NameServers' last answer named, if it named one.
-A table that cannot be read is read the next time. The master's consumer offsets replace the slave's own. If clients
-committed newer offsets to the slave while the master was away, offsets go back, as with Apache's. Upstream:
-`SlaveSynchronize`.
+A table that the master does not give now, the slave asks for in its next round. The master's consumer offsets replace
+the slave's own. If clients committed newer offsets to the slave while the master was away, offsets go back, as with
+Apache's. Upstream: `SlaveSynchronize`.
 """
 
 from collections.abc import Callable

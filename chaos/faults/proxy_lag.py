@@ -1,4 +1,4 @@
-"""Measures how late Toxiproxy is. Every byte of an experiment passes through it.
+"""Measures how late Toxiproxy passes bytes on. Every byte of an experiment passes through Toxiproxy.
 
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 

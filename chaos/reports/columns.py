@@ -78,8 +78,8 @@ class Traffic:
         return mask
 
     def by_pair(self, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-        """Return, by (client, broker), the times of its tries and pulls with these outcomes, in order. `answered`:
-        pulls that found no message count, too."""
+        """Return, by (client, broker), the times of the pair's tries and pulls with these outcomes, in order.
+        `answered`: pulls that found no message count, too."""
         mask = (self.where("send_attempt", *outcomes) | self.where("pull", *outcomes)) & (self.broker >= 0)
         if "info" in outcomes:
             mask &= ~(self.answered & (self.event == 2))
