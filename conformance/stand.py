@@ -40,6 +40,7 @@ from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address, Listener, Network, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
+from ..remoting.node.tasks import cancel_all
 from .situations import KILL, NAME_SERVER_LIST, PULLS, QUEUES, RESTART, SENDS, RouteAnswers, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
@@ -173,8 +174,7 @@ class Stand:
     async def close(self) -> None:
         """Remove everything."""
         if self._feeding is not None:
-            self._feeding.cancel()
-            await asyncio.gather(self._feeding, return_exceptions=True)
+            await cancel_all((self._feeding,))
         if self._producer is not None:
             await self._producer.stop()
         for front in self.fronts.values():

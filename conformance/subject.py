@@ -32,6 +32,7 @@ from ..chaos.errors import HarnessError, ScenarioError
 from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.observed import Reported
 from ..remoting.node.network import Address
+from ..remoting.node.tasks import cancel_all
 from ..remoting.top_addressing import PATH
 from .situations import Role
 
@@ -347,9 +348,7 @@ async def within(limit_s: float, *works: Awaitable[object]) -> None:
     try:
         await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
 
 class _Output:

@@ -26,6 +26,7 @@ from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..chaos.machine import processors
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
+from ..remoting.node.tasks import cancel_all
 from .capacity import LoopLateness, Places, at_once, planned, planned_s
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
@@ -98,8 +99,7 @@ class Conducting:
         try:
             return await self._conduct()
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            await cancel_all((looking,))
 
     async def _conduct(self) -> Trial:
         program = self._plan.program

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ...remoting.topics import DEFAULT_CLUSTER
 from ..errors import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -31,7 +32,7 @@ class BrokerConfig:
     slave_read_enable: bool = False
     """Whether the broker sends a consumer that is far behind to a slave (whichBrokerWhenConsumeSlowly). Slaves serve
     pulls in any case."""
-    cluster_name: str = "DefaultCluster"
+    cluster_name: str = DEFAULT_CLUSTER
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
     """The HTTP server that gives the list of NameServers where `namesrv_addr` is empty

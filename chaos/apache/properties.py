@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...remoting.topics import DEFAULT_CLUSTER
 from .maven import JavaMissing
 
 Properties = Mapping[str, object]
@@ -41,7 +42,7 @@ def broker(
     """Return the settings of a master that registers 127.0.0.1:port and has its store in `folder`."""
     store = folder / "store"
     own = {
-        "brokerClusterName": "DefaultCluster",
+        "brokerClusterName": DEFAULT_CLUSTER,
         "brokerName": name,
         "brokerId": 0,
         "brokerIP1": "127.0.0.1",

@@ -24,6 +24,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.tasks import cancel_all
+from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.ports import PortHolder
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
@@ -76,7 +77,7 @@ class ServerPlan:
     """A broker's other brokers of its name."""
     controllers: Mapping[str, Address] = field(default_factory=dict)
     """A broker's controllers: the NameServers that are one."""
-    cluster_name: str = "DefaultCluster"
+    cluster_name: str = DEFAULT_CLUSTER
 
 
 class ApacheServer(JavaNode):

@@ -17,6 +17,7 @@ from ...clients.name_servers import AS_LISTED
 from ...remoting.codes import MASTER_ID
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ...remoting.topics import DEFAULT_CLUSTER
 from ..apache.client import JavaClientConfig
 from ..apache.distribution import Distribution, distribution
 from ..apache.server import ServerPlan
@@ -156,7 +157,7 @@ class NodePlan:
             broker_id=broker_id(name) if is_broker else 0,
             members=self._members(name) if is_broker else {},
             controllers=self._controllers(name) if is_broker else {},
-            cluster_name=(own.cluster_name if own is not None else None) or "DefaultCluster",
+            cluster_name=(own.cluster_name if own is not None else None) or DEFAULT_CLUSTER,
         )
 
     def _controllers(self, name: str) -> dict[str, Address]:

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
+from ...remoting.topics import DEFAULT_CLUSTER
 from .fault import Action, Fault, Loss, by_do
 
 Text = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
@@ -36,7 +37,7 @@ class Register(ByHand):
     address: str
     """A broker of the scenario, or host:port."""
     broker_id: int = Field(0, ge=0, le=100)
-    cluster_name: Text = "DefaultCluster"
+    cluster_name: Text = DEFAULT_CLUSTER
     topics: dict[Text, Queues] | None = None
     """Topic to number of queues. None: the workload's topic and the one that has the broker's name."""
     perm: Perm = 6
@@ -55,7 +56,7 @@ class Unregister(ByHand):
     address: str | None = None
     """None: the address of the broker of this name."""
     broker_id: int = Field(0, ge=0, le=100)
-    cluster_name: Text = "DefaultCluster"
+    cluster_name: Text = DEFAULT_CLUSTER
 
 
 class UpdateTopic(ByHand):

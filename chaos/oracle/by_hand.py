@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from ...remoting.codes import PERM_READ
 from ...remoting.node.profile import Profile
+from ...remoting.topics import DEFAULT_CLUSTER
 from ..topology import ADMIN, CONSUMER_GROUP, broker_name
 from .intervals import Stretch
 from .timers import Timers
@@ -34,7 +35,6 @@ from .timers import Timers
 INJECTION = "by_hand"
 TABLE_ACTS = frozenset({"register", "unregister", "closed"})
 _RW = 6
-_CLUSTER = "DefaultCluster"
 
 
 class Act(NamedTuple):
@@ -162,8 +162,8 @@ def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Aff
             elif timers.profile is Profile.V5_X and act.value.get("state_version"):
                 end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
         elif act.f == "unregister" and timers.F_ms is not None:
-            named = act.value.get("cluster_name") or _CLUSTER
-            is_another = timers.profile is Profile.V5_X and named != around.clusters.get(broker, _CLUSTER)
+            named = act.value.get("cluster_name") or DEFAULT_CLUSTER
+            is_another = timers.profile is Profile.V5_X and named != around.clusters.get(broker, DEFAULT_CLUSTER)
             if address != act.address or is_another:
                 end_ms = math.inf  # as above: the version stands under the address, in 5.x under cluster and address
         yield Affected(act, broker, act.node, act.began_ms, end_ms)

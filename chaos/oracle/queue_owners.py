@@ -197,19 +197,21 @@ class Seen:
         """Broker, or slave, to consumer to the channels by which it was heard."""
         for (broker, client), channels in listed_by(world, rows).items():
             self._listed[broker][node_of_client_id(client)] += channels
-        self._routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
+        routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
         for row in rows("route_changed"):
-            self._routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
-        for (name, _), of in self._routes.items():  # a process begins without any
+            routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
+        for (name, _), of in routes.items():  # a process begins without any
             of += [(life.start_ms, {}) for life in world.lives_of(name)]
             of.sort(key=lambda state: (state[0], bool(state[1])))
+        self._routes = {key: States(*zip(*of, strict=True)) for key, of in routes.items()}
+        """Node and topic to the routes that it had."""
         self._is_told = all(node.implementation == OURS for node in world.of_kind("broker", "slave"))
         self._of_all = [] if self._is_told else [*changes(world), *_after_unanswered(world, unanswered)]
 
     def judged(self, topic: str, members: Collection[str]) -> list[Judged]:
         """Every stretch in which every queue of the topic must have one owner among these consumers."""
         starts = [life.start_ms for name in members for life in self.world.lives_of(name)]
-        of_all = {key: States(*zip(*of, strict=True)) for key, of in self._routes.items() if key[0] in members}
+        of_all = {key: of for key, of in self._routes.items() if key[0] in members}
         routes = {name: of for (name, of_topic), of in of_all.items() if of_topic == topic}
         if not starts or not routes:
             return []

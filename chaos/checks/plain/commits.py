@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...history.schema import row_order
 from ...oracle.deliveries import askers
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -38,6 +39,7 @@ from .part import (
     is_one_of,
     rows_in,
     value_of,
+    with_offset,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +56,8 @@ def commits(part: Part, world: World) -> CommitFacts:
     broadcasting = bool(world.workload.get("broadcasting"))
     of_place, at_brokers = _by_place(part, world, broadcasting=broadcasting)
     first = {place: FirstPast(found) for place, found in of_place.items()}
-    sends = _with_offset(part.of("send", types=("ok",)))
-    receipts = _with_offset(part.of("receive"))
+    sends = with_offset(part.of("send", types=("ok",)))
+    receipts = with_offset(part.of("receive"))
     taken, older = (0, ()) if broadcasting else _older(part.control, world, of_place)
     return CommitFacts(
         commits=sum(map(len, of_place.values())),
@@ -80,7 +82,7 @@ def _by_place(part: Part, world: World, *, broadcasting: bool) -> tuple[dict[Pla
     """The commits of the groups, each place's in order of time; and by client those of broadcasters at brokers."""
     found: dict[Place, list[Row]] = defaultdict(list)
     at_brokers: dict[str, int] = defaultdict(int)
-    for row in sorted(rows_in(part.of("commit")), key=_order):
+    for row in sorted(rows_in(part.of("commit")), key=row_order):
         if broadcasting and row["role"] != "consumer":
             at_brokers[node_of_client_id(value_of(row).get("client"))] += 1
             continue
@@ -311,13 +313,3 @@ def _back(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Back]:
 
 def _queue(row: ControlRow) -> tuple[str, str, int]:
     return row.topic or "", row.broker_name or "", row.queue_id or 0
-
-
-def _with_offset(rows: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return rows.filter(pc.is_valid(rows["offset"]))
-
-
-def _order(row: Row) -> tuple[float, str, int, int]:
-    return row["time_ms"], row["node"], row["incarnation"], row["seq"]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..check import Facts, joined, largest
@@ -119,7 +120,7 @@ def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) ->
     rows = rows.filter(is_one_of(rows["broker_name"], sorted({one.broker_name for one in slow})))
     asked: dict[tuple[Any, ...], list[tuple[int, Pull]]] = defaultdict(list)
     begun: dict[tuple[Any, ...], int] = {}
-    for row in sorted(rows_in(rows.filter(is_one_of(rows["node"], [*members]))), key=_order):
+    for row in sorted(rows_in(rows.filter(is_one_of(rows["node"], [*members]))), key=row_order):
         queue = *(row[name] for name in QUEUE), members[row["node"]]
         process = *queue, row["node"], row["incarnation"]
         if row["type"] == "invoke":
@@ -153,10 +154,10 @@ def _joined(pulls: Iterable[Pull]) -> list[Pull]:
 def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker]) -> Prompt:
     group_of = {member: group.name for group in groups for member in group.members}
     got: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in sorted(receipts, key=_order):
+    for row in sorted(receipts, key=row_order):
         got[_message(row), group_of[row["node"]]].append(row)
     first: dict[tuple[Any, ...], Row] = {}
-    for row in sorted(sends, key=_order):
+    for row in sorted(sends, key=row_order):
         first.setdefault(_message(row), row)
     prompt: list[float] = []
     slow: list[Slow] = []
@@ -178,7 +179,3 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
 
 def _message(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in (*PLACE, "msg_key"))
-
-
-def _order(row: Row) -> tuple[float, str, int, int]:
-    return row["time_ms"], row["node"], row["incarnation"], row["seq"]

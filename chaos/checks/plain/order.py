@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
-from .part import QUEUE, Flags, Floats, Part, Reading, Together, began_ms, codes, floats, groups, rows_in
+from .part import QUEUE, Flags, Floats, Part, Reading, Together, began_ms, codes, floats, groups, rows_in, with_offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,12 +50,12 @@ class Order(Facts):
 def order(part: Part, world: World) -> Order:
     """How many sends, and receipts where the workload is ordered, and how many are behind a later one; the first of
     those."""
-    sends = _with_offset(part.of("send", types=("ok",)))
+    sends = with_offset(part.of("send", types=("ok",)))
     ended_ms = floats(sends["time_ms"])
     late = _behind(sends, ("node", "incarnation"), began_ms(sends), ended_ms, each_its_own=True)
     found, receipts = [_misplaced("send", row) for row in rows_in(sends.filter(late))], sends.slice(0, 0)
     if is_ordered(world):
-        receipts = _with_offset(part.of("receive"))
+        receipts = with_offset(part.of("receive"))
         at = floats(receipts["seq"])
         late = _behind(receipts, ("node", "incarnation", "op_id"), at, at, each_its_own=False)
         found += [_misplaced("receipt", row) for row in rows_in(receipts.filter(late))]
@@ -69,12 +69,6 @@ ORDER = Reading(
 
 def is_ordered(world: World) -> bool:
     return bool(world.workload.get("ordered"))
-
-
-def _with_offset(rows: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return rows.filter(pc.is_valid(rows["offset"]))
 
 
 def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, *, each_its_own: bool) -> Flags:

@@ -190,6 +190,13 @@ def began_ms(table: pa.Table) -> Floats:
     return floats(table["time_ms"]) - floats(table["duration_ms"], 0.0)
 
 
+def with_offset(table: pa.Table) -> pa.Table:
+    """The rows that have an offset."""
+    import pyarrow.compute as pc
+
+    return table.filter(pc.is_valid(table["offset"]))
+
+
 def codes(table: pa.Table, *columns: str) -> Numbers:
     """A number a row, from 0 without gaps; equal where the rows agree in all of these columns."""
     import numpy as np

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.node.profile import Profile
@@ -128,7 +128,7 @@ class Lateness:
                 of_node[fault.source] = _measurements(
                     np.concatenate([np.stack([known.until, known.since, known.lag_ms], axis=1), more])
                 )
-        return replace(self, of_node=of_node)
+        return Lateness(of_node)
 
     def measured(self, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
         """id → largest lateness in RocketMQ milliseconds, of the node or of Toxiproxy; an id without any measurement

@@ -170,7 +170,7 @@ class Process(Stops):
 
     def leave(self, gone: Iterable[tuple[Row, str]], peers: Collection[str], row: str) -> Iterator[Finding]:
         """Of a process that stopped in order: whether these peers say of its end that it unregistered, or only that its
-        channel ended. `gone`: their rows about it, and how it went."""
+        channel ended. `gone`: their rows about it, and how it went; of another process nobody looks at these rows."""
         from_ms, to_ms = self.end_ms, self.life.end_ms + self.timers.delivery_ms
         if not self.rows("stopped") or not from_ms < to_ms < self.world.end_ms or self.held(from_ms, to_ms):
             return

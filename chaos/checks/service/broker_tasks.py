@@ -17,7 +17,7 @@ from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.registered_rows import registered_rows, row_of
 from ..record.timer_acts import Run
 from .tasks import Tasks
@@ -58,19 +58,19 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "begins everywhere at once", row, self._machine.everywhere(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
-
-        who = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
-        said = [r for r in self.control.rows("broker_dropped", "request_read") if (r.broker_name, r.address) == who]
-        asked = [r.node for r in said if r.f == "UNREGISTER_BROKER" and self.end_ms <= r.time_ms <= self.life.end_ms]
-        gone = [
-            (r, "unregistered" if r.node in asked else str((r.decoded or {}).get("reason")))  # it may not go by it
-            for r in said
-            if r.event == "broker_dropped"
-        ]
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
         peers = [name for name in self.name_servers if must_have(self.world, self.life.node, name, *stops)]
-        yield from self.leave(gone, peers, row)
+        yield from self.leave(self._gone(), peers, row)
+
+    def _gone(self) -> Iterator[tuple[Row, str]]:
+        """Where NameServers dropped it, and how. A NameServer that read 104 as it stopped need not have gone by that."""
+        who = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
+        said = [r for r in self.control.rows("broker_dropped", "request_read") if (r.broker_name, r.address) == who]
+        asked = {r.node for r in said if r.f == "UNREGISTER_BROKER" and self.end_ms <= r.time_ms <= self.life.end_ms}
+        for row in said:
+            if row.event == "broker_dropped":
+                yield row, "unregistered" if row.node in asked else str((row.decoded or {}).get("reason"))
 
     def _registration(self, call: Run) -> Act:
         return self.length(call, self.call_ms(1) + self.timers.delivery_ms, "B")

@@ -40,7 +40,7 @@ class Members(Process):
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
         yield from self._heartbeats()
-        gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
+        gone = ((row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node)
         row = "MQClientInstance: who stops unregisters at every broker of its routes"
         yield from self.leave(gone, self._routed(self.end_ms, self.end_ms), row)
 
