@@ -64,7 +64,7 @@ class BrokerTasks(Tasks):
         yield from self.leave(self._gone(), peers, row)
 
     def _gone(self) -> Iterator[tuple[Row, str]]:
-        """Where NameServers dropped it, and how. A NameServer that read 104 as it stopped need not have gone by that."""
+        """Where NameServers dropped it, and how. A NameServer that read its 104 then need not have gone by that."""
         who = broker_name(self.life.node), self.world.address_at(self.life.node, self.end_ms)
         said = [r for r in self.control.rows("broker_dropped", "request_read") if (r.broker_name, r.address) == who]
         asked = {r.node for r in said if r.f == "UNREGISTER_BROKER" and self.end_ms <= r.time_ms <= self.life.end_ms}
