@@ -89,7 +89,7 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
 
 CHECK = Check(
     name=NAME,
-    says="without faults each queue has one owner in its group; each rebalance gives each consumer its share",
+    says="in quiet times each queue has one owner in its group; each rebalance takes the consumer's share of what it sees",
     group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

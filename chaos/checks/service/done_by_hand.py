@@ -55,7 +55,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="changes by an operator (register, wipe, update, delete) take effect at once and stay in effect",
+    says="what an operator changes (a registration, a permission, a topic) shows at once, until somebody changes it again",
     group=Group.BY_HAND,
     section=Section.ROUTES,
     needs=(Needs.ACTS, Needs.WIRE),
