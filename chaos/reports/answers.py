@@ -22,7 +22,6 @@ from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
 from ..oracle.recorded import STALL
-from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
@@ -95,9 +94,7 @@ def answers(
 
 
 def _rule(check: str) -> str:
-    """The check's rule, its name and the meaning of its letters: `… silent for E (registrations_are_kept; E: …)`."""
-    says = CHECKS[check].says
-    return f"{says} ({'; '.join([check, *(f'{letter}: {means}' for letter, means in legend([says]).items())])})"
+    return f"{CHECKS[check].says} ({check})"
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:

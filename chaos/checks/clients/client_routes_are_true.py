@@ -62,7 +62,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client uses the route that a NameServer answered last",
+    says="each client uses the route from the latest NameServer answer that had a route for the topic",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS, Needs.TABLES),

@@ -70,7 +70,7 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead broker within its limit",
+    says="each client stops using a dead broker within the time that RocketMQ's timers allow",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,

@@ -76,7 +76,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead or silent NameServer by the rules of its version",
+    says="each client stops using a dead or silent NameServer within the time that the client's version allows",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     is_of_the_whole=True,

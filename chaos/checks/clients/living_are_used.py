@@ -85,7 +85,7 @@ def judge(used: Used, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="producers use all queues of their routes in turn and retry on other brokers; every queue is read",
+    says="producers send to all queues in turn and retry on another broker, and consumers read a live broker's queues",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

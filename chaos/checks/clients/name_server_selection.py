@@ -131,8 +131,7 @@ def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, li
 
 CHECK = Check(
     name=NAME,
-    says="a client takes its first NameServer at random, keeps it until it fails, and then takes the next of its own "
-    "list, as its profile says (docs/client-profiles.md)",
+    says="each client chooses its first and its next NameServer by the rules of its version (docs/client-profiles.md)",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS,),

@@ -156,7 +156,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit in time, only received messages; brokers keep offsets, which go back only where allowed",
+    says="consumers commit received messages only and in time, and offsets go back only after a fault or rebalance",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),

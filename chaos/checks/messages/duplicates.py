@@ -91,7 +91,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no more repeated messages than faults and rebalances explain",
+    says="no message is stored or received twice unless a fault, retry or rebalance explains the repetition",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),

@@ -174,7 +174,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every acknowledged message reached each consumer group in time and unchanged",
+    says="every acknowledged message reached each consumer group unchanged and within its time limit",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,

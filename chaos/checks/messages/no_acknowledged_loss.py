@@ -66,7 +66,7 @@ def judge(fates: Fates, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every acknowledged message was received or is still in a broker",
+    says="every message that a broker acknowledged was received by a consumer or is still stored in a broker",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,

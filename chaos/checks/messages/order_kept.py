@@ -54,7 +54,7 @@ def judge(order: Order, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="a queue has each producer's messages in the order of sending, and an orderly consumer keeps this order",
+    says="a queue stores each producer's messages in the order of sending, and an orderly consumer keeps this order",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     accuses_object=("send after one with a higher offset, or the same",),

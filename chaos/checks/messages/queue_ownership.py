@@ -89,7 +89,7 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
 
 CHECK = Check(
     name=NAME,
-    says="in quiet times each queue has one owner in its group; each rebalance takes its consumer's share",
+    says="each queue has exactly one owner per group in quiet times, and each rebalance takes its consumer's share",
     group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

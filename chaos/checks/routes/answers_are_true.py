@@ -58,7 +58,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every answer to a look-up is the NameServer's route at that moment, as brokers registered it",
+    says="each answer to a route look-up is the route that the answering NameServer had at that moment",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),

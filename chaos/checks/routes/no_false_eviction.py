@@ -71,7 +71,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no NameServer dropped a broker that was alive and reached it",
+    says="no NameServer dropped a broker that was alive and could reach the NameServer",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS),

@@ -55,7 +55,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no dead broker came back into a NameServer's table",
+    says="no NameServer that had dropped a dead broker listed the dead broker again",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

@@ -57,7 +57,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters, or was without one for longer than an election takes; slaves are told theirs",
+    says="no broker name had two masters at once, or was without a master for longer than an election takes",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),

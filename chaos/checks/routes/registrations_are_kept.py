@@ -72,7 +72,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="a NameServer keeps a registration until the broker unregisters, its channel closes, or it is silent for E",
+    says="a NameServer lists a broker until the broker unregisters, loses its channel, or is silent for too long",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),

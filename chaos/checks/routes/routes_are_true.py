@@ -56,7 +56,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each NameServer lists exactly the brokers that are alive and reach it; it drops and adds them in time",
+    says="each NameServer lists exactly the brokers that are alive and can reach it, and adds or drops brokers in time",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

@@ -60,7 +60,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every route lists existing brokers with the addresses, queues and permissions that they registered",
+    says="every route lists existing brokers with the addresses, queues and permissions that these brokers registered",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),

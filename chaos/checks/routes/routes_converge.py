@@ -50,7 +50,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="NameServers that the same brokers reach have equal routes again within the limit after each fault",
+    says="NameServers that the same brokers can reach have equal routes again within a time limit after each fault",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

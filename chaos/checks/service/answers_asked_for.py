@@ -84,7 +84,7 @@ def judge(answers: Answers, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no unsolicited or duplicate response came",
+    says="no client received a response to a request that it had not sent, or two responses to one request",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     accuses_object=("unasked",),

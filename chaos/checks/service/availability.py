@@ -77,7 +77,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="the share of operations that succeeded, over time",
+    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

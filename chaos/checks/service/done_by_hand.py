@@ -55,7 +55,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="what an operator changes (a registration, a permission, a topic) shows at once, until the next change",
+    says="an operator's change of a registration, permission or topic works at once and lasts until the next change",
     group=Group.BY_HAND,
     section=Section.ROUTES,
     needs=(Needs.ACTS, Needs.WIRE),

@@ -160,7 +160,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="the scenario's faults, time-outs and changes of NameServer really happened; otherwise the run is UNKNOWN",
+    says="the faults, time-outs and NameServer changes that the scenario asks for really happened during the run",
     group=Group.EXERCISED,
     section=Section.RUN,
     is_of_the_whole=True,

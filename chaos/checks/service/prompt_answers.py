@@ -196,7 +196,7 @@ def _ends(times: Times, world: World) -> dict[float, float]:
 
 CHECK = Check(
     name=NAME,
-    says="without a fault NameServers and brokers answer at once, and brokers deliver waiting messages at once",
+    says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

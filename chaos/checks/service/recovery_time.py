@@ -48,7 +48,7 @@ def judge(seen: Slots, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="after each fault, and after its end, each client's next send, pull and look-up succeeds within its limit",
+    says="after a fault starts or ends, each client's next send, pull and route look-up succeeds within a time limit",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -75,7 +75,7 @@ def _untold(world: World) -> dict[str, str]:
 
 CHECK = Check(
     name=NAME,
-    says="every timer fires at its set time: scans, registrations, polls, heartbeats, commits, rebalances, time-outs",
+    says="each scan, registration, poll, heartbeat, commit, rebalance and time-out happens at its configured time",
     group=Group.TIMERS,
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),
