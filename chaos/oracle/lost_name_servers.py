@@ -178,8 +178,8 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_re
 
     A channel that closes says so by itself, so the next call chooses, and dials that are refused cost nothing; one that
     does not answer, or is reset by the call's own bytes, costs one call first. Polls keep to their ticks, so the call
-    that fails (A) lies within the P until the next. Where a dial itself has no answer, it is the one to another
-    NameServer that comes C later. A client that takes the next one at `each_request` makes one within P, and its try of
+    that fails (A) lies within the P until the next; where A is longer than P, the next poll is overdue when that call
+    fails. Where a dial itself has no answer, it is the one to another NameServer that comes C later. A client that takes the next one at `each_request` makes one within P, and its try of
     the lost one takes C at most where it cannot connect, and A where it waits, whether or not the channel closes.
     """
     who = "that takes the next one at every request" if each_request else _CLIENTS[timers.profile]
@@ -194,6 +194,6 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_re
         return Window(0, timers.P_ms + timers.A_ms, "P + A", row, 3)
     if reach in (Reach.UNANSWERED, Reach.SYN_DROPPED) and not timers.Z:
         return Window(0, NEVER, "never: its channel stays open (clientCloseSocketIfTimeout=false)", row)
-    if reach is Reach.SYN_DROPPED:
-        return Window(0, 2 * timers.P_ms + timers.C_ms, "P + 1·P + C", row, 3)
-    return Window(0, 2 * timers.P_ms, "P + 1·P", row, 3)
+    overdue = timers.A_ms > timers.P_ms
+    left = Window(0, timers.P_ms + max(timers.P_ms, timers.A_ms), "P + A" if overdue else "P + 1·P", row, 3)
+    return left.plus(timers.C_ms, "C") if reach is Reach.SYN_DROPPED else left

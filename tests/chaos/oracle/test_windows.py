@@ -29,6 +29,7 @@ V5 = Timers.for_profile("5.x")
 ACTING = Timers.for_profile("5.x", acting_master=True)
 GO = V4.with_(A_ms=6_000.0, C_ms=6_000.0, Z=False)  # takes the next NameServer at every request
 V5_PATIENT = V5.with_(E_ms=180_000, I_ms=150_000)  # its brokers close their idle channels after 120 s as ever
+PATIENT = V4.with_(A_ms=40_000.0)
 V4_KEEPS = Timers.for_profile("4.9", Z=False)  # up to 4.9.0 a time-out leaves the socket open
 
 
@@ -98,6 +99,7 @@ SECTION_4: list[tuple[str, Timers, Any, Any]] = [
     ("left: a refused port", V5, leave_window(V5, REFUSED).latest_ms, 30_000),
     ("left: one call fails first", V4, leave_window(V4, DEAF).latest_ms, 60_000),
     ("left: one call fails first", V5, leave_window(V5, DEAF).latest_ms, 60_000),
+    ("left: the failed call outlasts the next poll", PATIENT, leave_window(PATIENT, DEAF).latest_ms, 70_000),
     ("left: SYN dropped", V4, leave_window(V4, SYN).latest_ms, 63_000),
     ("left: it takes the next one anyhow", GO, leave_window(GO, REFUSED, each_request=True).latest_ms, 30_000),
     ("left: one try fails first", GO, leave_window(GO, DEAF, each_request=True).latest_ms, 36_000),
