@@ -98,6 +98,7 @@ _ACTS: Mapping[str, str] = {
     "a broadcast group's offsets at a broker": "{who} committed to a broker, and a broadcast group may not",
     # sends and pulls
     "failed in a quiet time": "{who} had an operation fail while nothing was disturbed{because}",
+    "below the scenario's availability_floor": "Too few operations of clients succeeded{because}",
     "unasked": "{what} sent {who} an answer to nothing that it had asked",
     "pulled from a slave": "{who} pulled from the slave {what} while its route had the master",
     "suggested a slave": "{who} suggested to consumers to pull from the slave {what} while their routes had the master",

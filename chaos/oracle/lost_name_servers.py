@@ -58,10 +58,20 @@ class NameServerLoss:
 
 def name_server_losses(world: World) -> tuple[NameServerLoss, ...]:
     """Every stretch of every (client process, NameServer) that outlasts the client's window."""
-    return world.memoized("exiles", lambda: tuple(_name_server_losses(world)))
+    return tuple(loss for loss in _all_losses(world) if loss.from_ms < loss.end_ms)
 
 
-def _name_server_losses(world: World) -> list[NameServerLoss]:
+def clients_that_stay(world: World) -> list[str]:
+    """The clients that need never leave a NameServer that went silent: their channel to it stays open
+    (clientCloseSocketIfTimeout=false)."""
+    return sorted({loss.client for loss in _all_losses(world) if loss.window.latest_ms == NEVER})
+
+
+def _all_losses(world: World) -> list[NameServerLoss]:
+    return world.memoized("exiles", lambda: _found_losses(world))
+
+
+def _found_losses(world: World) -> list[NameServerLoss]:
     found: list[NameServerLoss] = []
     name_servers = world.of_kind("name_server")
     gone = {node.name: process_causes(world, node.name, "name_server") for node in name_servers}
@@ -92,8 +102,7 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
                     end_ms=end_ms,
                     window=window,
                 )
-                if loss.from_ms < end_ms:
-                    found.append(loss)
+                found.append(loss)
     return found
 
 
@@ -129,7 +138,7 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
         )
         widest = max(widest, window, key=lambda window: window.latest_ms)
     if widest.latest_ms == NEVER:
-        return None
+        return widest
     fetched_ms = max((cause.begins_late_ms for cause in causes), default=0.0)
     if fetched_ms:
         widest = widest.plus(fetched_ms, "N")
@@ -179,8 +188,9 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_re
     A channel that closes says so by itself, so the next call chooses, and dials that are refused cost nothing; one that
     does not answer, or is reset by the call's own bytes, costs one call first. Polls keep to their ticks, so the call
     that fails (A) lies within the P until the next; where A is longer than P, the next poll is overdue when that call
-    fails. Where a dial itself has no answer, it is the one to another NameServer that comes C later. A client that takes the next one at `each_request` makes one within P, and its try of
-    the lost one takes C at most where it cannot connect, and A where it waits, whether or not the channel closes.
+    fails. Where a dial itself has no answer, it is the one to another NameServer that comes C later. A client that
+    takes the next one at `each_request` makes one within P, and its try of the lost one takes C at most where it cannot
+    connect, and A where it waits, whether or not the channel closes.
     """
     who = "that takes the next one at every request" if each_request else _CLIENTS[timers.profile]
     row = f"client leaves a NameServer: {reach}, client {who}"

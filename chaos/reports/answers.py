@@ -388,6 +388,8 @@ def _count(v: Verdict) -> int:
 
 def _when(right: Verdict) -> str:
     """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" if nobody used the lost node."""
+    if stay := right.measured.get("may_stay"):
+        return f" ({all_of(stay)} need not: clientCloseSocketIfTimeout=false)"
     last = next(iter(right.measured.get("last_use") or right.measured.get("left") or ()), None)
     if last is None:
         return ""

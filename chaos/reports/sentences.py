@@ -7,10 +7,10 @@ from typing import Any
 
 from ..checks import CHECKS
 from ..checks.happened import SAID, happened
+from ..checks.record.slots import OPERATIONS
 from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds
 from .text import all_of, phrase, phrases
 
-_OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
 _LONGEST = 60
 _STRETCHES = 3
 """Most quiet stretches that are listed; then the number of others."""
@@ -101,7 +101,7 @@ def clients_sentence(clients: Sequence[Clients]) -> str:
 
 
 def _availability(measured: Mapping[str, Any], timeline_ms: float) -> list[str]:
-    shares = [_share(measured[name], plural) for name, plural in _OPERATIONS.items() if name in measured]
+    shares = [_share(measured[name], plural) for name, plural in OPERATIONS.items() if name in measured]
     told = (
         f"{all_of(shares)} succeeded" if shares else "",
         _quiet(measured, timeline_ms),
@@ -132,7 +132,7 @@ def _worst(measured: Mapping[str, Any], timeline_ms: float) -> str:
     width_ms = measured.get("bucket_ms") or 0.0
     found = [
         (failed / ended, failed, -at, ended, plural)
-        for name, plural in _OPERATIONS.items()
+        for name, plural in OPERATIONS.items()
         for at, (ended, failed) in enumerate((measured.get("series") or {}).get(name) or ())
         if failed
     ]

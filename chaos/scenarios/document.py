@@ -144,10 +144,8 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
         raise ScenarioError("--set", key, repr(said), "a value as YAML has it") from exc
     if path[0] not in keys:
         path = _path_of_setting(path)
-        if len(path) == 1 and (
-            almost := nearest(path[0], {name for kinds in GROUPS.values() for name in settings_for(*kinds)})
-        ):
-            raise ScenarioError("--set", key, said, f"a key of the scenario, or a setting of docs/settings.md{almost}")
+        if len(path) == 1 and (said_elsewhere := _where_a_setting_goes(path[0])):
+            raise ScenarioError("--set", key, said, said_elsewhere)
     _put(document, path, value, key)
     return ".".join(path)
 
@@ -159,6 +157,15 @@ def _path_of_setting(path: list[str]) -> list[str]:
         group for group, kinds in GROUPS.items() if any(group_of(one) == kinds for one in _settings_named(path[0]))
     ]
     return ["config", groups[0], path[0]] if len(path) == 1 and len(groups) == 1 else path
+
+
+def _where_a_setting_goes(name: str) -> str:
+    """Return what is allowed in place of a setting that several groups have, or whose name is nearly right."""
+    having = [f"{group}.{name}" for group, kinds in GROUPS.items() if name in settings_for(*kinds)]
+    if having:
+        return f"{', '.join(having)}: several groups have this setting"
+    almost = nearest(name, {known for kinds in GROUPS.values() for known in settings_for(*kinds)})
+    return f"a key of the scenario, or a setting of docs/settings.md{almost}" if almost else ""
 
 
 def _settings_named(name: str) -> list[Any]:

@@ -1,6 +1,6 @@
 """The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...chaos.checks import CHECKS
@@ -28,7 +28,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _topology(document["topology"])
     yield f"  timers: {_timers(document['timers'])}"
     yield ""
-    yield f"time line (UTC; 0 is {document['origin']})"
+    yield f"time line (UTC, and seconds since {document['origin']}, which the faults below count, too)"
     yield from _timeline(document["timeline"])
     yield ""
     yield "faults that explain it"
@@ -56,20 +56,31 @@ LOGS: Mapping[Needs, str] = {
 }
 
 
-def needs(check: str) -> str:
-    """Return the missing logs that would decide this check."""
-    return " and ".join(dict.fromkeys(LOGS[need] for need in CHECKS[check].needs))
+_WRITERS = {_NAME_SERVERS: "name_server", _BROKERS: "broker", LOGS[Needs.CLIENTS]: "client"}
+"""The kind of source that writes these logs."""
 
 
-def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:
-    """Return the checks that these logs cannot decide, and the logs that would."""
+def needs(check: str, given: Collection[str] = ()) -> str:
+    """Return the logs that would decide this check, without those that are `given`; "" if all are."""
+    return " and ".join(dict.fromkeys(log for need in CHECKS[check].needs if (log := LOGS[need]) not in given))
+
+
+def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[str]:
+    """Return the checks that these logs cannot decide, and the logs that would. `document` is incident.json's."""
     if left_out:
+        kinds = {source["kind"] for source in document["sources"]}
+        lacking = " ".join(document["checks_need"].values())
+        given = [log for log, kind in _WRITERS.items() if kind in kinds and _file_of(log) not in lacking]
         by_need: dict[str, list[str]] = {}
-        for check in left_out:
-            by_need.setdefault(needs(check), []).append(check)
+        for check, why in left_out.items():
+            by_need.setdefault(needs(check, given) or f"its logs are all here; {why}", []).append(check)
         yield "what these logs do not decide, and what would"
         for need, checks in by_need.items():
             yield f"  {', '.join(checks)}: {need}"
+
+
+def _file_of(log: str) -> str:
+    return next(word for word in log.split() if word.endswith(".log"))
 
 
 def _source(source: Mapping[str, Any]) -> Sequence[str]:
@@ -140,7 +151,7 @@ def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _entry(entry: Mapping[str, Any]) -> str:
     again = f"  {entry['times']} times until {entry['until'][11:19]}" if entry["times"] > 1 else ""
     place = f"{entry['file']}:{entry['line']}"
-    return f"  {entry['wall'][11:19]}  {_sentence(entry)}  {place}{again}"
+    return f"  {entry['wall'][11:19]} {entry['time_ms'] / 1000:9.1f} s  {_sentence(entry)}  {place}{again}"
 
 
 def _sentence(entry: Mapping[str, Any]) -> str:
@@ -182,7 +193,9 @@ def episode_lines(
         yield f"  {number}. {_scored(first)}"
         yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
         yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
-        yield from (f"    or {_scored(other)}" for other in others if other["score"] >= LEAST_SCORE)
+        yield from (
+            f"    or ({other['score']:.2f}): {other['sentence']}" for other in others if other["score"] >= LEAST_SCORE
+        )
         effects = (one["hypotheses"][0] for one in episodes if one.get("follows") == number)
         yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)
 

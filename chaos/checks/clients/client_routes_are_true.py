@@ -65,7 +65,7 @@ CHECK = Check(
     says="each client uses the route from the latest NameServer answer that had a route for the topic",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
-    needs=(Needs.CLIENTS, Needs.TABLES),
+    needs=(Needs.CLIENTS, Needs.WIRE),
     judge=judge,
     tells=lambda measured: (
         f"{measured.get('answers', 0):,} answers taken, {measured.get('routes', 0):,} topics of clients"

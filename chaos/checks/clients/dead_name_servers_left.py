@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import until_next
-from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
+from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -54,9 +54,10 @@ class _Seen(NamedTuple):
 def judge(control: Control, world: World) -> Verdict:
     """Examined: lost NameServers, per client that left them or that asked anyone after its window. Violations: those
     that were not left."""
-    found = name_server_losses(world)
+    found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
-        return Verdict.nothing_examined(NAME, "no NameServer was lost to a client for longer than the client's window")
+        why = f"{_may_stay(stay)}; no NameServer was lost to another" if stay else "no NameServer was lost to a"
+        return Verdict.nothing_examined(NAME, f"{why} client for longer than the client's window")
     seen = _seen(control, found)
     judged = [e for e in found if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
     late = (((e.client, e.name_server), e.start_ms, e.from_ms) for e in judged)
@@ -65,6 +66,7 @@ def judge(control: Control, world: World) -> Verdict:
         for e, lag_ms in zip(judged, control.lateness.largest_of_each(world, late), strict=True)
     ]
     measured = {"left": _left(judged, seen), "calls_failed": max((seen[e.id].failed for e in judged), default=0)}
+    measured |= {"may_stay": stay} if stay else {}
     return verdict_of(
         NAME,
         findings,
@@ -96,7 +98,12 @@ def _told(measured: Mapping[str, Any]) -> str:
         said = [
             f"the last to leave: {last['client']}, {last['after_ms'] / 1000:.1f} s after {last['name_server']} was lost"
         ]
-    return "; ".join([*said, f"failed calls of one client: {failed} at most"])
+    may_stay = [_may_stay(stay)] if (stay := measured.get("may_stay")) else []
+    return "; ".join([*said, f"failed calls of one client: {failed} at most", *may_stay])
+
+
+def _may_stay(clients: Sequence[str]) -> str:
+    return f"{', '.join(clients)} may stay with a silent NameServer (clientCloseSocketIfTimeout=false)"
 
 
 def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:

@@ -26,7 +26,7 @@ from ...oracle.world import World
 from ..check import Facts
 from .lateness import Lateness
 
-OPERATIONS = ("send", "pull", "name_server_call")
+OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
 TRY = "send_attempt"
 """One try of a send: it is counted as the broker's that was asked, for a retry elsewhere may save the send."""
 BUCKETS_MAX = 200

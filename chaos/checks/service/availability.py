@@ -29,6 +29,7 @@ from ..record.slots import OPERATIONS, TRY
 from ..record.tallies import Tallies, Tally, tallies
 
 NAME = "availability"
+_BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after a heal"
 
 
@@ -107,7 +108,7 @@ def _refused(tallied: Tallies) -> Iterator[Shortfall]:
 
 def _in_quiet(tallied: Tallies, world: World) -> Iterator[Shortfall]:
     """Every operation that failed there, but those that a client's own list of NameServers may make fail."""
-    in_order = sorted(tallied.quiet.items(), key=lambda one: (one[0][0], OPERATIONS.index(one[0][1]), one[0][2]))
+    in_order = sorted(tallied.quiet.items(), key=lambda one: (one[0][0], [*OPERATIONS].index(one[0][1]), one[0][2]))
     for (from_ms, operation, client), tally in in_order:
         by_list = lets_fail(world, from_ms, operation, client) or (
             operation == "send" and asks_first(tallied, world, client, from_ms, tally)
@@ -121,15 +122,17 @@ def _below(tallied: Tallies, world: World, floor: float | None) -> Iterator[Shor
     for operation in (name for name in OPERATIONS if name in tallied.faulted):
         tally = tallied.faulted[operation]
         if floor is not None and tally.good / tally.ended < floor:
-            why = "below the scenario's availability_floor"
-            yield Shortfall(operation, "", moments(world)[0].at_ms, world.end_ms, tally, why, floor)
+            yield Shortfall(operation, "", moments(world)[0].at_ms, world.end_ms, tally, _BELOW, floor)
 
 
 def _finding(fall: Shortfall, tallied: Tallies, *, is_wrong: bool) -> Finding:
-    silent: dict[str, str] = {}
-    if fall.operation == LOOK_UP and len(tallied.silent) == 1:
+    more: dict[str, str] = {}
+    if fall.why == _BELOW:
+        said = f"{fall.tally.good:,} of {fall.tally.ended:,} {OPERATIONS[fall.operation]}"
+        more = {"because": f"{said}, and the scenario's availability_floor is {fall.floor:.4g}"}
+    elif fall.operation == LOOK_UP and len(tallied.silent) == 1:
         holder = min(tallied.silent)
-        silent = {"holder": holder, "because": f"{holder} did not answer"}
+        more = {"holder": holder, "because": f"{holder} did not answer"}
     return finding(
         fall.client,
         fall.why,
@@ -144,6 +147,6 @@ def _finding(fall: Shortfall, tallied: Tallies, *, is_wrong: bool) -> Finding:
             "succeeded": fall.tally.good,
             "failed": fall.tally.bad,
             "floor": round(fall.floor, 4),
-            **silent,
+            **more,
         },
     )

@@ -177,7 +177,15 @@ def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -
     ):
         assert said in text or said == "black_hole"
     assert "1. " in text
-    assert "namesrv.log" in "\n".join(undecided_lines({"one_master": "nothing"}))
+    nothing = {"sources": [], "checks_need": {}}
+    assert "namesrv.log" in "\n".join(undecided_lines({"one_master": "nothing"}, nothing))
+
+
+def test_logs_that_are_here_are_not_asked_for() -> None:
+    document = {"sources": [{"kind": "client"}], "checks_need": {}}
+    told = "\n".join(undecided_lines({"dead_name_servers_left": "no NameServer was lost"}, document))
+    assert "dead_name_servers_left: its logs are all here; no NameServer was lost" in told
+    assert "rocketmq_client.log" not in told
 
 
 def test_wrong_options_are_refused_in_a_sentence(tmp_path: Path) -> None:
