@@ -29,9 +29,8 @@ from .intervals import Stretch, merged
 from .quiet import aftermath_ms, brokers_joined, disturbed, members_window
 from .world import World
 
-PERSISTED_MS = 10_000.0
-"""What was committed so long before a broker died is in its file: it is written every 5 s
-(flushConsumerOffsetInterval), and once it may be at work on the one before."""
+FIRST_PERSIST_MS = 10_000.0
+"""`BrokerController`: a broker writes its table of offsets first after 10 s, then every flushConsumerOffsetInterval."""
 BUFFERED_MS = 20.0
 """What a killed process may not have recorded any more, in the machine's time (history/recorder.py: BUFFER_S)."""
 
@@ -105,7 +104,8 @@ class CommitRules:
         """Whether what the broker was told then may be gone: it died before it had written it. One that is stopped in
         order writes its table last of all (`BrokerController.shutdown`: consumerOffsetManager.persist)."""
         died_ms = self.died_after(broker, at_ms, until_ms)
-        if died_ms is None or died_ms - at_ms > PERSISTED_MS:
+        persisted_ms = max(FIRST_PERSIST_MS, 2 * flush_ms(self.world))  # it may be at work on the write before
+        if died_ms is None or died_ms - at_ms > persisted_ms:
             return False
         lives = [life for life in self.world.lives_of(broker) if life.start_ms <= at_ms]
         return not lives or (broker, lives[-1].incarnation) not in self.stopped
