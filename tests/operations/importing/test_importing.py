@@ -162,8 +162,9 @@ def test_an_alternative_that_hardly_fits_is_not_printed() -> None:
     ],
 )
 def test_an_entry_of_the_time_line_is_a_sentence(what: str, subject: str, how: str, sentence: str) -> None:
-    entry = {"node": "x", "what": what, "subject": subject, "how": how, "wall": "2026-06-27T08:00:00", "file": "f"}
-    assert f"08:00:00  {sentence}  f:7" in next(iter(_timeline([{**entry, "line": 7}])))
+    at = {"wall": "2026-06-27T08:00:00", "time_ms": 90_500.0, "file": "f", "line": 7}
+    entry = {"node": "x", "what": what, "subject": subject, "how": how, **at}
+    assert next(iter(_timeline([entry]))) == f"  08:00:00      90.5 s  {sentence}  f:7"
 
 
 def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -> None:
