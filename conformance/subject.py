@@ -25,12 +25,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..actors.processes import Process, family
 from ..chaos.errors import HarnessError, ScenarioError
 from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.observed import Reported
+from ..chaos.fronts.pipes import PipeLines
 from ..remoting.node.network import Address
 from ..remoting.node.tasks import cancel_all
 from ..remoting.top_addressing import PATH
@@ -167,7 +168,7 @@ class Subject:
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._reason = _Reason()
         self._gone = asyncio.Event()
-        self._outputs: list[_Output] = []
+        self._outputs: list[PipeLines] = []
         self._asking: asyncio.TimerHandle | None = None
         self._asked = 0
         self._stopped: str | None = None
@@ -239,8 +240,8 @@ class Subject:
         os.set_blocking(process.stdin.fileno(), False)
         log = _Log(self._log_path)
         self._outputs = [
-            _Output(process.stdout, lambda line: self._line(line, log, speaks=True)),
-            _Output(process.stderr, lambda line: self._line(line, log, speaks=False)),
+            PipeLines(process.stdout, lambda line: self._line(line, log, speaks=True), longest=LINE_MAX),
+            PipeLines(process.stderr, lambda line: self._line(line, log, speaks=False), longest=LINE_MAX),
         ]
         self._end = Process(process.pid)  # ours and not waited for, so the pid is its own
         asyncio.get_running_loop().add_reader(self._end.fd, self._has_ended)
@@ -349,49 +350,6 @@ async def within(limit_s: float, *works: Awaitable[object]) -> None:
         await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel_all(tasks)
-
-
-class _Output:
-    """A pipe that a process writes. `line` gets each line until the end."""
-
-    def __init__(self, pipe: IO[bytes] | None, line: Callable[[bytes], None]) -> None:
-        assert pipe is not None
-        self._pipe, self._line = pipe, line
-        self._rest = b""
-        self._loop = asyncio.get_running_loop()
-        os.set_blocking(pipe.fileno(), False)
-        self._loop.add_reader(pipe.fileno(), self._read)
-
-    def _read(self) -> bool:
-        """Read what the pipe has. Returns whether there was anything."""
-        if self._pipe.closed:
-            return False
-        try:
-            chunk = os.read(self._pipe.fileno(), 64 * 1024)
-        except BlockingIOError:
-            return False
-        if not chunk:
-            self._close()
-            return False
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[:LINE_MAX]
-        for line in lines:
-            self._line(line[:LINE_MAX])
-        return True
-
-    def _close(self) -> None:
-        if not self._pipe.closed:
-            self._loop.remove_reader(self._pipe.fileno())
-            self._pipe.close()
-            if self._rest:
-                self._line(self._rest)
-
-    def drain(self) -> None:
-        """Read what the pipe has and close it, even if another process has its other end."""
-        for _ in range(1000):
-            if not self._read():
-                break
-        self._close()
 
 
 class _Reason:

@@ -23,6 +23,7 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
 from ..fronts.dials import DialWatch
+from ..fronts.pipes import PipeLines
 from ..fronts.rows import TimedRow
 from ..history.recorder import BUFFER_S
 from . import bypass
@@ -111,7 +112,6 @@ class JavaProgram:
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
         self._file = -1
-        self._rest = b""
         self._waiting: dict[asyncio.Future[None], bytes] = {}
         self._seen = b""
         self._over: asyncio.Future[int] | None = None
@@ -160,9 +160,7 @@ class JavaProgram:
             raise JavaDied(f"{self.name} could not be started: {exc}") from exc
         if self._dials is not None:
             self._dials.watch()
-        assert self._process.stdout is not None
-        os.set_blocking(self._process.stdout.fileno(), False)
-        loop.add_reader(self._process.stdout.fileno(), self._read)
+        self._lines = PipeLines(self._process.stdout, self._heard)
         loop.add_reader(self._pidfd, self._gone)
 
     def write(self, line: bytes) -> None:
@@ -240,43 +238,21 @@ class JavaProgram:
             else:
                 signal.pidfd_send_signal(self._pidfd, signum)
 
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        try:
-            data = os.read(self._process.stdout.fileno(), 1 << 16)
-        except BlockingIOError:
-            return
-        if not data:
-            self._close_stdout()
-            return
-        os.write(self._file, data)
-        self._seen = (self._seen + data)[-LAST_LINES:]
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if self._said is not None:
-                self._said(line)
-            for future, wanted in self._waiting.items():
-                if wanted in line and not future.done():
-                    future.set_result(None)
-
-    def _close_stdout(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        if not self._process.stdout.closed:
-            asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
-            self._process.stdout.close()
+    def _heard(self, line: bytes) -> None:
+        os.write(self._file, line + b"\n")
+        self._seen = (self._seen + line + b"\n")[-LAST_LINES:]
+        if self._said is not None:
+            self._said(line)
+        for future, wanted in self._waiting.items():
+            if wanted in line and not future.done():
+                future.set_result(None)
 
     def _gone(self) -> None:
         """Read the ended program's remaining output, then report its end."""
         assert self._process is not None
         assert self._over is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
-        while not (self._process.stdout is None or self._process.stdout.closed):
-            before = self._seen
-            self._read()
-            if self._seen is before:  # a grandchild has the pipe
-                self._close_stdout()
+        self._lines.drain()
         code = self._process.wait()
         for fd in (self._pidfd, self._file):
             os.close(fd)

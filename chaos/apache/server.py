@@ -13,7 +13,7 @@ It has these methods of our own servers, and `have_topics`. server_rows.py makes
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,8 @@ class ApacheServer(JavaNode):
         self._rows: ServerRows | None = None
         self._registers: asyncio.Future[None] | None = None
         self._topics: dict[str, int] = {}
-        self._tails: dict[str, tuple[Tail, int]] = {}
+        self._read_to: dict[str, int] = {}
+        """Up to which byte each of the JVM's log files was read, a line's end."""
         self._poller: TablePoller | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class ApacheServer(JavaNode):
         if self._rows is None:  # else a defect has put another JVM in its place
             self._rows = (BrokerRows if self._is_broker else NameServerRows)(self._put, self._about())
         self._faked = FakedTime(clock, f"{file_name(context.name)}-{context.incarnation}")
-        self._tails = {file: (Tail(), _size(self._logs_folder / file)) for file in LOG_FILES}
+        self._read_to = {file: _size(self._logs_folder / file) for file in LOG_FILES}
         try:
             command = self._command(self._faked.environment, clock.scale)
             output = self._logs / "java.log"
@@ -331,14 +332,14 @@ class ApacheServer(JavaNode):
 
     def _read_logs(self) -> None:
         assert self._rows is not None
-        for file, (tail, at) in self._tails.items():
+        for file, at in self._read_to.items():
             with contextlib.suppress(OSError), (self._logs_folder / file).open("rb") as opened:
                 opened.seek(at)
-                data = opened.read()
-                self._tails[file] = tail, at + len(data)
+                *lines, rest = opened.read().split(b"\n")
+                self._read_to[file] = opened.tell() - len(rest)
                 now_ms = self._now_ms()
-                for line in tail.fed(data):
-                    self._rows.logged(now_ms, line)
+                for line in lines:
+                    self._rows.logged(now_ms, line.decode("utf-8", "replace").rstrip("\r"))
 
     @property
     def _logs_folder(self) -> Path:
@@ -360,15 +361,3 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
-
-
-class Tail:
-    """Reads the new complete lines of a growing file since the last look."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def fed(self, data: bytes) -> Iterator[str]:
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace").rstrip("\r")

@@ -15,6 +15,7 @@ A Dialled may come a few milliseconds after its own result: sort by `at_ms`.
 import asyncio
 import contextlib
 import fcntl
+import io
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ from pathlib import Path
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from .observed import Dialled, GaveUp
+from .pipes import PipeLines
 from .sockets import DiallingLately, sockets
 
 _SUPERVISE = Path(__file__).with_name("supervise.py")
@@ -43,13 +45,12 @@ class DialWatch:
         self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]
     ) -> None:
         self._see, self._clock, self._front_of = see, clock, front_of
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._read, False)
+        read, self._write = os.pipe()
         with contextlib.suppress(OSError):
-            fcntl.fcntl(self._read, _SET_PIPE_SIZE, _PIPE_SIZE)
-        self._line = b""
+            fcntl.fcntl(read, _SET_PIPE_SIZE, _PIPE_SIZE)
+        self._pipe = io.FileIO(read)
         self._heard_ms = float("-inf")  # connects are told in their order
-        self._watching = False
+        self._lines: PipeLines | None = None
         self._looking: asyncio.Task[None] | None = None
         self._told = asyncio.Event()
         self._ended = asyncio.Event()
@@ -76,8 +77,7 @@ class DialWatch:
         """Observe connects from now on. Call it once the command has been started."""
         os.close(self._write)
         self._write = -1
-        self._watching = True
-        asyncio.get_running_loop().add_reader(self._read, self._more)
+        self._lines = PipeLines(self._pipe, lambda line: self._heard(json.loads(line)), ended=self._stop)
 
     async def told(self) -> None:
         """Return once the command runs, or once it is known why it does not."""
@@ -89,36 +89,19 @@ class DialWatch:
 
     def close(self) -> None:
         """Stop observing; the program and its supervisor continue."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._lines is not None:
+            self._lines.close()
+        self._pipe.close()
         self._stop()
         if self._write >= 0:
             os.close(self._write)
             self._write = -1
 
     def _stop(self) -> None:
-        if self._watching:
-            asyncio.get_running_loop().remove_reader(self._read)
-            self._watching = False
-        if self._read >= 0:
-            os.close(self._read)
-            self._read = -1
+        if self._looking is not None:
+            self._looking.cancel()
         self._told.set()
         self._ended.set()
-
-    def _more(self) -> None:
-        try:
-            data = os.read(self._read, _PIPE_SIZE)
-        except BlockingIOError:
-            return
-        if not data:
-            if self._looking is not None:
-                self._looking.cancel()
-            self._stop()
-            return
-        *lines, self._line = (self._line + data).split(b"\n")
-        for line in lines:
-            self._heard(json.loads(line))
 
     def _heard(self, line: dict[str, object]) -> None:
         match line:
