@@ -5,11 +5,11 @@ from typing import Any
 
 from ....actors.broker.server import Broker
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import Registered, Registration
+from ....actors.namesrv.tables import Registration
 from ....remoting.bodies.route import TopicConfig
 from ....remoting.node.clock import AdjustableClock
 from ...defects import around, does_nothing, in_its_parts, replace_part
-from .planting import BROKER_A, NS_0, Planted, may_find
+from .planting import BROKER_A, NS_0, Planted, may_find, registering
 
 _SCENARIO = "acts-by-hand"
 _ITS_BROKERS = ("broker-a", "broker-b")
@@ -97,10 +97,7 @@ def name_server_deletes_of_all_clusters(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_knows_its_brokers(server: NameServer) -> None:
     """a NameServer acknowledges the registration of a new broker, and does not put it into its table"""
-
-    @around(server.table, "register")
-    def register_known(register: Any, registration: Registration, *, now_ms: int) -> Any:
-        return register(registration, now_ms=now_ms) if registration.broker_name in _ITS_BROKERS else Registered()
+    registering(server, lambda registration: registration if registration.broker_name in _ITS_BROKERS else None)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")

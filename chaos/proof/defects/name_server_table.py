@@ -10,13 +10,13 @@ from typing import Any
 
 from ....actors.namesrv.route_table import RouteTable
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
+from ....actors.namesrv.tables import Dropped, DropReason, Registration, Unregistration
 from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import DataVersion, QueueData, Row
 from ....remoting.codes import PERM_INHERIT
 from ....remoting.transport import Connection
 from ...defects import around, does_nothing, replace_part
-from .planting import NAME_SERVERS, NS_0, Planted, may_find
+from .planting import NAME_SERVERS, NS_0, Planted, may_find, registering
 
 LATE_DROP_S = 60.0
 RESURRECTED_AFTER_S = 20.0
@@ -50,14 +50,6 @@ def dropped_by(table: RouteTable) -> set[str]:
         return dropped
 
     return gone
-
-
-def _registering(server: NameServer, change: Callable[[Registration], Registration]) -> None:
-    """Changes each registration by `change` before it is taken."""
-
-    @around(server.table, "register")
-    def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Any:
-        return register(change(registration), now_ms=now_ms)
 
 
 def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
@@ -239,10 +231,7 @@ def name_server_throws_batches_away(server: NameServer) -> None:
 def name_server_takes_nobody_back(server: NameServer) -> None:
     """a NameServer ignores registrations of a broker that it has dropped before"""
     gone = dropped_by(server.table)
-
-    @around(server.table, "register")
-    def register_others(register: Any, registration: Registration, *, now_ms: int) -> Any:
-        return Registered() if registration.broker_name in gone else register(registration, now_ms=now_ms)
+    registering(server, lambda registration: None if registration.broker_name in gone else registration)
 
 
 @planted(NS_0, "name-server-crash", caught_by="routes_are_true routes_converge")
@@ -251,12 +240,11 @@ def name_server_loses_first_registrations(server: NameServer) -> None:
     """a NameServer acknowledges each broker's first 2 registrations and loses them"""
     seen = Counter[str]()
 
-    @around(server.table, "register")
-    def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
+    def later(registration: Registration) -> Registration | None:
         seen[registration.broker_name] += 1
-        if seen[registration.broker_name] <= LOST_REGISTRATIONS:
-            return Registered()
-        return register(registration, now_ms=now_ms)
+        return registration if seen[registration.broker_name] > LOST_REGISTRATIONS else None
+
+    registering(server, later)
 
 
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
@@ -279,14 +267,15 @@ def name_server_brings_back_the_dead(server: NameServer) -> None:
     table, clock, last = server.table, server._context.clock, dict[str, Registration]()
     right = table.register
 
-    @around(table, "register")
-    def remember(register: Any, registration: Registration, *, now_ms: int) -> Any:
+    def remember(registration: Registration) -> Registration:
         last[registration.broker_name] = registration
-        return register(registration, now_ms=now_ms)
+        return registration
 
     def bring_back(broker_name: str) -> None:
         right(last[broker_name], now_ms=clock.now_ms())
         server._settle(())
+
+    registering(server, remember)
 
     @around(table, "on_channel_destroy")
     def destroy_for_a_while(destroy: Any, *channel: Any) -> Any:
@@ -309,7 +298,7 @@ def name_server_gives_all_one_address(server: NameServer) -> None:
         first.append(registration.broker_addr)
         return replace(registration, broker_addr=first[0])
 
-    _registering(server, at_the_first)
+    registering(server, at_the_first)
 
 
 @planted(NS_0, "smoke", caught_by="routes_converge")
@@ -377,7 +366,7 @@ def name_servers_swap_addresses(server: NameServer) -> None:
         following = names[(names.index(registration.broker_name) + 1) % len(names)]
         return replace(registration, broker_addr=addresses[following])
 
-    _registering(server, at_the_next)
+    registering(server, at_the_next)
 
 
 @planted(NS_0, "broker-moves", caught_by="routes_are_true registrations_are_kept routes_converge")
@@ -393,7 +382,7 @@ def name_server_keeps_the_old_address(server: NameServer) -> None:
         broker = registration.broker_name, registration.broker_id
         return replace(registration, broker_addr=first.setdefault(broker, registration.broker_addr))
 
-    _registering(server, at_the_first)
+    registering(server, at_the_first)
 
 
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
@@ -410,9 +399,10 @@ def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None
     """a NameServer forgets each channel's first registration by a broker that it has dropped before"""
     gone, heard = dropped_by(server.table), set[int]()
 
-    @around(server.table, "register")
-    def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
-        if registration.broker_name in gone and registration.channel_id not in heard:
-            heard.add(registration.channel_id)
-            return Registered()
-        return register(registration, now_ms=now_ms)
+    def later(registration: Registration) -> Registration | None:
+        if registration.broker_name not in gone or registration.channel_id in heard:
+            return registration
+        heard.add(registration.channel_id)
+        return None
+
+    registering(server, later)

@@ -13,8 +13,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from ....actors.namesrv.server import NameServer
+from ....actors.namesrv.tables import Registered, Registration
 from ....clients.client_instance import MQClientInstance
 from ....remoting.node.node import Node
+from ...defects import around
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.producer import ProducerNode
 from ...scenarios.defect import CLIENTS, Defect
@@ -88,3 +91,12 @@ def instance_of(node: Node) -> MQClientInstance:
     """The part that all producers and consumers of a process share."""
     assert isinstance(node, ProducerNode | ConsumerNode)
     return node.instance
+
+
+def registering(server: NameServer, change: Callable[[Registration], Registration | None]) -> None:
+    """Changes each registration before it is taken; None: it is acknowledged and not taken."""
+
+    @around(server.table, "register")
+    def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        changed = change(registration)
+        return Registered() if changed is None else register(changed, now_ms=now_ms)

@@ -17,7 +17,7 @@ from ....remoting.node.network import Address
 from ...defects import around, does_nothing, does_nothing_async, in_its_parts, registers_with, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
 from ...oracle.roles import NO_ID
-from .planting import BROKER_A, BROKERS, CONSUMERS, NS_0, SLAVE_OF_A, Planted, may_find
+from .planting import BROKER_A, BROKERS, CONSUMERS, NS_0, SLAVE_OF_A, Planted, may_find, registering
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
 COPIES_S = 60.0
@@ -44,10 +44,7 @@ def broker_says_nothing_between_registrations(broker: Broker) -> None:
 @may_find(_OF_ROUTES)
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
     """a NameServer allows all brokers 120 s of silence, although they ask for less"""
-
-    @around(server.table, "register")
-    def register_for_long(register: Any, registration: Registration, *, now_ms: int) -> Any:
-        return register(replace(registration, heartbeat_timeout_ms=None), now_ms=now_ms)
+    registering(server, lambda registration: replace(registration, heartbeat_timeout_ms=None))
 
 
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
@@ -66,13 +63,14 @@ def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
     """a NameServer leaves the queues of a broker read-only when its master is back"""
     table, comes_back = server.table, False
 
-    @around(table, "register")
-    def register_and_see(register: Any, registration: Registration, *, now_ms: int) -> Any:
+    def see(registration: Registration) -> Registration:
         nonlocal comes_back
         group = table.broker_addr_table.get(registration.broker_name)
         is_master = registration.broker_id == MASTER_ID
         comes_back = is_master and group is not None and MASTER_ID not in group.addrs
-        return register(registration, now_ms=now_ms)
+        return registration
+
+    registering(server, see)
 
     @around(table, "_register_rows")
     def register_what_is_new(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
