@@ -1,7 +1,6 @@
 """Reads a history by columns for the report and the cost, so that a million events take seconds.
 
     part-*.parquet ──► one Arrow table ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
-                                         ├─► Routes, Lags: likewise NameServers' tables, and how late timers were
                                          └─► notable: other rows that a person may read, as dicts, thinned
 
 At most NOTABLE_MAX notable rows per event are kept, the first and last of each slice of time. `left_out` has the number
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -100,29 +98,6 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteColumns:
-    """The `route` rows: topic, brokers, time, and process of the NameServer."""
-
-    time_ms: Array
-    node: Array
-    incarnation: Array
-    topic: Array
-    value: Array
-    nodes: tuple[str, ...]
-    topics: tuple[str, ...]
-    brokers_of: tuple[frozenset[str], ...]
-    """The brokers of each value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lags:
-    """The `timer_lag` rows: until then the timers of a node were at most this late."""
-
-    time_ms: Array
-    lag_ms: Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """The part of one run's history that the report needs."""
 
@@ -134,10 +109,12 @@ class Recorded:
     left_out: Mapping[str, int]
     """Event to the number of notable rows left out."""
     traffic: Traffic
-    routes: RouteColumns
-    lags: Lags
     table: pa.Table
-    """All rows in order of time, with times as recorded."""
+    """All rows in order of time."""
+
+    def rows_of(self, event: str) -> pa.Table:
+        """Return the rows of this event."""
+        return self.table.filter(pa.array(TextColumn(self.table["event"]).among(event)))
 
 
 def read(run_dir: Path) -> Recorded:
@@ -185,11 +162,12 @@ class _Columns:
     """The table's columns, each decoded once."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
-        self._time_ms = numbers(table["time_ms"], "f8")
+        time_ms = numbers(table["time_ms"], "f8")
         self._event, self._node = TextColumn(table["event"]), TextColumn(table["node"])
-        steady = self._rows(self._event.among("phase") & TextColumn(table["phase"]).among("steady"))
-        self._timeline_ms = float(steady[0]["time_ms"]) if steady else 0.0
+        steady = time_ms[self._event.among("phase") & TextColumn(table["phase"]).among("steady")]
+        self._timeline_ms = float(steady[0]) if len(steady) else 0.0
+        self._time_ms: Array = time_ms - self._timeline_ms
+        self._table = table.set_column(_READ.index("time_ms"), "time_ms", pa.array(self._time_ms))
 
     @cached_property
     def _outcome(self) -> Array:
@@ -202,17 +180,13 @@ class _Columns:
     def recorded(self) -> Recorded:
         world = sorted(self._rows(self._event.among(*_WORLD)), key=row_order)
         notable, left_out = self._notable()
-        for row in (*world, *notable):
-            row["time_ms"] -= self._timeline_ms
         return Recorded(
             timeline_ms=self._timeline_ms,
-            last_ms=float(self._time_ms.max(initial=0.0)) - self._timeline_ms,
+            last_ms=float(self._time_ms.max(initial=-self._timeline_ms)),
             world_rows=world,
             notable=notable,
             left_out=left_out,
             traffic=self._traffic(),
-            routes=self._routes(),
-            lags=self._lags(),
             table=self._table,
         )
 
@@ -246,7 +220,7 @@ class _Columns:
         rows = self._table.filter(pa.array(here))
         broker = TextColumn(rows["broker_name"])
         return Traffic(
-            time_ms=self._time_ms[here] - self._timeline_ms,
+            time_ms=self._time_ms[here],
             event=event[here],
             outcome=self._outcome[here],
             node=self._node.codes[here],
@@ -257,40 +231,6 @@ class _Columns:
             nodes=self._node.names,
             brokers=broker.names,
         )
-
-    def _routes(self) -> RouteColumns:
-        here = self._event.among("route")
-        rows = self._table.filter(pa.array(here))
-        topic, value = TextColumn(rows["topic"]), TextColumn(rows["value"])
-        return RouteColumns(
-            time_ms=self._time_ms[here] - self._timeline_ms,
-            node=self._node.codes[here],
-            incarnation=numbers(rows["incarnation"], "i4"),
-            topic=topic.codes,
-            value=value.codes,
-            nodes=self._node.names,
-            topics=topic.names,
-            brokers_of=tuple(_brokers(text) for text in value.names),
-        )
-
-    def _lags(self) -> Lags:
-        here = self._event.among("timer_lag")
-        rows = self._table.filter(pa.array(here))
-        return Lags(time_ms=self._time_ms[here] - self._timeline_ms, lag_ms=numbers(rows["lag_ms"], "f4"))
-
-
-def _brokers(value: str) -> frozenset[str]:
-    try:
-        route = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return frozenset()
-    if not isinstance(route, dict):
-        return frozenset()
-    return frozenset(
-        name if id_ == "0" else f"{name}/{id_}"
-        for name, ids in (route.get("brokers") or {}).items()
-        for id_ in (ids if isinstance(ids, dict) and ids else ("0",))
-    )
 
 
 def spread(time_ms: Array, most: int) -> Array:

@@ -35,8 +35,7 @@ def read_flow(recorded: Recorded) -> MessageFlow:
     """Return the flow of the run."""
     table = recorded.table
     event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
-    time_ms = numbers(table["time_ms"], "f8") - recorded.timeline_ms
-    took_ms = numbers(table["duration_ms"], "f8")
+    time_ms, took_ms = (numbers(table[name], "f8") for name in ("time_ms", "duration_ms"))
     keyed = table["msg_key"].is_valid().to_numpy()
     sent, received = event.among("send") & ended & keyed, event.among("receive") & keyed
     end_to_end_ms = acknowledged_ms = received_ms = np.empty(0)

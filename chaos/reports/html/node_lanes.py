@@ -12,11 +12,13 @@ shows when the NameServer's routes had to equal the others'.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...history.schema import object_of
 from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.recorded import Life
 from ...oracle.world import World
@@ -82,24 +84,31 @@ Change = tuple[float, int]
 def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
     """Return by (NameServer, broker, incarnation) the times at which the number of topics with the broker changed.
     Retry topics of consumer groups are left out, because they come and go with the groups."""
-    routes = recorded.routes
-    held: dict[tuple[int, int, int], frozenset[str]] = {}
+    held: dict[tuple[str, int, str], frozenset[str]] = {}
     topics: dict[tuple[str, str, int], int] = defaultdict(int)
     changes: dict[tuple[str, str, int], list[Change]] = defaultdict(list)
-    nothing: frozenset[str] = frozenset()
-    of_groups = {at for at, name in enumerate(routes.topics) if name.startswith(RETRY_GROUP_TOPIC_PREFIX)}
-    columns = (routes.time_ms, routes.node, routes.incarnation, routes.topic, routes.value)
-    for time_ms, node, incarnation, topic, value in zip(*(column.tolist() for column in columns), strict=True):
-        new = nothing if value < 0 else routes.brokers_of[value]
-        before = held.get((node, incarnation, topic), nothing)
-        if new == before or topic in of_groups:
+    brokers_of = cache(_brokers)
+    rows = recorded.rows_of("route")
+    columns = (rows[name].to_pylist() for name in ("time_ms", "node", "incarnation", "topic", "value"))
+    for time_ms, node, incarnation, topic, value in zip(*columns, strict=True):
+        new = brokers_of(value)
+        before = held.get((node, incarnation, topic), frozenset())
+        if new == before or str(topic).startswith(RETRY_GROUP_TOPIC_PREFIX):
             continue
         held[node, incarnation, topic] = new
         for broker in new ^ before:
-            key = (routes.nodes[node], broker, incarnation)
+            key = (node, broker, incarnation)
             topics[key] += 1 if broker in new else -1
             changes[key].append((time_ms, topics[key]))
     return changes
+
+
+def _brokers(route: str | None) -> frozenset[str]:
+    return frozenset(
+        name if id_ == "0" else f"{name}/{id_}"
+        for name, ids in (object_of(route).get("brokers") or {}).items()
+        for id_ in (ids if isinstance(ids, dict) and ids else ("0",))
+    )
 
 
 def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bokeh.models import ColumnDataSource, Range1d
 
 from ...verdict import seconds
-from ..columns import Array, Lags, Traffic
+from ..columns import Array, Traffic, numbers
 from ..flow import MessageFlow
 from .canvas import Canvas, hover, legend
 
@@ -109,12 +109,14 @@ def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping
     return {"left": edges[:-1] / 1000, "right": edges[1:] / 1000, **heights, "ok": ended / width_s, **counts}
 
 
-def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
-    """Plot how late timers fired, from which the checks' tolerance comes; NaN where it was not measured."""
-    edges = _edges(canvas.start_ms, canvas.end_ms, len(lags.time_ms))
-    here = (lags.time_ms >= canvas.start_ms) & (lags.time_ms <= canvas.end_ms) & ~np.isnan(lags.lag_ms)
+def lateness_plot(canvas: Canvas, lags: pa.Table) -> Any:
+    """Plot how late timers fired, from which the checks' tolerance comes; NaN where it was not measured. `lags` are the
+    `timer_lag` rows."""
+    time_ms, lag_ms = numbers(lags["time_ms"], "f8"), numbers(lags["lag_ms"], "f4")
+    edges = _edges(canvas.start_ms, canvas.end_ms, len(lags))
+    here = (time_ms >= canvas.start_ms) & (time_ms <= canvas.end_ms) & ~np.isnan(lag_ms)
     worst = np.full(len(edges) - 1, -1.0)
-    np.maximum.at(worst, _slice_of(lags.time_ms[here], edges), lags.lag_ms[here])
+    np.maximum.at(worst, _slice_of(time_ms[here], edges), lag_ms[here])
     plot = canvas.plot("lateness", 150)
     plot.yaxis.axis_label = "timers late, ms"
     plot.xaxis.axis_label = "seconds of RocketMQ time since the timeline's start"

@@ -31,6 +31,38 @@ ROWS_MAX = 120
 _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
+# -- what nodes wrote into their logs: with WARNING or worse as events of the time line, all around one moment.
+#
+# A line says the machine's time, or on the virtual clock that of the node; `origin_wall_ms` of the run's beginning is
+# what both count from. Without it nobody knows when a line was written, and none is shown.
+
+LINES_MAX = 300
+"""Most lines of one node, from its end, because a node in trouble repeats itself."""
+
+TEXT_MAX = 200
+
+BYTES_MAX = 8_000_000
+"""Most bytes of one file, from its end."""
+
+NEAR_MS = 2000.0
+"""Lines this near to a moment, in RocketMQ time, are shown beside it,"""
+
+NEAR_MAX = 8
+"""and at most so many, the nearest."""
+
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) (?:nemesrv\.)?[^:]*: (.*)")
+
+_GRAVE = ("WARNING", "ERROR", "CRITICAL")
+
+
+class LogLine(NamedTuple):
+    """One line of a node's log; its time on the timeline's axis."""
+
+    time_ms: float
+    level: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The page's facts about the run besides its history."""
@@ -89,12 +121,12 @@ class RunToDraw:
         )
 
     def _logged(self, place: Place, e: Example) -> Place:
-        names = [name for name in (e.who, e.what) if (self.run_dir / "logs" / f"{file_name(name)}.log").is_file()]
-        if not names or e.from_ms is None:
+        logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in (e.who, e.what)}
+        node = next((name for name, log in logs.items() if log.is_file()), None)
+        if node is None or e.from_ms is None:
             return place
-        (node, *_) = names
         if node not in self._logs:
-            self._logs[node] = lines_of(self.run_dir, node, dict(self.world.run), self.recorded.timeline_ms)
+            self._logs[node] = list(self._lines(logs[node]))
         lines = self._logs[node]
         about = [line for line in lines if any(name in line.text for name in {e.what, e.topic} - {"", node})]
         return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
@@ -119,8 +151,28 @@ class RunToDraw:
     @cached_property
     def logged(self) -> list[dict[str, Any]]:
         """The nodes' log lines of level WARNING or worse during the judged time."""
-        rows = log_rows(self.run_dir, dict(self.world.run), self.recorded.timeline_ms)
-        return [row for row in rows if self.start_ms <= row["time_ms"] <= self.end_ms]
+        found: list[dict[str, Any]] = []
+        for log in sorted((self.run_dir / "logs").glob("*.log")):
+            about = {"node": of_file_name(log.stem), "event": "log"}
+            for line in deque(self._lines(log, _GRAVE), maxlen=LINES_MAX):
+                if self.start_ms <= line.time_ms <= self.end_ms:
+                    found.append({"time_ms": line.time_ms, **about, "type": line.level, "value": _short(line.text)})
+        return found
+
+    def _lines(self, log: Path, levels: Collection[str] | None = None) -> Iterator[LogLine]:
+        """Return the lines of a node's log; none if nobody knows when they were written."""
+        origin_ms, scale = self.world.run.get("origin_wall_ms"), 1.0 if self.virtual else self.scale
+        if not isinstance(origin_ms, int | float):
+            return
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - BYTES_MAX, 0))
+            for line in file:
+                found = _LINE.match(line.decode("utf-8", "replace"))
+                if found and (levels is None or found[3] in levels):
+                    at = datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S")
+                    at = at.replace(tzinfo=UTC) if self.virtual else at.astimezone()
+                    at_ms = (at.timestamp() * 1000 + int(found[2]) - origin_ms) * scale - self.recorded.timeline_ms
+                    yield LogLine(at_ms, found[3], found[4].rstrip())
 
     @property
     def virtual(self) -> bool:
@@ -176,56 +228,6 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
     return [lane for lane in lanes_ if lane.group in kept]
 
 
-# -- what nodes wrote into their logs: with WARNING or worse as events of the time line, all around one moment.
-#
-# A line says the machine's time, or on the virtual clock that of the node; `origin_wall_ms` of the run's beginning is
-# what both count from. Without it nobody knows when a line was written, and none is shown.
-
-LINES_MAX = 300
-"""Most lines of one node, from its end, because a node in trouble repeats itself."""
-
-TEXT_MAX = 200
-
-BYTES_MAX = 8_000_000
-"""Most bytes of one file, from its end."""
-
-NEAR_MS = 2000.0
-"""Lines this near to a moment, in RocketMQ time, are shown beside it,"""
-
-NEAR_MAX = 8
-"""and at most so many, the nearest."""
-
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) (?:nemesrv\.)?[^:]*: (.*)")
-
-_GRAVE = ("WARNING", "ERROR", "CRITICAL")
-
-
-class LogLine(NamedTuple):
-    """One line of a node's log; its time on the timeline's axis."""
-
-    time_ms: float
-    level: str
-    text: str
-
-
-def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dict[str, Any]]:
-    """Return one row per line with an event's columns: node, event `log`, type the level, value the text."""
-    found: list[dict[str, Any]] = []
-    for path in sorted((run_dir / "logs").glob("*.log")):
-        lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
-        for line in _lines(path, run, timeline_ms, _GRAVE):
-            about = {"time_ms": line.time_ms, "node": of_file_name(path.stem), "event": "log", "type": line.level}
-            lines.append(about | {"value": _short(line.text)})
-        found += lines
-    return found
-
-
-def lines_of(run_dir: Path, node: str, run: dict[str, Any], timeline_ms: float) -> list[LogLine]:
-    """Return all lines of the node's log within its last bytes; nothing without such a file."""
-    path = run_dir / "logs" / f"{file_name(node)}.log"
-    return list(_lines(path, run, timeline_ms)) if path.is_file() else []
-
-
 def near(lines: list[LogLine], at_ms: float) -> list[str]:
     """Return what the node logged around a moment, one text per line."""
     close = [line for line in lines if abs(line.time_ms - at_ms) <= NEAR_MS]
@@ -235,21 +237,3 @@ def near(lines: list[LogLine], at_ms: float) -> list[str]:
 
 def _short(text: str) -> str:
     return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
-
-
-def _lines(
-    path: Path, run: dict[str, Any], timeline_ms: float, levels: Collection[str] | None = None
-) -> Iterator[LogLine]:
-    origin_ms, virtual = run.get("origin_wall_ms"), run.get("clock") == "virtual"
-    if not isinstance(origin_ms, int | float):
-        return
-    scale = 1.0 if virtual else float(run.get("time_scale") or 1.0)
-    with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - BYTES_MAX, 0))
-        for line in file:
-            found = _LINE.match(line.decode("utf-8", "replace"))
-            if found and (levels is None or found[3] in levels):
-                at = datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S")
-                at = at.replace(tzinfo=UTC) if virtual else at.astimezone()
-                at_ms = at.timestamp() * 1000 + int(found[2])
-                yield LogLine((at_ms - origin_ms) * scale - timeline_ms, found[3], found[4].rstrip())

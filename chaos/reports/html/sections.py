@@ -57,8 +57,8 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
         found["sends"] = plots.sends_plot(canvas, recorded.traffic)
     if len(told.flow.received_ms):
         found["lag"] = plots.lag_plot(canvas, told.flow)
-    if len(recorded.lags.time_ms):
-        found["lateness"] = plots.lateness_plot(canvas, recorded.lags)
+    if len(lags := recorded.rows_of("timer_lag")):
+        found["lateness"] = plots.lateness_plot(canvas, lags)
     return found, rows
 
 
