@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -164,7 +165,7 @@ def _files(place: str, plan: Plan) -> Iterator[tuple[str, Path]]:
     elif path.exists() or path.is_symlink():
         yield path.name, path
     elif glob.has_magic(str(path)):
-        root = Path(*_before_magic(path.parts))
+        root = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
         if not matches:
             raise LogError(f"{place}: no file is called like that")
@@ -179,15 +180,6 @@ def _files(place: str, plan: Plan) -> Iterator[tuple[str, Path]]:
         )
 
 
-def _before_magic(parts: Iterable[str]) -> list[str]:
-    found = []
-    for part in parts:
-        if glob.has_magic(part):
-            break
-        found.append(part)
-    return found
-
-
 def _is_log(name: str) -> bool:
     return _IS_LOG.match(name) is not None or _IS_TAR.fullmatch(name) is not None or name.endswith(_ARCHIVES)
 
@@ -197,7 +189,6 @@ _PACKAGE = re.compile(rb"(?:apache|alibaba)[./]rocketmq[./]")
 
 def _has_record(path: Path) -> bool:
     """Whether the file's first part has a line of RocketMQ's or one of its exceptions, whatever the file's name."""
-    counts = Counts()
     try:
         with ExitStack() as stack:
             file, _ = _opened(Part(path.name, str(path)), stack)
@@ -208,10 +199,10 @@ def _has_record(path: Path) -> bool:
         return False
     if _PACKAGE.search(first) and b"xception" in first:
         return True
-    reader = Reader(path.name, counts)
+    reader = Reader(path.name)
     for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
         pass
-    return counts.understood > 0
+    return reader.counts.understood > 0
 
 
 def _parts(name: str, path: Path, plan: Plan) -> Iterator[Part]:
@@ -263,9 +254,13 @@ def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
             if part.size == 0 and raw is not None and not raw.peek(1):
                 read.notes.append(f"{part.file} is empty")
                 return
-            yield from _lines_read(part, read, reader, file)
+            for block, cut in _blocks_in(part, file, read.notes):
+                if cut:
+                    most = f"{LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
+                    read.notes.append(f"{part.file}: a line is longer than {most}")
+                yield from reader.block(block)
             if part.end is not None and part.end < part.size:
-                _read_beyond(reader, file)
+                reader.beyond(file.read(_BEYOND).decode("utf-8", "replace").split("\n")[:-1])
             elif part.end is not None and os.stat(part.path).st_size > part.size:
                 read.notes.append(f"{part.file} grew while it was read: its first {part.size:,} bytes were read")
     except _CANNOT as exc:
@@ -289,15 +284,6 @@ def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
     return (_OPENERS[suffix](file) if suffix in _OPENERS else file), raw
 
 
-def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iterator[LogRow]:
-    for block, cut in _blocks_in(part, file, read.notes):
-        if cut:
-            read.notes.append(
-                f"{part.file}: a line is longer than {LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
-            )
-        yield from reader.block(block)
-
-
 def blocks_of(part: Part) -> Iterator[bytes]:
     """Return whole lines of the part, unpacked and otherwise unchanged; nothing of what is unreadable."""
     with suppress(*_CANNOT), ExitStack() as stack:
@@ -308,7 +294,7 @@ def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[
     """Return the part's lines, in UTF-8 or GBK, and for each block whether it is a line that was cut."""
     if part.start:
         file.seek(part.start - 1)
-        _skip_line(file)
+        _over(file)
         if part.end is None or file.tell() < part.end:  # else one line goes over the whole range
             yield from _blocks(file, b"", None if part.end is None else part.end - file.tell())
         return
@@ -384,12 +370,6 @@ class _Framed:
         return self.read(size)
 
 
-def _skip_line(file: IO[bytes]) -> None:
-    """Go to the beginning of the next line, without reading all of a long line into memory."""
-    while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
-        pass
-
-
 def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[bytes, bool]]:
     """Return whole lines (`first`, `left` more bytes, the rest of the last line), each with whether it was cut."""
     rest, data = b"", first
@@ -420,22 +400,16 @@ def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[b
             is_cut = len(tail) == LONGEST and not tail.endswith(b"\n")
             yield (rest + tail)[:KEPT] + b"\n" if is_cut else rest + tail, is_cut
             if is_cut:
-                _skip_line(file)
+                _over(file)
         else:
             yield rest, False
 
 
-def _over(file: IO[bytes], left: int | None) -> int | None:
-    """Skip the rest of a line that is too long. Returns the rest of the range."""
+def _over(file: IO[bytes], left: int | None = None) -> int | None:
+    """Skip the rest of a line, without reading all of a long one into memory. Returns the rest of the range."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         left = None if left is None else left - len(piece)
     return None if left is None else left - len(piece)
-
-
-def _read_beyond(reader: Reader, file: IO[bytes]) -> None:
-    """Return the continuation of the range's last record after its end."""
-    lines = file.read(_BEYOND).decode("utf-8", "replace").split("\n")
-    reader.beyond(lines[:-1])
 
 
 def _why(exc: BaseException) -> str:

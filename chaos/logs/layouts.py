@@ -320,8 +320,8 @@ def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
     return Head(text, writer, stamp, ms, resolution, zone, _LEVELS.get(level, level), thread, logger), None
 
 
-LAYOUTS = (server, client_49, client_5, bare, cpp, go, host, node)
-"""In the order of trying: specific ones first."""
+STRICT = (server, client_49, client_5, bare, cpp, go)
+"""Layouts of RocketMQ's own programs, in the order of trying: specific ones first."""
 
 
 def head_of(line: str) -> Head | None:
@@ -329,7 +329,4 @@ def head_of(line: str) -> Head | None:
     first = line[:1]
     if not first or first in " \t":
         return None
-    for layout in LAYOUTS:
-        if (found := layout(line)) is not None:
-            return found
-    return None
+    return next((found for layout in (*STRICT, host, node) if (found := layout(line)) is not None), None)

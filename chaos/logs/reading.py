@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, chain, islice
 from multiprocessing import get_context
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -116,8 +117,8 @@ def skimmed(
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
-        plan = planned(_here(spark, places, ours))
-        told = _done(spark, plan, _Tasks(str(ours[0]), frozenset(events)))
+        plan, tasks = planned(_here(spark, places, ours)), _Tasks(str(ours[0]), frozenset(events))
+        told = [summary for _, summary in sorted(_mapped(spark, tasks, _bins(plan)), key=itemgetter(0))]
         offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
         rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
         hosts = frozenset(hosts_in(rows))
@@ -138,11 +139,6 @@ def _mapped(
         return chain.from_iterable(by_processes(work, items))
     found: list[Found] = spark.sparkContext.parallelize(items, max(1, len(items))).flatMap(work).collect()
     return found
-
-
-def _done(spark: SparkSession | None, plan: Plan, read: _Tasks) -> list[dict[str, Any]]:
-    told = dict(_mapped(spark, read, _bins(plan)))
-    return [told[number] for number in range(len(plan.parts))]
 
 
 def _written(folder: Path, summaries: Sequence[dict[str, Any]]) -> list[Path]:
@@ -261,10 +257,7 @@ def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
 
 def _summary(read: Read) -> dict[str, Any]:
     counts = {name: getattr(read.counts, name) for name in Counts.__dataclass_fields__}
-    return counts | {
-        "notes": read.notes,
-        "shapes": dict(read.counts.shapes.most_common(500)),
-    }
+    return counts | {"notes": read.notes, "shapes": dict(read.counts.shapes.most_common(500))}
 
 
 def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
@@ -293,14 +286,10 @@ def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
     def total(name: str) -> int:
         return sum(one[name] for one in told)
 
-    writers = added("writers").most_common(1)
     read = FileRead(
         file=file,
-        writer=writers[0][0] if writers else None,
-        lines=total("lines"),
-        understood=total("understood"),
-        not_understood=total("not_understood"),
-        continued=total("continued"),
+        writer=next((writer for writer, _ in added("writers").most_common(1)), None),
+        **{name: total(name) for name in ("lines", "understood", "not_understood", "continued")},
         shapes=[(count, shape) for shape, count in added("shapes").most_common(SHAPES_SHOWN)],
         first_ms=min(stamps("first_ms"), default=None),
         last_ms=max(stamps("last_ms"), default=None),

@@ -122,7 +122,8 @@ class Skim:
         )
         passed, writer = np.zeros(len(lines), dtype=bool), JAVA_SERVER
         for writer in _HEADS:
-            passed = _matching(lines, _pattern(writer, self._noise()))
+            matching = pc.match_substring_regex(lines, _pattern(writer, self._noise()))
+            passed = matching.to_numpy(zero_copy_only=False)
             if passed.any():
                 break
         if passed.mean() < _WORTH_IT:
@@ -143,13 +144,6 @@ def _pattern(writer: str, events: frozenset[str]) -> str:
     texts = "|".join(_NAMED.sub("(?:", text) for event, text in NOISE if event in events)
     # \S of bytes is more than \S of characters
     return rf"{_HEADS[writer]}(?:{texts})\r?\n$".replace(r"\S", "[!-~]")
-
-
-def _matching(lines: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    import pyarrow.compute as pc
-
-    found: npt.NDArray[np.bool_] = pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
-    return found
 
 
 def _stretches(

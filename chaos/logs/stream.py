@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import (
@@ -23,15 +24,11 @@ from .layouts import (
     JAVA_HOST,
     JAVA_SERVER,
     SCREEN_CODES,
+    STRICT,
     UNKNOWN,
     Head,
     as_json,
     as_usual,
-    bare,
-    client_5,
-    client_49,
-    cpp,
-    go,
     head_of,
     server,
     without_stamp,
@@ -59,8 +56,8 @@ MORE_MAX = 2_000
 RUN_MS = 60_000
 """Length of a run of similar lines that one row stands for."""
 
-MEMORY_MAX = 20_000
-_REMEMBERED_MAX = 500
+_REMEMBERED, _REMEMBERED_MAX = 20_000, 500
+"""How many texts are remembered with their events, and of which length."""
 
 _EXCEPTION = "client_exception"
 _NEEDS_HEAD = QUIET | {_EXCEPTION}
@@ -135,7 +132,6 @@ class _Open(NamedTuple):
     outer_ms: int | None
 
 
-_NARROW: tuple[Callable[[str], Head | None], ...] = (server, client_49, client_5, bare, cpp, go)
 _BEGINS = r"(?=\d{4}-\d\d-\d\d[ T]\d\d:|\[\d{4}-|time=\"|\{\")"
 _PREFIX = re.compile(
     r"(?P<prefix>\[[^\]]{1,80}\]|[\w./@\[\]-]{1,100}?)?(?P<number>(?:\A|[:-])\d+(?=[:-]))?(?:\s*[|:]\s*|-|\s+)"
@@ -257,38 +253,23 @@ class Reader:
                     counts.continued += 1
                     if line:
                         self._went_on(prefix, line)
-                    if self._behind:
-                        self._behind_went_on(prefix)
+                    self._behind_went_on(prefix)
                     continue
-                if self._behind:
-                    yield from self._began_with_more(head, outer_ms, prefix)
-                    continue
-            last = pending.get(prefix)
+            last, said = pending.get(prefix), more.pop(prefix, None) if more else None
             pending[prefix] = opened(head, outer_ms, prefix)
-            if last is not None and (row := closed(prefix, last, more.pop(prefix, None) if more else None)) is not None:
+            if self._behind:
+                self._behind_went_on(prefix)
+            if last is not None and (row := closed(prefix, last, said)) is not None:
                 yield row
 
     def _several(self, texts: Sequence[str]) -> Iterator[LogRow]:
         """Read a JSON line with several records, each of which counts as a line."""
         number = self._number
+        self.counts.lines -= 1
         for text in texts:
             first, *self._behind = text.splitlines()
-            self._number, self.counts.lines = number, self.counts.lines + 1
-            head, prefix, outer_ms, _ = self._slowly(first)
-            if head is None:
-                self.counts.continued += 1
-            else:
-                yield from self._began_with_more(head, outer_ms, prefix)
-        self._number = number
-        self.counts.lines -= 1
-
-    def _began_with_more(self, head: Head, outer_ms: int | None, prefix: str | None) -> Iterator[LogRow]:
-        """Read a line with a whole record and its stack trace. Returns the row of the record before."""
-        last, more = self._pending.get(prefix), self._more.pop(prefix, None)
-        self._pending[prefix] = self._opened(head, outer_ms, prefix)
-        self._behind_went_on(prefix)
-        if last is not None and (row := self._closed(prefix, last, more)) is not None:
-            yield row
+            self._number = number - 1
+            yield from self.rows([first])
 
     def _behind_went_on(self, prefix: str | None) -> None:
         for line in self._behind:
@@ -361,7 +342,7 @@ class Reader:
         ):
             return found_
         if not line[:1].islower() or line.startswith('time="'):  # no layout begins with a small letter but Go's
-            for layout in _NARROW:
+            for layout in STRICT:
                 if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
                     if outer_ms is None and prefix is None:
                         self._layout = layout
@@ -396,8 +377,7 @@ class Reader:
         if (usual := as_usual(line, self._year)) is None:
             return None
         text, zone = usual
-        head = next((head for layout in _NARROW if (head := layout(text)) is not None), None) or head_of(text)
-        return None if head is None else head._replace(zone=zone)
+        return None if (head := head_of(text)) is None else head._replace(zone=zone)
 
     def _behind_head(
         self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
@@ -464,36 +444,31 @@ class Reader:
     # --- a record -----------------------------------------------------------------------------------------------------
 
     def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> LogRow | _Open | None:
-        counts = self.counts
-        text, writer, _stamp, stamp_ms, resolution_ms, zone, _level, thread, logger = head
+        counts, writer, stamp_ms = self.counts, head.writer, head.stamp_ms
         counts.writers[writer] += 1
-        if stamp_ms is None or stamp_ms != self._stamped_ms.get(prefix):
-            self._count_stamp(head, prefix)
-        event, fields = _known(text) if writer != GO else go_event_of(text) or _NONE
+        if stamp_ms is None:
+            counts.undated += head.stamp != "" and head.resolution_ms == 1000 and writer != GO
+        elif stamp_ms != self._stamped_ms.get(prefix):
+            self._stamped(stamp_ms, prefix)
+        event, fields = _known(head.text) if writer != GO else go_event_of(head.text) or _NONE
         if event is None:
             event, fields = _otherwise(head)
-            if event is None:  # what goes on behind it may be the rest of its line
-                return _Open(head, self._number, outer_ms)
-        if writer == JAVA_HOST and event in QUIET and not _is_own(logger):
-            return _Open(head, self._number, outer_ms)  # a program's own line that begins like one of RocketMQ's
-        counts.understood += 1
+        if event is None or _is_anothers(event, head):  # what goes on behind it may be the rest of its line
+            return _Open(head, self._number, outer_ms)
+        return self._understood(head, self._number, prefix, outer_ms, event, fields)
+
+    def _understood(
+        self, head: Head, line: int, prefix: str | None, outer_ms: int | None, event: str, fields: Mapping[str, str]
+    ) -> LogRow | None:
+        """Count the record, and return its row if anybody needs one."""
+        self.counts.understood += 1
         if event in QUIET or (self._skim is not None and event not in self._skim.events):
             return None
+        _, writer, _, stamp_ms, resolution_ms, zone, _, thread, _ = head
         if stamp_ms is None:
             stamp_ms, zone = self._relative(head, prefix)
-        return LogRow(
-            self._file,
-            self._number,
-            prefix,
-            stamp_ms,
-            resolution_ms,
-            zone,
-            outer_ms,
-            thread,
-            writer,
-            event,
-            fields,
-        )
+        stamp = stamp_ms, resolution_ms, zone
+        return LogRow(self._file, line, prefix, *stamp, outer_ms, thread, writer, event, fields)
 
     def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
         """Return time and zone of a record without a date, by its time of day or the records before; None, None if
@@ -517,13 +492,6 @@ class Reader:
         self._relative_ms[prefix] = at_ms
         return at_ms, "+00:00"
 
-    def _count_stamp(self, head: Head, prefix: str | None) -> None:
-        counts, stamp_ms = self.counts, head.stamp_ms
-        if stamp_ms is None:
-            counts.undated += head.stamp != "" and head.resolution_ms == 1000 and head.writer != GO
-            return
-        self._stamped(stamp_ms, prefix)
-
     def _stamped(self, stamp_ms: int, prefix: str | None) -> None:
         counts = self.counts
         if counts.first_ms is None or stamp_ms < counts.first_ms:
@@ -544,31 +512,15 @@ class Reader:
                 event, fields = cut
             elif exception is not None and "rocketmq" in exception["class"]:
                 event, fields = _EXCEPTION, {"text": head.text[:200]}
-            if event is None or (event in QUIET and head.writer == JAVA_HOST and not _is_own(head.logger)):
+            if event is None or _is_anothers(event, head):
                 self.counts.not_understood += 1
                 self._count_shape(head)
                 return None
-            self.counts.understood += 1
-            if event in QUIET or (self._skim is not None and event not in self._skim.events):
-                return None
-            if head.stamp_ms is None:
-                stamp_ms, zone = self._relative(head, prefix)
-                head = head._replace(stamp_ms=stamp_ms, zone=zone)
-            row = LogRow(
-                self._file,
-                last.line,
-                prefix,
-                head.stamp_ms,
-                head.resolution_ms,
-                head.zone,
-                last.outer_ms,
-                head.thread,
-                head.writer,
-                event,
-                fields,
-            )
+            row = self._understood(head, last.line, prefix, last.outer_ms, event, fields)
         else:
             row = last
+        if row is None:
+            return None
         if more:
             told = {key: said for key, said in (exception or {}).items() if key != "class"}
             row = row._replace(fields={**told, **row.fields, "more": "\n".join(more)[:MORE_MAX]})
@@ -591,20 +543,12 @@ class Reader:
 
 
 _NONE: tuple[None, Mapping[str, str]] = (None, {})
-_memory: dict[str, tuple[str | None, Mapping[str, str]]] = {}
+_remembered = lru_cache(_REMEMBERED)(event_of)
 """A cache, because logs mostly repeat themselves."""
 
 
 def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
-    try:
-        return _memory[text]
-    except KeyError:
-        found = event_of(text) or _NONE
-        if len(_memory) >= MEMORY_MAX:
-            _memory.clear()
-        if len(text) < _REMEMBERED_MAX:
-            _memory[text] = found
-        return found
+    return (_remembered(text) if len(text) < _REMEMBERED_MAX else event_of(text)) or _NONE
 
 
 def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
@@ -639,8 +583,11 @@ def _text(line: bytes) -> str:
         return line.decode("utf-8", "replace")
 
 
-def _is_own(logger: str | None) -> bool:
-    return logger is None or "ocketmq" in logger or logger.startswith(("o.a.r.", "c.a.r."))
+def _is_anothers(event: str, head: Head) -> bool:
+    """Whether a program wrote it whose own line begins like one of RocketMQ's."""
+    if head.writer != JAVA_HOST or event not in QUIET or (logger := head.logger) is None:
+        return False
+    return "ocketmq" not in logger and not logger.startswith(("o.a.r.", "c.a.r."))
 
 
 def _not_indented(line: str) -> str:
@@ -660,19 +607,16 @@ _TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|
 
 def exception_of(lines: Sequence[str]) -> dict[str, str] | None:
     """Return the exception in a record's continuation: RocketMQ's own if it has one, else the first."""
-    chosen: re.Match[str] | None = None
-    at = 0
-    for number, line in enumerate(lines):
-        if line[0] in " \t" or (found := _EXCEPTION_LINE.fullmatch(line)) is None:
-            continue
-        if chosen is None or ("rocketmq" in found["exception"] and "rocketmq" not in chosen["exception"]):
-            chosen, at = found, number
-    if chosen is None:
+    matches = [
+        (at, found) for at, line in enumerate(lines, 1) if (found := _EXCEPTION_LINE.fullmatch(line)) is not None
+    ]
+    if not matches:
         return None
+    behind, chosen = next((one for one in matches if "rocketmq" in one[1]["exception"]), matches[0])
     said = chosen["said"] or ""
     fields = {"class": chosen["exception"], "exception": chosen["name"], "said": said}
     told = said
-    for line in lines[at + 1 :]:  # a remark of several lines goes on
+    for line in lines[behind:]:  # a remark of several lines goes on
         if line[0] in " \t" or line.startswith(("See ", "For more", "Caused by")):
             break
         told += f" {line}"

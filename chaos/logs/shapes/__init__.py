@@ -61,23 +61,18 @@ SHAPES = tuple(_shapes_read())
 _NAMED = re.compile(r"\(\?P<\w+>")
 
 
-class _Shapes:
+class _Shapes(NamedTuple):
     """Shapes that may begin alike, and one pattern for all of them: its group tells which shape fits first."""
 
-    __slots__ = ("_known", "members", "text")
-
-    def __init__(self, members: tuple[Shape, ...], text: str) -> None:
-        self.members, self.text = members, text
-        self._known: re.Pattern[str] | None = None
+    members: tuple[Shape, ...]
+    text: str
 
     @property
     def any_of(self) -> re.Pattern[str]:
-        return self._known or _compiled(self.text)
+        return _compiled(self.text)
 
     def of(self, text: str) -> Shape | None:
-        if (known := self._known) is None:
-            known = self._known = _compiled(self.text)
-        found = known.fullmatch(text)
+        found = self.any_of.fullmatch(text)
         return None if found is None else self.members[(found.lastindex or 1) - 1]
 
 
