@@ -15,27 +15,8 @@ from ..remoting.bodies.route import ClusterInfo, KVTable, TopicList, TopicRouteD
 from ..remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode
 from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError, RemoteProtocolError
-from ..remoting.headers.broker import (
-    CreateTopicRequestHeader,
-    DeleteTopicRequestHeader,
-    GetConsumerListByGroupRequestHeader,
-    GetConsumeStatsRequestHeader,
-    GetTopicStatsInfoRequestHeader,
-    PullMessageRequestHeader,
-)
-from ..remoting.headers.namesrv import (
-    AddWritePermOfBrokerRequestHeader,
-    AddWritePermOfBrokerResponseHeader,
-    DeleteKVConfigRequestHeader,
-    DeleteTopicFromNamesrvRequestHeader,
-    GetKVConfigRequestHeader,
-    GetKVConfigResponseHeader,
-    GetKVListByNamespaceRequestHeader,
-    GetRouteInfoRequestHeader,
-    PutKVConfigRequestHeader,
-    WipeWritePermOfBrokerRequestHeader,
-    WipeWritePermOfBrokerResponseHeader,
-)
+from ..remoting.headers import broker as broker_headers
+from ..remoting.headers import namesrv as headers
 from ..remoting.message import StoredMessage
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
@@ -88,7 +69,7 @@ class AdminClient:
 
     async def topic_route(self, topic: str, *, name_server: Address | None = None) -> TopicRouteData:
         """Return the topic's route; TopicNotExist if the NameServer has none."""
-        header = GetRouteInfoRequestHeader(topic=topic)
+        header = headers.GetRouteInfoRequestHeader(topic=topic)
         response = await self._ask(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         return TopicRouteData.decode(response.body)
 
@@ -102,39 +83,39 @@ class AdminClient:
 
     async def wipe_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
         """Return how many topics of the broker can no longer be written, according to the NameServer's answer."""
-        header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        header = headers.WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
-        return WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
+        return headers.WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
 
     async def add_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
         """Return how many topics of the broker can be written again."""
-        header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        header = headers.AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
-        return AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count
+        return headers.AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count
 
     async def delete_topic_in_name_server(
         self, topic: str, *, cluster: str | None = None, name_server: Address | None = None
     ) -> None:
-        header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
+        header = headers.DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
         await self._ask(name_server, RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
 
     async def put_kv_config(self, namespace: str, key: str, value: str, *, name_server: Address | None = None) -> None:
-        header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
+        header = headers.PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
         """Return the value; ResponseError (22) if there is none."""
-        header = GetKVConfigRequestHeader(namespace=namespace, key=key)
+        header = headers.GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
-        return GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
+        return headers.GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
 
     async def delete_kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> None:
-        header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
+        header = headers.DeleteKVConfigRequestHeader(namespace=namespace, key=key)
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
         """Return all keys and values of a namespace; ResponseError (22) if it has none."""
-        header = GetKVListByNamespaceRequestHeader(namespace=namespace)
+        header = headers.GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)
 
@@ -161,7 +142,7 @@ class AdminClient:
         order: bool = False,
     ) -> None:
         """Create or change the topic at one broker, which then tells its NameServers."""
-        header = CreateTopicRequestHeader(
+        header = broker_headers.CreateTopicRequestHeader(
             topic=topic,
             default_topic=TBW102,
             read_queue_nums=read_queue_nums,
@@ -173,7 +154,9 @@ class AdminClient:
         await self._call(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
     async def delete_topic_in_broker(self, broker: Address, topic: str) -> None:
-        await self._call(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
+        await self._call(
+            broker, RequestCode.DELETE_TOPIC_IN_BROKER, broker_headers.DeleteTopicRequestHeader(topic=topic)
+        )
 
     async def update_broker_config(self, broker: Address, properties: Mapping[str, object]) -> None:
         body = format_properties(properties).encode()
@@ -193,20 +176,20 @@ class AdminClient:
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
         """Return the client ids of the group's members at that broker; ResponseError (1) if it has none."""
-        header = GetConsumerListByGroupRequestHeader(consumer_group=group)
+        header = broker_headers.GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
 
     async def topic_stats(self, broker: Address, topic: str) -> TopicStatsTable:
         """Return offsets and last store time of the topic's queues at that broker; TopicNotExist if it has none."""
         response = await self._call(
-            broker, RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader(topic=topic)
+            broker, RequestCode.GET_TOPIC_STATS_INFO, broker_headers.GetTopicStatsInfoRequestHeader(topic=topic)
         )
         return TopicStatsTable.decode(response.body)
 
     async def consume_stats(self, broker: Address, group: str) -> ConsumeStats:
         """Return the broker's and the group's offsets in each queue of the group's topics at that broker."""
-        header = GetConsumeStatsRequestHeader(consumer_group=group)
+        header = broker_headers.GetConsumeStatsRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUME_STATS, header)
         return ConsumeStats.decode(response.body)
 
@@ -235,7 +218,7 @@ class AdminClient:
         """
         offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
         while offset < end:
-            header = PullMessageRequestHeader(
+            header = broker_headers.PullMessageRequestHeader(
                 consumer_group=TOOLS_CONSUMER_GROUP,
                 topic=topic,
                 queue_id=queue_id,

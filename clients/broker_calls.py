@@ -4,16 +4,7 @@ address. Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`."
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError
-from ..remoting.headers.broker import (
-    GetMaxOffsetRequestHeader,
-    GetMaxOffsetResponseHeader,
-    GetMinOffsetRequestHeader,
-    GetMinOffsetResponseHeader,
-    QueryConsumerOffsetRequestHeader,
-    QueryConsumerOffsetResponseHeader,
-    SearchOffsetRequestHeader,
-    SearchOffsetResponseHeader,
-)
+from ..remoting.headers import broker as headers
 from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.transport import RemotingClient
@@ -51,34 +42,34 @@ async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id
 
 async def max_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
     """The offset that the next message of the queue will get. Raises as `call`."""
-    header = GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
+    header = headers.GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
     response = await call(remoting, address, RequestCode.GET_MAX_OFFSET, header, timeout_s=timeout_s)
-    return GetMaxOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+    return headers.GetMaxOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
 
 async def min_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
     """Return the first offset that the queue still has. Raises as `call`."""
-    header = GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
+    header = headers.GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
     response = await call(remoting, address, RequestCode.GET_MIN_OFFSET, header, timeout_s=timeout_s)
-    return GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+    return headers.GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
 
 async def search_offset(
     remoting: RemotingClient, address: Address, topic: str, queue_id: int, timestamp_ms: int, *, timeout_s: float
 ) -> int:
     """The offset of the first message stored at `timestamp_ms` or later. Raises as `call`."""
-    header = SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
+    header = headers.SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
     response = await call(remoting, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header, timeout_s=timeout_s)
-    return SearchOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+    return headers.SearchOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
 
 async def consumer_offset(
     remoting: RemotingClient, address: Address, group: str, topic: str, queue_id: int
 ) -> int | None:
     """Return the offset that `group` committed; None if it committed none. Raises as `call`."""
-    header = QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id)
+    header = headers.QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id)
     request = RemotingCommand.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
     response = await remoting.invoke(address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)
     if response.code == ResponseCode.QUERY_NOT_FOUND:
         return None
-    return QueryConsumerOffsetResponseHeader.from_ext_fields(success(response).ext_fields).offset
+    return headers.QueryConsumerOffsetResponseHeader.from_ext_fields(success(response).ext_fields).offset

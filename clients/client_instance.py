@@ -19,14 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from ..remoting import top_addressing
-from ..remoting.bodies.client import (
-    ConsumerData,
-    ConsumerRunningInfo,
-    GetConsumerListByGroupResponseBody,
-    HeartbeatData,
-    ProducerData,
-    SubscriptionData,
-)
+from ..remoting.bodies import client as bodies
 from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand, success
@@ -83,16 +76,16 @@ _WHOLE_CALLS = frozenset(
 class ConsumerInner(Protocol):
     """The methods that the instance needs from a registered consumer (`MQConsumerInner`)."""
 
-    def subscriptions(self) -> Iterable[SubscriptionData]:
+    def subscriptions(self) -> Iterable[bodies.SubscriptionData]:
         """The consumer's current subscriptions; routes of their topics are polled. In clustering the %RETRY% topic is
         among them."""
         ...
 
-    def consumer_data(self) -> ConsumerData:
+    def consumer_data(self) -> bodies.ConsumerData:
         """The consumer's part of the heartbeat."""
         ...
 
-    def running_info(self) -> ConsumerRunningInfo:
+    def running_info(self) -> bodies.ConsumerRunningInfo:
         """The consumer's report about itself (307)."""
         ...
 
@@ -351,7 +344,7 @@ class MQClientInstance:
         try:
             response = await self._call_broker(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
             if response.code == ResponseCode.SUCCESS and response.body:
-                ids = list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+                ids = list(bodies.GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
                 self._context.record("members_listed", topic=topic, address=str(address), value=ids)
                 return ids
             raise ResponseError.for_code(response.code, response.remark)
@@ -368,9 +361,9 @@ class MQClientInstance:
         if not self._producers and not self._consumers:
             return
         async with self._heartbeat_lock:
-            body = HeartbeatData(
+            body = bodies.HeartbeatData(
                 client_id=self.client_id,
-                producer_data_set=tuple(ProducerData(group_name=group) for group in self._producers),
+                producer_data_set=tuple(bodies.ProducerData(group_name=group) for group in self._producers),
                 consumer_data_set=tuple(consumer.consumer_data() for consumer in self._consumers.values()),
             ).encode()
             for broker_name, addresses in list(self.route_cache.broker_addr_table.items()):

@@ -16,19 +16,10 @@ call moves on. The client does not probe NameServers, and does not return to an 
 import asyncio
 from collections.abc import Sequence
 
+from ..remoting import errors
 from ..remoting.bodies.route import TopicRouteData, canonical
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
-from ..remoting.errors import (
-    ConnectError,
-    ConnectionLost,
-    ProtocolError,
-    RequestTimeout,
-    ResponseError,
-    RocketMQError,
-    TooManyRequests,
-    TransportError,
-)
 from ..remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address
@@ -143,8 +134,8 @@ class NameServerClient:
         tries = _Tries()
         try:
             response = await self._invoke(command, timeout_s, tries)
-        except RocketMQError as exc:
-            if isinstance(exc, RequestTimeout) and tries.rows:
+        except errors.RocketMQError as exc:
+            if isinstance(exc, errors.RequestTimeout) and tries.rows:
                 waited_s, address = clock.monotonic_s() - begin_s, str(tries.rows[-1]["name_server"])
                 record_timed_out(self._context.record, address, command.code, waited_s)
             self._record_call(command, tries, "fail" if exc.definite else "info", None, begin_s)
@@ -162,7 +153,7 @@ class NameServerClient:
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         response = await self.invoke(request, timeout_s)
         if response.code != ResponseCode.SUCCESS or not response.body:
-            raise ResponseError.for_code(response.code, response.remark)
+            raise errors.ResponseError.for_code(response.code, response.remark)
         return TopicRouteData.decode(response.body)
 
     async def _invoke(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
@@ -171,7 +162,7 @@ class NameServerClient:
         while True:
             try:
                 return await self._invoke_one(command, timeout_s, tries)
-            except (RequestTimeout, ConnectionLost):
+            except (errors.RequestTimeout, errors.ConnectionLost):
                 if not self._after_silence or len(tries.rows) >= len(self.selector.addresses):
                     raise
 
@@ -184,13 +175,13 @@ class NameServerClient:
             # therefore never recovers. 5.x keeps it (5.1.4).
             if self._profile is Profile.V4_9:
                 self._remoting.close_channel(address)
-            raise TooManyRequests(f"connecting to {address} took the call's {timeout_s:g} s")
+            raise errors.TooManyRequests(f"connecting to {address} took the call's {timeout_s:g} s")
         short = self._profile is Profile.V5_X and left_s <= SHORT_WAIT_S and left_s <= timeout_s / 4
         try:
             return await self._remoting.invoke(
                 address, command, timeout_s=left_s, close_on_timeout=False if short else None
             )
-        except RocketMQError as exc:
+        except errors.RocketMQError as exc:
             if not exc.definite:
                 tries.end("no_answer")
             raise
@@ -201,7 +192,7 @@ class NameServerClient:
         address = selector.sticky(is_active)
         if address is None:
             if not await try_lock(self._lock, self._context.clock, self._lock_timeout_s):
-                raise ConnectError("connect to null failed: another call is still choosing a name server")
+                raise errors.ConnectError("connect to null failed: another call is still choosing a name server")
             try:
                 address = selector.sticky(is_active)
                 if address is None and self._tries_whole_list:
@@ -224,16 +215,16 @@ class NameServerClient:
             tries.meet(address)
             try:
                 await self._connect(address, tries)
-            except TransportError:
+            except errors.TransportError:
                 continue
             return address
         text = ", ".join(str(address) for address in self.selector.addresses)
-        raise ConnectError(f"connect to [{text}] failed")
+        raise errors.ConnectError(f"connect to [{text}] failed")
 
     async def _connect(self, address: Address, tries: _Tries) -> None:
         try:
             await self._remoting.connect(address)
-        except TransportError:
+        except errors.TransportError:
             tries.end("connect_failed")
             self._connect_failed = address
             raise
@@ -242,7 +233,7 @@ class NameServerClient:
     def _advance(self, old: Address | None) -> Address:
         """Choose the next NameServer. Log and history call the choice before `old`."""
         if not self.selector.addresses:
-            raise ConnectError("connect to null failed: no name server address is set")
+            raise errors.ConnectError("connect to null failed: no name server address is set")
         before = self.selector.chosen
         left = "connect_failed" if before == self._connect_failed else "not_active"
         reason = "first" if before is None else left
@@ -263,7 +254,7 @@ class NameServerClient:
             return
         try:
             value = canonical(TopicRouteData.decode(body))
-        except ProtocolError as exc:
+        except errors.ProtocolError as exc:
             value = {"unreadable": str(exc)}
         self._context.record("route_answer", name_server=name_server, topic=topic, value=value)
 

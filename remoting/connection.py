@@ -22,16 +22,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
+from . import errors
 from .codes import FLAG_RESPONSE, LanguageCode, ResponseCode
 from .command import DEFAULT_LANGUAGE, DEFAULT_VERSION, RemotingCommand
-from .errors import (
-    ConnectionLost,
-    LocalProtocolError,
-    RemoteProtocolError,
-    RequestTimeout,
-    RocketMQError,
-    TooManyRequests,
-)
 from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
 from .node.clock import Clock, Timer
 from .node.network import Address
@@ -200,7 +193,7 @@ class Connection(asyncio.Protocol):
         ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError."""
         endpoint = self._endpoint
         if endpoint.in_flight >= MAX_IN_FLIGHT:
-            raise TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")
+            raise errors.TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")
         opaque = command.opaque = endpoint.next_opaque()
         endpoint.identify(command)
         frame = encode_frame(command)
@@ -223,7 +216,7 @@ class Connection(asyncio.Protocol):
     def _time_out(self, future: asyncio.Future[RemotingCommand], timeout_s: float) -> None:
         if not future.done():
             text = f"wait response on the channel <{self.remote_address}> timeout, {round(timeout_s * 1000)}(ms)"
-            future.set_exception(RequestTimeout(text))
+            future.set_exception(errors.RequestTimeout(text))
 
     def _give_up(self, opaque: int) -> None:
         """Note that the call has ended without a response, so that a late response is not reported as unasked."""
@@ -272,7 +265,7 @@ class Connection(asyncio.Protocol):
                     return
             try:
                 self._serve(data)
-            except RemoteProtocolError as exc:
+            except errors.RemoteProtocolError as exc:
                 self._malformed(exc)
         else:
             self._serve_all(data)
@@ -291,7 +284,7 @@ class Connection(asyncio.Protocol):
                     return
             if self._reader.error is not None:
                 raise self._reader.error
-        except RemoteProtocolError as exc:
+        except errors.RemoteProtocolError as exc:
             self._malformed(exc)
         finally:
             self._corked = False
@@ -380,7 +373,7 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def _failure(self, command: RemotingCommand, exc: Exception) -> RemotingCommand:
-        known = isinstance(exc, RocketMQError)
+        known = isinstance(exc, errors.RocketMQError)
         self._endpoint.log.warning("channel %s: request %d failed: %r", self, command.code, exc, exc_info=not known)
         return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, f"{type(exc).__name__}: {exc}")
 
@@ -395,7 +388,7 @@ class Connection(asyncio.Protocol):
         response.version = DEFAULT_VERSION if endpoint.version is None else endpoint.version
         try:
             frame = encode_frame(response)
-        except LocalProtocolError as exc:
+        except errors.LocalProtocolError as exc:
             self._answer(request, self._failure(request, exc))
             return
         self._write(frame)
@@ -404,7 +397,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, frame: bytes) -> None:
         if self.closed or self._transport is None:
-            raise ConnectionLost(f"channel to {self.remote_address} is closed")
+            raise errors.ConnectionLost(f"channel to {self.remote_address} is closed")
         if self._corked or self._unwritten:
             self._gather(frame)
         else:
@@ -424,7 +417,7 @@ class Connection(asyncio.Protocol):
             self._last_s = self._monotonic_s()
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
-    def _malformed(self, exc: RemoteProtocolError) -> None:
+    def _malformed(self, exc: errors.RemoteProtocolError) -> None:
         address, log = self.remote_address, self._endpoint.log
         log.error("decode exception, %s\nmalformed frame: %s", address, exc)  # where Java has a stack trace
         log.info("closeChannel: close the connection to remote address[%s] result: true", address)
@@ -454,7 +447,7 @@ class Connection(asyncio.Protocol):
         pending, self._pending = self._pending, {}
         for future in pending.values():
             if not future.done():
-                future.set_exception(ConnectionLost(f"channel to {self.remote_address} closed ({reason})"))
+                future.set_exception(errors.ConnectionLost(f"channel to {self.remote_address} closed ({reason})"))
         return self._transport
 
 

@@ -24,13 +24,7 @@ from ...remoting.bodies.route import DataVersion, KVTable, TopicConfig
 from ...remoting.codes import PERM_READ, PERM_WRITE, RequestCode
 from ...remoting.command import RemotingCommand, success
 from ...remoting.errors import RocketMQError
-from ...remoting.headers.namesrv import (
-    QueryDataVersionRequestHeader,
-    QueryDataVersionResponseHeader,
-    RegisterBrokerRequestHeader,
-    RegisterBrokerResponseHeader,
-    UnRegisterBrokerRequestHeader,
-)
+from ...remoting.headers import namesrv as headers
 from ...remoting.node.network import Address
 from ...remoting.node.tasks import cancel_all
 from ...remoting.top_addressing import TASK, broker_period_s
@@ -52,7 +46,7 @@ class Registration:
         client: RemotingClient,
         targets: Callable[[], Sequence[Address]],
         fetch: Callable[[], Awaitable[object]] | None = None,
-        answered: Callable[[RegisterBrokerResponseHeader], None] | None = None,
+        answered: Callable[[headers.RegisterBrokerResponseHeader], None] | None = None,
     ) -> None:
         self._answered = answered
         self._fetch = fetch
@@ -128,7 +122,7 @@ class Registration:
         if first is not None and first.body:
             self._take_order_conf(first.body)
         if first is not None and self._answered is not None:
-            self._answered(RegisterBrokerResponseHeader.from_ext_fields(first.ext_fields))
+            self._answered(headers.RegisterBrokerResponseHeader.from_ext_fields(first.ext_fields))
 
     async def _register(
         self, target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
@@ -160,7 +154,7 @@ class Registration:
             log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
         value: dict[str, object] = {"topics": len(changed), "version": version.counter}
         if response is not None and services.config.is_slave:
-            value["master"] = RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
+            value["master"] = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
         services.context.record(
             "register",
             type=outcome,
@@ -178,7 +172,7 @@ class Registration:
             compressed=config.compressed_register, version=config.profile.version
         )
         v5 = config.is_5x
-        header = RegisterBrokerRequestHeader(
+        header = headers.RegisterBrokerRequestHeader(
             broker_name=config.broker_name,
             broker_addr=str(services.address),
             cluster_name=config.cluster_name,
@@ -214,7 +208,7 @@ class Registration:
 
     async def _is_changed(self, target: Address) -> bool:
         services, config = self._services, self._services.config
-        header = QueryDataVersionRequestHeader(
+        header = headers.QueryDataVersionRequestHeader(
             broker_name=config.broker_name,
             broker_addr=str(services.address),
             cluster_name=config.cluster_name,
@@ -224,7 +218,7 @@ class Registration:
         command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
         try:
             response = success(await self._client.invoke(target, command, timeout_s=config.register_timeout_s))
-            changed = QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
+            changed = headers.QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
             remote = DataVersion.decode(response.body) if response.body else None
         except RocketMQError as exc:
             services.context.log.error("Query data version from name server %s  Exception, %s", target, exc)
@@ -241,7 +235,7 @@ class Registration:
 
     async def _unregister(self, target: Address) -> None:
         services, config = self._services, self._services.config
-        header = UnRegisterBrokerRequestHeader(
+        header = headers.UnRegisterBrokerRequestHeader(
             broker_name=config.broker_name,
             broker_addr=str(services.address),
             cluster_name=config.cluster_name,

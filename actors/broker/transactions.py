@@ -15,17 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...remoting import message_properties as names
 from ...remoting.message import StoredMessage
 from ...remoting.message_id import UniqIdGenerator
-from ...remoting.message_properties import (
-    CHECK_IMMUNITY,
-    PREPARED_QUEUE_OFFSET,
-    TAGS,
-    TRANSACTION_CHECK_TIMES,
-    UNIQ_KEY,
-    format_properties,
-    tags_code,
-)
 from ...remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from .services import Services
 from .stored import Append, MessageIllegal, PutMessage, StoreFull, copied, set_aside, taken_up
@@ -87,7 +79,7 @@ class Transactions:
 
     def resume(self, stored: StoredMessage) -> None:
         """Put back a half message that was set aside. Raises MessageIllegal, StoreFull."""
-        properties = {**stored.properties, TRANSACTION_CHECK_TIMES: "0"}
+        properties = {**stored.properties, names.TRANSACTION_CHECK_TIMES: "0"}
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
@@ -96,13 +88,13 @@ class Transactions:
         if self._uniq_ids is None:
             # not before one is needed: what is drawn here shifts everything that a seed repeats
             self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
-        properties = {TAGS: _ENDED_TAG, UNIQ_KEY: self._uniq_ids.next_id(services.now_ms)}
+        properties = {names.TAGS: _ENDED_TAG, names.UNIQ_KEY: self._uniq_ids.next_id(services.now_ms)}
         op = PutMessage(
             topic=OP_TOPIC,
             queue_id=stored.queue_id,
             body=str(stored.queue_offset).encode(),
-            properties=format_properties(properties).encode(),
-            tags_code=tags_code(_ENDED_TAG),
+            properties=names.format_properties(properties).encode(),
+            tags_code=names.tags_code(_ENDED_TAG),
             born_timestamp=services.now_ms,
             born_host=services.store.store_host,
         )
@@ -130,25 +122,25 @@ class Transactions:
             return None
         stored = None if turn.next_offset in self._ended else self._look(HALF_TOPIC, turn.next_offset)
         # one put back while it was too young is ended by the offset that its producer knows
-        if stored is None or _number(stored.properties.get(PREPARED_QUEUE_OFFSET)) in self._ended:
+        if stored is None or _number(stored.properties.get(names.PREPARED_QUEUE_OFFSET)) in self._ended:
             turn.next_offset += 1
             return None
         properties, age_ms = stored.properties, services.now_ms - stored.born_timestamp
-        checked = _number(properties.get(TRANSACTION_CHECK_TIMES))
+        checked = _number(properties.get(names.TRANSACTION_CHECK_TIMES))
         try:
             if (checked is not None and checked >= config.transaction_check_max) or age_ms > _RESERVED_MS:
                 self._discard(stored)
                 turn.next_offset += 1
                 return None
-            seconds = properties.get(CHECK_IMMUNITY)
-            properties[TRANSACTION_CHECK_TIMES] = str(1 if checked is None else checked + 1)
+            seconds = properties.get(names.CHECK_IMMUNITY)
+            properties[names.TRANSACTION_CHECK_TIMES] = str(1 if checked is None else checked + 1)
             if seconds is None:
                 if 0 <= age_ms < config.transaction_time_out:
                     turn.over = True
                     return None
             elif age_ms < immunity_ms(seconds, config.transaction_time_out):
                 # it goes round the queue, so that those behind it are looked at
-                properties.setdefault(PREPARED_QUEUE_OFFSET, str(stored.queue_offset))
+                properties.setdefault(names.PREPARED_QUEUE_OFFSET, str(stored.queue_offset))
                 self._put_back(stored, properties)
                 turn.next_offset += 1
                 return None

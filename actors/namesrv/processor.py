@@ -18,41 +18,13 @@ from functools import partial
 from pathlib import Path
 
 from ...remoting import fastjson
+from ...remoting.bodies import route as bodies
 from ...remoting.bodies.register_rows import read_rows
-from ...remoting.bodies.route import (
-    BrokerMemberGroup,
-    DataVersion,
-    GetBrokerMemberGroupResponseBody,
-    KVTable,
-    TopicList,
-    TopicQueueMappingInfo,
-    TopicRouteData,
-)
 from ...remoting.codes import V3_0_11, V4_9_4, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
+from ...remoting.headers import namesrv as headers
 from ...remoting.headers.fields import HeaderError
-from ...remoting.headers.namesrv import (
-    AddWritePermOfBrokerRequestHeader,
-    AddWritePermOfBrokerResponseHeader,
-    BrokerHeartbeatRequestHeader,
-    DeleteKVConfigRequestHeader,
-    DeleteTopicFromNamesrvRequestHeader,
-    GetBrokerMemberGroupRequestHeader,
-    GetKVConfigRequestHeader,
-    GetKVConfigResponseHeader,
-    GetKVListByNamespaceRequestHeader,
-    GetRouteInfoRequestHeader,
-    GetTopicsByClusterRequestHeader,
-    QueryDataVersionRequestHeader,
-    QueryDataVersionResponseHeader,
-    RegisterBrokerRequestHeader,
-    RegisterBrokerResponseHeader,
-    RegisterTopicRequestHeader,
-    UnRegisterBrokerRequestHeader,
-    WipeWritePermOfBrokerRequestHeader,
-    WipeWritePermOfBrokerResponseHeader,
-)
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
@@ -177,7 +149,7 @@ class DefaultRequestProcessor:
 
     def route_info_by_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         """105: the topic's route in the dialect the client reads, or code 17."""
-        header = GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
         if not self._ready():
             self._log.warning("name server not ready. request code %s ", request.code)
             return _refused("name server not ready")
@@ -198,7 +170,7 @@ class DefaultRequestProcessor:
             return True
         return self._clock.now_ms() - self.started_ms >= self.config.wait_seconds_for_service * 1000
 
-    def _route(self, topic: str) -> TopicRouteData | None:
+    def _route(self, topic: str) -> bodies.TopicRouteData | None:
         route = self._table.route(topic)
         if route is not None and self.config.order_message_enable:
             return replace(route, order_topic_conf=self._kv.get(ORDER_TOPIC_CONFIG, topic))
@@ -220,7 +192,7 @@ class DefaultRequestProcessor:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def _register_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = RegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.RegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
         for name, value in (("brokerName", header.broker_name), ("brokerAddr", header.broker_addr)):
             if not value:  # what Java reads from an empty text in a ROCKETMQ header is null
                 raise HeaderError(name, None)
@@ -235,7 +207,7 @@ class DefaultRequestProcessor:
         return response
 
     def _registered(
-        self, caller: Caller, request: RemotingCommand, header: RegisterBrokerRequestHeader
+        self, caller: Caller, request: RemotingCommand, header: headers.RegisterBrokerRequestHeader
     ) -> RemotingCommand:
         if header.body_crc32 and zlib.crc32(request.body) & 0x7FFFFFFF != header.body_crc32:
             self._log.warning("receive registerBroker request,crc32 not match,from %s", caller.remote_address)
@@ -245,7 +217,8 @@ class DefaultRequestProcessor:
             read = read_rows(request.body, header.broker_name, version=request.version, last=last)
             body = read.body
             queue_mappings = {
-                topic: TopicQueueMappingInfo.from_json(info).to_json() for topic, info in body.queue_mappings.items()
+                topic: bodies.TopicQueueMappingInfo.from_json(info).to_json()
+                for topic, info in body.queue_mappings.items()
             }
         except ProtocolError as exc:
             self._log.error("process request exception, remoteAddr: %s: %s", caller.remote_address, exc)
@@ -278,12 +251,14 @@ class DefaultRequestProcessor:
         if not self._5_x or self.config.return_order_topic_config_to_broker:
             order_conf = self._kv.namespace(ORDER_TOPIC_CONFIG)
         return RemotingCommand.response(
-            header=RegisterBrokerResponseHeader(ha_server_addr=result.ha_server_addr, master_addr=result.master_addr),
-            body=b"" if order_conf is None else KVTable(table=order_conf).encode(),
+            header=headers.RegisterBrokerResponseHeader(
+                ha_server_addr=result.ha_server_addr, master_addr=result.master_addr
+            ),
+            body=b"" if order_conf is None else bodies.KVTable(table=order_conf).encode(),
         )
 
     def _unregister_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = UnRegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.UnRegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
         unregistration = Unregistration(
             cluster_name=header.cluster_name,
             broker_name=header.broker_name,
@@ -300,17 +275,17 @@ class DefaultRequestProcessor:
         return RemotingCommand.response()
 
     def _query_data_version(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = QueryDataVersionRequestHeader.from_ext_fields(request.ext_fields)
-        version = DataVersion.decode(request.body)
+        header = headers.QueryDataVersionRequestHeader.from_ext_fields(request.ext_fields)
+        version = bodies.DataVersion.decode(request.body)
         changed, held = self._table.query_data_version(
             header.cluster_name, header.broker_addr, version, now_ms=self._clock.now_ms()
         )
         return RemotingCommand.response(
-            header=QueryDataVersionResponseHeader(changed=changed),
+            header=headers.QueryDataVersionResponseHeader(changed=changed),
             body=b"" if held is None else self._encoded(held),
         )
 
-    def _encoded(self, version: DataVersion) -> bytes:
+    def _encoded(self, version: bodies.DataVersion) -> bytes:
         """The data version as JSON. 5.x writes stateVersion even if it is 0; 4.9 never writes it."""
         fields: dict[str, object] = {"counter": version.counter, "timestamp": version.timestamp}
         if self._5_x:
@@ -318,35 +293,35 @@ class DefaultRequestProcessor:
         return fastjson.dumps(fields)
 
     def _broker_heartbeat(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = BrokerHeartbeatRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.BrokerHeartbeatRequestHeader.from_ext_fields(request.ext_fields)
         self._table.heartbeat(header.cluster_name, header.broker_addr, now_ms=self._clock.now_ms())
         return RemotingCommand.response()
 
     def _broker_member_group(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = GetBrokerMemberGroupRequestHeader.from_ext_fields(request.ext_fields)
-        group = BrokerMemberGroup(
+        header = headers.GetBrokerMemberGroupRequestHeader.from_ext_fields(request.ext_fields)
+        group = bodies.BrokerMemberGroup(
             cluster=header.cluster_name,
             broker_name=header.broker_name,
             broker_addrs=self._table.broker_addrs(header.broker_name),
         )
-        body = GetBrokerMemberGroupResponseBody(broker_member_group=group).encode()
+        body = bodies.GetBrokerMemberGroupResponseBody(broker_member_group=group).encode()
         return RemotingCommand.response(remark=NO_CODE_SET, body=body)
 
     def _wipe_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.wipe_write_perm(header.broker_name)
         self._record("write_perm", broker_name=header.broker_name, value={"wiped": count})
         self._log.info(
             "wipe write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count
         )
-        return RemotingCommand.response(header=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
+        return RemotingCommand.response(header=headers.WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     def _add_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = AddWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.AddWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.add_write_perm(header.broker_name)
         self._record("write_perm", broker_name=header.broker_name, value={"added": count})
         self._log.info("add write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count)
-        return RemotingCommand.response(header=AddWritePermOfBrokerResponseHeader(add_topic_count=count))
+        return RemotingCommand.response(header=headers.AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -360,20 +335,20 @@ class DefaultRequestProcessor:
         return _topic_list(self._table.topics())
 
     def _delete_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = DeleteTopicFromNamesrvRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.DeleteTopicFromNamesrvRequestHeader.from_ext_fields(request.ext_fields)
         self._table.delete_topic(header.topic, header.cluster_name)
         return RemotingCommand.response()
 
     def _register_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = RegisterTopicRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.RegisterTopicRequestHeader.from_ext_fields(request.ext_fields)
         if request.body:
-            self._table.register_topic(header.topic, TopicRouteData.decode(request.body).queue_datas)
+            self._table.register_topic(header.topic, bodies.TopicRouteData.decode(request.body).queue_datas)
         return RemotingCommand.response()
 
     def _topics_by_cluster(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         if not self._lists_topics():
             return _refused("disable")
-        header = GetTopicsByClusterRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetTopicsByClusterRequestHeader.from_ext_fields(request.ext_fields)
         return _topic_list(self._table.topics_of_cluster(header.cluster))
 
     def _system_topic_list(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
@@ -401,25 +376,25 @@ class DefaultRequestProcessor:
         return RemotingCommand.response()
 
     def _get_kv_config(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = GetKVConfigRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetKVConfigRequestHeader.from_ext_fields(request.ext_fields)
         value = self._kv.get(header.namespace, header.key)
         if value is not None:
-            return RemotingCommand.response(header=GetKVConfigResponseHeader(value=value))
+            return RemotingCommand.response(header=headers.GetKVConfigResponseHeader(value=value))
         namespace, key = header.namespace[:_SHOWN_MAX], header.key[:_SHOWN_MAX]
         remark = f"No config item, Namespace: {namespace} Key: {key}"
         return RemotingCommand.response(ResponseCode.QUERY_NOT_FOUND, remark, header={})
 
     def _delete_kv_config(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = DeleteKVConfigRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.DeleteKVConfigRequestHeader.from_ext_fields(request.ext_fields)
         self._kv.delete(header.namespace, header.key)
         self._after_kv(header.namespace)
         return RemotingCommand.response()
 
     def _kv_list_by_namespace(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = GetKVListByNamespaceRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetKVListByNamespaceRequestHeader.from_ext_fields(request.ext_fields)
         items = self._kv.namespace(header.namespace)
         if items is not None:
-            return RemotingCommand.response(body=KVTable(table=items).encode())
+            return RemotingCommand.response(body=bodies.KVTable(table=items).encode())
         remark = f"No config item, Namespace: {header.namespace[:_SHOWN_MAX]}"
         return RemotingCommand.response(ResponseCode.QUERY_NOT_FOUND, remark)
 
@@ -483,4 +458,4 @@ def _refused(remark: str, *, header: Mapping[str, str] | None = None) -> Remotin
 
 
 def _topic_list(topics: tuple[str, ...], broker_addr: str | None = None) -> RemotingCommand:
-    return RemotingCommand.response(body=TopicList(topic_list=topics, broker_addr=broker_addr).encode())
+    return RemotingCommand.response(body=bodies.TopicList(topic_list=topics, broker_addr=broker_addr).encode())

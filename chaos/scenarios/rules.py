@@ -20,16 +20,9 @@ from ..oracle.client_profiles import PROFILES
 from ..settings.catalogue import settings_for
 from ..settings.setting import ELECTS
 from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, broker_name, listed
+from . import timeline_rules
 from .implementations import CLIENTS, SERVERS
 from .model import Scenario
-from .timeline_rules import (
-    acts_by_hand,
-    clock_changes,
-    order_of_actions,
-    restarts_as_another_version,
-    restarts_at_new_addresses,
-    targets_of_actions,
-)
 
 FEWEST_THAT_ELECT = 3
 """With fewer than three brokers, no majority is left after a loss to elect another master."""
@@ -328,18 +321,18 @@ RULES: tuple[Callable[[Scenario], None], ...] = (
     phases,
     clients_under_test,
     checks,
-    targets_of_actions,
+    timeline_rules.targets_of_actions,
     settings,
     topics,
     nodes,
     topics_of_clients,
     kept_channels,
-    order_of_actions,
-    acts_by_hand,
+    timeline_rules.order_of_actions,
+    timeline_rules.acts_by_hand,
     implementations,
     lists_in_order,
     elections,
-    restarts_as_another_version,
-    restarts_at_new_addresses,
-    clock_changes,
+    timeline_rules.restarts_as_another_version,
+    timeline_rules.restarts_at_new_addresses,
+    timeline_rules.clock_changes,
 )

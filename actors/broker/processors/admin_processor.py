@@ -12,6 +12,7 @@ Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 import os
 from collections.abc import Callable, Sequence
 
+from ....remoting.bodies import client as bodies
 from ....remoting.bodies.admin import (
     ConsumeQueueData,
     ConsumeStatsList,
@@ -23,36 +24,10 @@ from ....remoting.bodies.admin import (
     QueueTimeSpan,
     SubscriptionGroupList,
 )
-from ....remoting.bodies.client import (
-    ClientConnection,
-    ConsumerConnection,
-    ConsumeStats,
-    GroupList,
-    OffsetWrapper,
-    ProducerConnection,
-    SubscriptionGroupConfig,
-    TopicOffset,
-    TopicStatsTable,
-)
 from ....remoting.bodies.route import KVTable, TopicConfig, TopicList
 from ....remoting.codes import ResponseCode
 from ....remoting.command import RemotingCommand
-from ....remoting.headers.broker import (
-    CreateTopicRequestHeader,
-    DeleteSubscriptionGroupRequestHeader,
-    DeleteTopicRequestHeader,
-    GetBrokerConfigResponseHeader,
-    GetConsumerConnectionListRequestHeader,
-    GetConsumeStatsInBrokerHeader,
-    GetConsumeStatsRequestHeader,
-    GetProducerConnectionListRequestHeader,
-    GetTopicConfigRequestHeader,
-    GetTopicStatsInfoRequestHeader,
-    QueryConsumeQueueRequestHeader,
-    QueryConsumeTimeSpanRequestHeader,
-    QueryTopicConsumeByWhoRequestHeader,
-    ResumeCheckHalfMessageRequestHeader,
-)
+from ....remoting.headers import broker as headers
 from ....remoting.message import MessageQueue
 from ....remoting.message_id import parse_offset_msg_id
 from ....remoting.node.profile import Profile
@@ -101,7 +76,7 @@ class AdminProcessor:
 
     def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """17: create a topic, or change its settings."""
-        header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
@@ -144,7 +119,7 @@ class AdminProcessor:
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """215: delete the topic, its messages and its consumer offsets; mqadmin tells the NameServers (216)."""
-        topic = DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
+        topic = headers.DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
         services = self._services
         if services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
@@ -162,7 +137,7 @@ class AdminProcessor:
 
     def topic_config(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """351"""
-        name = GetTopicConfigRequestHeader.from_ext_fields(request.ext_fields).topic
+        name = headers.GetTopicConfigRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
             return refuse(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
@@ -170,7 +145,7 @@ class AdminProcessor:
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """202: each queue's offsets and when its last message was stored (0: never)."""
-        name = GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
+        name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
             return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
@@ -180,12 +155,12 @@ class AdminProcessor:
         table = {}
         for queue_id in range(queues):
             newest = store.max_offset(name, queue_id)
-            table[self._services.queue(name, queue_id)] = TopicOffset(
+            table[self._services.queue(name, queue_id)] = bodies.TopicOffset(
                 min_offset=store.min_offset(name, queue_id),
                 max_offset=newest,
                 last_update_timestamp=max(0, store.store_time(name, queue_id, newest - 1)),
             )
-        return RemotingCommand.response(body=TopicStatsTable(offset_table=table).encode())
+        return RemotingCommand.response(body=bodies.TopicStatsTable(offset_table=table).encode())
 
     # Groups and clients
 
@@ -193,7 +168,7 @@ class AdminProcessor:
         """200"""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        return self._put_groups((SubscriptionGroupConfig.decode(request.body),))
+        return self._put_groups((bodies.SubscriptionGroupConfig.decode(request.body),))
 
     def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """225: create or change several groups, or none if one of them is impossible."""
@@ -201,7 +176,7 @@ class AdminProcessor:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
 
-    def _put_groups(self, groups: Sequence[SubscriptionGroupConfig]) -> RemotingCommand:
+    def _put_groups(self, groups: Sequence[bodies.SubscriptionGroupConfig]) -> RemotingCommand:
         for group in groups:
             if not is_group_name(group.group_name):
                 return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
@@ -219,7 +194,7 @@ class AdminProcessor:
         """207"""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        header = DeleteSubscriptionGroupRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.DeleteSubscriptionGroupRequestHeader.from_ext_fields(request.ext_fields)
         self._services.groups.delete(header.group_name, now_ms=self._services.now_ms)
         if header.clean_offset:
             self._services.offsets.forget_group(header.group_name)
@@ -227,11 +202,11 @@ class AdminProcessor:
 
     def consumer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """203"""
-        name = GetConsumerConnectionListRequestHeader.from_ext_fields(request.ext_fields).consumer_group
+        name = headers.GetConsumerConnectionListRequestHeader.from_ext_fields(request.ext_fields).consumer_group
         group = self._services.clients.consumers.get(name)
         if group is None:
             return refuse(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
-        body = ConsumerConnection(
+        body = bodies.ConsumerConnection(
             connection_set=tuple(map(_connection, group.clients.values())),
             subscription_table=dict(group.subscriptions),
             consume_type=group.consume_type,
@@ -242,28 +217,28 @@ class AdminProcessor:
 
     def producer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """204"""
-        name = GetProducerConnectionListRequestHeader.from_ext_fields(request.ext_fields).producer_group
+        name = headers.GetProducerConnectionListRequestHeader.from_ext_fields(request.ext_fields).producer_group
         clients = self._services.clients.producers.get(name)
         if clients is None:
             return refuse(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
-        body = ProducerConnection(connection_set=tuple(map(_connection, clients.values())))
+        body = bodies.ProducerConnection(connection_set=tuple(map(_connection, clients.values())))
         return RemotingCommand.response(body=body.encode())
 
     def consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """208: for each queue of the group's topics, how far the broker and the group are."""
-        header = GetConsumeStatsRequestHeader.from_ext_fields(request.ext_fields)
-        services, group, table = self._services, header.consumer_group, dict[MessageQueue, OffsetWrapper]()
+        header = headers.GetConsumeStatsRequestHeader.from_ext_fields(request.ext_fields)
+        services, group, table = self._services, header.consumer_group, dict[MessageQueue, bodies.OffsetWrapper]()
         for name in (header.topic,) if header.topic else services.offsets.topics_of(group):
             topic = services.topics.get(name)
             table |= self._offsets(group, name, 0 if topic is None else topic.read_queue_nums)
-        return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
+        return RemotingCommand.response(body=bodies.ConsumeStats(offset_table=table).encode())
 
-    def _offsets(self, group: str, topic: str, queues: int) -> dict[MessageQueue, OffsetWrapper]:
+    def _offsets(self, group: str, topic: str, queues: int) -> dict[MessageQueue, bodies.OffsetWrapper]:
         services, store, table = self._services, self._services.store, {}
         for queue_id in range(queues):
             committed = max(0, services.offsets.query(group, topic, queue_id))
             pulled = max(committed, services.offsets.query_pulled(group, topic, queue_id))
-            table[services.queue(topic, queue_id)] = OffsetWrapper(
+            table[services.queue(topic, queue_id)] = bodies.OffsetWrapper(
                 broker_offset=store.max_offset(topic, queue_id),
                 consumer_offset=committed,
                 pull_offset=pulled if services.config.is_5x else None,
@@ -273,10 +248,10 @@ class AdminProcessor:
 
     def topic_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """300: the groups that consume the topic now, or have consumed it."""
-        topic = QueryTopicConsumeByWhoRequestHeader.from_ext_fields(request.ext_fields).topic
+        topic = headers.QueryTopicConsumeByWhoRequestHeader.from_ext_fields(request.ext_fields).topic
         groups = set(self._services.offsets.groups_of(topic))
         groups |= {name for name, group in self._services.clients.consumers.items() if topic in group.subscriptions}
-        return RemotingCommand.response(body=GroupList(group_list=tuple(sorted(groups))).encode())
+        return RemotingCommand.response(body=bodies.GroupList(group_list=tuple(sorted(groups))).encode())
 
     def all_delay_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
         """45"""
@@ -307,7 +282,7 @@ class AdminProcessor:
         """26"""
         body = format_properties(self._services.config.to_properties()).encode()
         version = self._services.topics.data_version
-        header = GetBrokerConfigResponseHeader(version=version.encode().decode())
+        header = headers.GetBrokerConfigResponseHeader(version=version.encode().decode())
         return RemotingCommand.response(header=header, body=body)
 
     def runtime_info(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
@@ -353,7 +328,7 @@ class AdminProcessor:
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """321: entries of a consume queue from an index on, and by what the group filters where it is online."""
-        header = QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):
             return refuse(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
@@ -385,7 +360,7 @@ class AdminProcessor:
 
     def time_span(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """303: when each queue's first, last and last consumed message were stored, and how long the next one waits."""
-        header = QueryConsumeTimeSpanRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.QueryConsumeTimeSpanRequestHeader.from_ext_fields(request.ext_fields)
         services, store, name = self._services, self._services.store, header.topic
         topic = services.topics.get(name)
         if topic is None:
@@ -409,7 +384,7 @@ class AdminProcessor:
 
     def all_consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """317: how far each group is in each topic that it has consumed (`isOrder`: in ordered ones)."""
-        header = GetConsumeStatsInBrokerHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetConsumeStatsInBrokerHeader.from_ext_fields(request.ext_fields)
         services = self._services
         every, behind, in_flight = [], 0, 0
         for group in services.groups.table:
@@ -423,7 +398,7 @@ class AdminProcessor:
                 table = self._offsets(group, name, topic.write_queue_nums)
                 behind += sum(one.broker_offset - one.consumer_offset for one in table.values())
                 in_flight += sum((one.pull_offset or 0) - one.consumer_offset for one in table.values())
-                found.append(ConsumeStats(offset_table=table))
+                found.append(bodies.ConsumeStats(offset_table=table))
             every.append({group: tuple(found)})
         body = ConsumeStatsList(
             consume_stats_list=tuple(every),
@@ -471,7 +446,7 @@ class AdminProcessor:
 
     def resume_check(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """323: ask again about a half message that was set aside."""
-        header = ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(parse_offset_msg_id(header.msg_id or "")[1])
         if stored is None:
             remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
@@ -480,8 +455,8 @@ class AdminProcessor:
         return RemotingCommand.response()
 
 
-def _connection(client: Client) -> ClientConnection:
-    return ClientConnection(
+def _connection(client: Client) -> bodies.ClientConnection:
+    return bodies.ClientConnection(
         client_addr=str(client.channel.remote_address),
         client_id=client.client_id,
         language=None if client.language is None else client.language.name,

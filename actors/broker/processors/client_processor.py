@@ -7,25 +7,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from ....remoting.bodies.client import (
-    CheckClientRequestBody,
-    ConsumerIdList,
-    HeartbeatData,
-    LockBatchRequestBody,
-    LockBatchResponseBody,
-    versions_of,
-)
+from ....remoting.bodies import client as bodies
 from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.errors import RocketMQError
-from ....remoting.headers.broker import (
-    GetConsumerListByGroupRequestHeader,
-    NotifyConsumerIdsChangedRequestHeader,
-    QueryConsumerOffsetRequestHeader,
-    QueryConsumerOffsetResponseHeader,
-    UnregisterClientRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
-)
+from ....remoting.headers import broker as headers
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ....remoting.transport import Connection
 from ..client_manager import Client
@@ -45,10 +31,10 @@ class ClientProcessor:
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """34: take the client's groups and subscriptions; create retry topics, and tell changed groups."""
-        heartbeat = HeartbeatData.decode(request.body)
+        heartbeat = bodies.HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
-        self._record("client_heartbeat", client, versions_of(heartbeat))
+        self._record("client_heartbeat", client, bodies.versions_of(heartbeat))
         for data in heartbeat.consumer_data_set:
             group = services.groups.find(data.group_name, now_ms=now_ms)
             if group is None:
@@ -78,7 +64,7 @@ class ClientProcessor:
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """35: remove a client that unregisters."""
-        header = UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.unregister(
             connection.id, producer_group=header.producer_group, consumer_group=header.consumer_group
@@ -90,15 +76,15 @@ class ClientProcessor:
 
     def consumer_list(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """38: the client ids of a group."""
-        header = GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields)
         group = self._services.clients.consumers.get(header.consumer_group)
         if group is None:
             return refuse(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
-        return RemotingCommand.response(body=ConsumerIdList(consumer_id_list=group.client_ids).encode())
+        return RemotingCommand.response(body=bodies.ConsumerIdList(consumer_id_list=group.client_ids).encode())
 
     def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """46: check the SQL filter of a consumer that starts. A consumer whose filter is refused does not start."""
-        body = CheckClientRequestBody.decode(request.body)
+        body = bodies.CheckClientRequestBody.decode(request.body)
         try:
             wanted_by(body.subscription_data, self._services.config)
         except FilterUnsupported as exc:
@@ -152,7 +138,7 @@ class ClientProcessor:
             return
         for group in groups:
             for channel in self._services.clients.channels_of(group):
-                header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
+                header = headers.NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
                 command = RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True)
                 try:
                     cast(Connection, channel).send(command)
@@ -164,7 +150,7 @@ class ClientProcessor:
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """14: the committed offset. For a group without an offset: 0 if the whole queue is still in memory, else an
         error."""
-        header = QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)
         if offset < 0:
@@ -172,7 +158,7 @@ class ClientProcessor:
             if not zero or services.store.min_offset(topic, queue_id) > 0 or not self._in_memory(topic, queue_id):
                 return refuse(ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first")
             offset = 0
-        return RemotingCommand.response(header=QueryConsumerOffsetResponseHeader(offset=offset))
+        return RemotingCommand.response(header=headers.QueryConsumerOffsetResponseHeader(offset=offset))
 
     def _in_memory(self, topic: str, queue_id: int) -> bool:
         entry = self._services.store.entry(topic, queue_id, 0)
@@ -181,7 +167,7 @@ class ClientProcessor:
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """15: store how far a group has consumed. Only for topics and groups that exist, so that the table stays
         small."""
-        header = UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:
             return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
@@ -211,14 +197,14 @@ class ClientProcessor:
 
     def lock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """41: lock queues for a client. The answer has the queues that it holds now."""
-        body = LockBatchRequestBody.decode(request.body)
+        body = bodies.LockBatchRequestBody.decode(request.body)
         queues = [queue for queue in sorted(body.mq_set) if self._is_ours(queue.topic, queue.queue_id)]
         held = self._services.locks.lock(body.consumer_group, queues, body.client_id, now_ms=self._services.now_ms)
-        return RemotingCommand.response(body=LockBatchResponseBody(lock_ok_mq_set=frozenset(held)).encode())
+        return RemotingCommand.response(body=bodies.LockBatchResponseBody(lock_ok_mq_set=frozenset(held)).encode())
 
     def unlock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """42"""
-        body = LockBatchRequestBody.decode(request.body)
+        body = bodies.LockBatchRequestBody.decode(request.body)
         self._services.locks.unlock(body.consumer_group, body.mq_set, body.client_id)
         return RemotingCommand.response()
 

@@ -8,19 +8,7 @@ from collections.abc import Awaitable
 
 from ....remoting.codes import ResponseCode
 from ....remoting.command import RemotingCommand
-from ....remoting.headers.broker import (
-    GetEarliestMsgStoretimeRequestHeader,
-    GetEarliestMsgStoretimeResponseHeader,
-    GetMaxOffsetRequestHeader,
-    GetMaxOffsetResponseHeader,
-    GetMinOffsetRequestHeader,
-    GetMinOffsetResponseHeader,
-    QueryMessageRequestHeader,
-    QueryMessageResponseHeader,
-    SearchOffsetRequestHeader,
-    SearchOffsetResponseHeader,
-    ViewMessageRequestHeader,
-)
+from ....remoting.headers import broker as headers
 from ....remoting.message import StoredMessage
 from ....remoting.transport import Connection
 from ..services import Services, refuse
@@ -37,33 +25,33 @@ class QueryProcessor:
 
     def max_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """30: the next queue offset to be written."""
-        header = GetMaxOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetMaxOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.max_offset(header.topic, header.queue_id)
-        return RemotingCommand.response(header=GetMaxOffsetResponseHeader(offset=offset))
+        return RemotingCommand.response(header=headers.GetMaxOffsetResponseHeader(offset=offset))
 
     def min_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """31: the first queue offset still kept."""
-        header = GetMinOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetMinOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.min_offset(header.topic, header.queue_id)
-        return RemotingCommand.response(header=GetMinOffsetResponseHeader(offset=offset))
+        return RemotingCommand.response(header=headers.GetMinOffsetResponseHeader(offset=offset))
 
     def search_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """29: the first offset stored at a time or later (boundaryType UPPER: the last at it or earlier)."""
-        header = SearchOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.SearchOffsetRequestHeader.from_ext_fields(request.ext_fields)
         upper = (header.boundary_type or "").upper() == "UPPER"
         offset = self._services.store.offset_by_time(header.topic, header.queue_id, header.timestamp, upper=upper)
-        return RemotingCommand.response(header=SearchOffsetResponseHeader(offset=offset))
+        return RemotingCommand.response(header=headers.SearchOffsetResponseHeader(offset=offset))
 
     def earliest_store_time(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """32: when the first message still kept was stored; -1 if there is none."""
-        header = GetEarliestMsgStoretimeRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.GetEarliestMsgStoretimeRequestHeader.from_ext_fields(request.ext_fields)
         store = self._services.store
         timestamp = store.store_time(header.topic, header.queue_id, store.min_offset(header.topic, header.queue_id))
-        return RemotingCommand.response(header=GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
+        return RemotingCommand.response(header=headers.GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
     def view_message(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """33: the record at a commit-log offset."""
-        header = ViewMessageRequestHeader.from_ext_fields(request.ext_fields)
+        header = headers.ViewMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(header.offset)
         if stored is None:
             return refuse(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.offset}")
@@ -71,9 +59,9 @@ class QueryProcessor:
 
     def query_message(self, _: Connection, request: RemotingCommand) -> Awaitable[RemotingCommand]:
         """QUERY_MESSAGE (12): messages of a topic with a key, or a uniq key, newest first."""
-        return self._query(QueryMessageRequestHeader.from_ext_fields(request.ext_fields))
+        return self._query(headers.QueryMessageRequestHeader.from_ext_fields(request.ext_fields))
 
-    async def _query(self, header: QueryMessageRequestHeader) -> RemotingCommand:
+    async def _query(self, header: headers.QueryMessageRequestHeader) -> RemotingCommand:
         limit = max(1, min(header.max_num, MAX_QUERY_RESULTS))
         found: list[StoredMessage] = []
         size = 0
@@ -91,12 +79,14 @@ class QueryProcessor:
         if not records:
             return refuse(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct")
         newest = found[0]
-        fields = QueryMessageResponseHeader(
+        fields = headers.QueryMessageResponseHeader(
             index_last_update_timestamp=newest.store_timestamp, index_last_update_phyoffset=newest.physical_offset
         )
         return RemotingCommand.response(header=fields, body=b"".join(records))
 
-    async def _matches(self, header: QueryMessageRequestHeader, queue_id: int, limit: int) -> list[StoredMessage]:
+    async def _matches(
+        self, header: headers.QueryMessageRequestHeader, queue_id: int, limit: int
+    ) -> list[StoredMessage]:
         store, topic = self._services.store, header.topic
         first = store.offset_by_time(topic, queue_id, header.begin_timestamp)
         offset = min(store.max_offset(topic, queue_id), store.offset_by_time(topic, queue_id, header.end_timestamp + 1))

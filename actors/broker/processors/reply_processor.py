@@ -9,19 +9,12 @@ The requester is found by the client id of its heartbeats as a producer. Upstrea
 from collections.abc import Awaitable
 from typing import cast
 
+from ....remoting import message_properties as names
 from ....remoting.bodies.route import TopicConfig
 from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.errors import RocketMQError
 from ....remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
-from ....remoting.message_properties import (
-    PUSH_REPLY_TIME,
-    REPLY_TO_CLIENT,
-    TAGS,
-    format_properties,
-    parse_properties,
-    tags_code,
-)
 from ....remoting.transport import Connection
 from ..services import Services
 from ..stored import Append, MessageIllegal, PutMessage, StoreFull
@@ -61,14 +54,14 @@ class ReplyProcessor:
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> str | None:
         services = self._services
-        properties = parse_properties(header.properties)
-        client_id = properties.get(REPLY_TO_CLIENT)
+        properties = names.parse_properties(header.properties)
+        client_id = properties.get(names.REPLY_TO_CLIENT)
         if client_id is None:
-            return f"reply message properties[{REPLY_TO_CLIENT}] is null"
+            return f"reply message properties[{names.REPLY_TO_CLIENT}] is null"
         channel = services.clients.producer_channel(client_id)
         if channel is None:
             return f"push reply message fail, channel of <{client_id}> not found."
-        properties[PUSH_REPLY_TIME] = str(services.now_ms)
+        properties[names.PUSH_REPLY_TIME] = str(services.now_ms)
         pushed = ReplyMessageRequestHeader(
             producer_group=header.producer_group,
             topic=header.topic,
@@ -78,7 +71,7 @@ class ReplyProcessor:
             sys_flag=header.sys_flag,
             born_timestamp=header.born_timestamp,
             flag=header.flag,
-            properties=format_properties(properties),
+            properties=names.format_properties(properties),
             reconsume_times=header.reconsume_times,
             unit_mode=header.unit_mode,
             born_host=str(connection.remote_address),
@@ -110,7 +103,7 @@ class ReplyProcessor:
             queue_id=queue_id,
             body=request.body,
             properties=text.encode(),
-            tags_code=tags_code(parse_properties(text).get(TAGS)),
+            tags_code=names.tags_code(names.parse_properties(text).get(names.TAGS)),
             born_timestamp=header.born_timestamp,
             born_host=connection.remote_address,
             flag=header.flag,

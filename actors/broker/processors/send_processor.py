@@ -9,6 +9,7 @@ Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 from collections.abc import Coroutine
 from dataclasses import replace
 
+from ....remoting import message_properties as names
 from ....remoting.bodies.client import SubscriptionGroupConfig
 from ....remoting.bodies.route import MULTI_TAG, TopicConfig
 from ....remoting.codes import PERM_WRITE, V3_4_9, RequestCode, ResponseCode
@@ -19,23 +20,6 @@ from ....remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMe
 from ....remoting.message import StoredMessage
 from ....remoting.message_batch import decode_batch
 from ....remoting.message_id import UniqIdGenerator, offset_msg_id
-from ....remoting.message_properties import (
-    CLUSTER,
-    DELAY,
-    MSG_REGION,
-    ORIGIN_MESSAGE_ID,
-    PROPERTIES_MAX,
-    RETRY_TOPIC,
-    TAGS,
-    TRACE_ON,
-    TRANSACTION_PREPARED,
-    UNIQ_KEY,
-    WAIT,
-    append_property,
-    format_properties,
-    parse_properties,
-    tags_code,
-)
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
 from ....remoting.transport import Connection
 from ..schedule import parked
@@ -55,8 +39,11 @@ class SendProcessor:
         self._services = services
         self._transactions = transactions
         self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
-        self._common = {MSG_REGION: services.config.region_id, TRACE_ON: str(services.config.trace_on).lower()}
-        self._marks = {CLUSTER: services.config.cluster_name}
+        self._common = {
+            names.MSG_REGION: services.config.region_id,
+            names.TRACE_ON: str(services.config.trace_on).lower(),
+        }
+        self._marks = {names.CLUSTER: services.config.cluster_name}
         if services.config.is_5x:
             self._marks |= self._common
 
@@ -76,7 +63,7 @@ class SendProcessor:
         acknowledged = self.acknowledge(stored, queue_id, uniq_key)
         if self._services.config.broker_role != "SYNC_MASTER":
             return acknowledged
-        if parse_properties(header.properties or "").get(WAIT, "").lower() == "false":
+        if names.parse_properties(header.properties or "").get(names.WAIT, "").lower() == "false":
             return acknowledged
         return self._once_copied(acknowledged, self._services.store.max_physical_offset)
 
@@ -138,15 +125,12 @@ class SendProcessor:
                 services.invalid_code,
                 f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {connection.remote_address}",
             )
-        if len(request.body) > services.config.max_message_size:
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL,
-                f"msg body of {len(request.body)} B, limit {services.config.max_message_size} B",
-            )
-        if header.properties is not None and len(header.properties) > PROPERTIES_MAX:
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL, f"msg properties of {len(header.properties)}, limit {PROPERTIES_MAX} B"
-            )
+        limit = services.config.max_message_size
+        if len(request.body) > limit:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"msg body of {len(request.body)} B, limit {limit} B")
+        length, limit = len(header.properties or ""), names.PROPERTIES_MAX
+        if length > limit:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"msg properties of {length}, limit {limit} B")
         return topic
 
     def _create(self, connection: Connection, header: SendMessageRequestHeader) -> TopicConfig | None:
@@ -189,8 +173,8 @@ class SendProcessor:
         Refused, MessageIllegal, StoreFull."""
         services = self._services
         text = header.properties or ""
-        properties = parse_properties(text)
-        name, delay = topic.topic_name, _level(properties.get(DELAY))
+        properties = names.parse_properties(text)
+        name, delay = topic.topic_name, _level(properties.get(names.DELAY))
         # a retry of clients before 4.6.1 has it still
         transactional = _is_transactional(properties) and not (header.reconsume_times and delay)
         if transactional and services.config.reject_transaction_message:
@@ -200,24 +184,24 @@ class SendProcessor:
             dead = self._retry_is_dead(request, header)
             if dead is not None:
                 name, queue_id, delay = dead.topic_name, 0, 0
-                properties[DELAY] = "-1"
-                text = format_properties(properties)
+                properties[names.DELAY] = "-1"
+                text = names.format_properties(properties)
         if services.config.is_5x:
             if not _TIMER_PROPERTIES.isdisjoint(properties):
                 raise Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
-            if UNIQ_KEY not in properties:
-                properties[UNIQ_KEY] = self._uniq_ids.next_id(services.now_ms)
-                text = append_property(text, UNIQ_KEY, properties[UNIQ_KEY])
-        elif WAIT in properties:
+            if names.UNIQ_KEY not in properties:
+                properties[names.UNIQ_KEY] = self._uniq_ids.next_id(services.now_ms)
+                text = names.append_property(text, names.UNIQ_KEY, properties[names.UNIQ_KEY])
+        elif names.WAIT in properties:
             # 4.9 saves these bytes in what it stores, though not in what it parks for a delay
-            text = format_properties({name: value for name, value in properties.items() if name != WAIT})
+            text = names.format_properties({name: value for name, value in properties.items() if name != names.WAIT})
         text = self._marked(text, properties)
         message = PutMessage(
             topic=name,
             queue_id=queue_id,
             body=request.body,
             properties=text.encode(),
-            tags_code=tags_code(properties.get(TAGS)),
+            tags_code=names.tags_code(properties.get(names.TAGS)),
             born_timestamp=header.born_timestamp,
             born_host=connection.remote_address,
             flag=header.flag,
@@ -225,18 +209,18 @@ class SendProcessor:
             reconsume_times=header.reconsume_times or 0,
         )
         if transactional:
-            return self._transactions.prepare(message, properties), properties.get(UNIQ_KEY)
+            return self._transactions.prepare(message, properties), properties.get(names.UNIQ_KEY)
         if delay > 0:
             levels = services.config.delay_levels_ms
             message = parked(message, properties, delay, levels, now_ms=services.now_ms)
-        return services.put([message]), properties.get(UNIQ_KEY)
+        return services.put([message]), properties.get(names.UNIQ_KEY)
 
     def _marked(self, text: str, properties: dict[str, str]) -> str:
         """The properties with what this broker adds to each message, as text; the mapping gets the same."""
         for name, value in self._marks.items():
             if name not in properties:
                 properties[name] = value
-                text = append_property(text, name, value)
+                text = names.append_property(text, name, value)
         return text
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
@@ -276,10 +260,10 @@ class SendProcessor:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "the batch is empty")
         messages, keys = [], []
         for item in items:
-            properties = parse_properties(item.properties.decode(errors="replace"))
-            if _level(properties.get(DELAY)) > 0 or _is_transactional(properties):
+            properties = names.parse_properties(item.properties.decode(errors="replace"))
+            if _level(properties.get(names.DELAY)) > 0 or _is_transactional(properties):
                 raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot hold delayed or transactional messages")
-            keys.append(properties.get(UNIQ_KEY, ""))
+            keys.append(properties.get(names.UNIQ_KEY, ""))
             messages.append(
                 PutMessage(
                     topic=topic.topic_name,
@@ -288,7 +272,7 @@ class SendProcessor:
                     properties=self._marked(item.properties.decode(errors="surrogateescape"), properties).encode(
                         errors="surrogateescape"
                     ),
-                    tags_code=tags_code(properties.get(TAGS)),
+                    tags_code=names.tags_code(properties.get(names.TAGS)),
                     born_timestamp=header.born_timestamp,
                     born_host=connection.remote_address,
                     flag=item.flag,
@@ -316,12 +300,12 @@ class SendProcessor:
     def _put_back(self, stored: StoredMessage, target: TopicConfig, level: int) -> None:
         services = self._services
         properties = stored.properties
-        properties.setdefault(RETRY_TOPIC, stored.topic)
-        properties.setdefault(ORIGIN_MESSAGE_ID, stored.offset_msg_id)
-        properties[WAIT] = "false"
-        properties.pop(DELAY, None)
+        properties.setdefault(names.RETRY_TOPIC, stored.topic)
+        properties.setdefault(names.ORIGIN_MESSAGE_ID, stored.offset_msg_id)
+        properties[names.WAIT] = "false"
+        properties.pop(names.DELAY, None)
         if level:
-            properties[DELAY] = str(level)
+            properties[names.DELAY] = str(level)
         queue_id = services.context.rng.randrange(max(1, target.write_queue_nums))
         message = copied(stored, target.topic_name, queue_id, properties)
         message = replace(message, reconsume_times=stored.reconsume_times + 1)
@@ -345,7 +329,7 @@ class SendProcessor:
 
 
 def _is_transactional(properties: dict[str, str]) -> bool:
-    return properties.get(TRANSACTION_PREPARED, "").lower() == "true"
+    return properties.get(names.TRANSACTION_PREPARED, "").lower() == "true"
 
 
 def _level(text: str | None) -> int:
