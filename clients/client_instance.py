@@ -14,7 +14,7 @@ code does not. Rebalancing and pulling are the consumer's own tasks. Upstream: `
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -43,23 +43,18 @@ from .name_server_client import NameServerClient, try_lock
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
 
-RequestHandler = Callable[[Connection, RemotingCommand], RemotingCommand | Awaitable[RemotingCommand | None] | None]
-
 
 class ProducerInner(Protocol):
     """The methods that the instance needs from a registered producer (`MQProducerInner`)."""
 
     def publish_topics(self) -> Iterable[str]:
         """The topics whose routes the poll keeps fresh."""
-        ...
 
     def is_publish_info_missing(self, topic: str) -> bool:
         """Whether the producer has no queue for `topic`, so that it needs even an unchanged route."""
-        ...
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
         """Take a route of `topic`; called for every topic of the instance, not only this producer's."""
-        ...
 
 
 _WHOLE_CALLS = frozenset(
@@ -79,28 +74,22 @@ class ConsumerInner(Protocol):
     def subscriptions(self) -> Iterable[bodies.SubscriptionData]:
         """The consumer's current subscriptions; routes of their topics are polled. In clustering the %RETRY% topic is
         among them."""
-        ...
 
     def consumer_data(self) -> bodies.ConsumerData:
         """The consumer's part of the heartbeat."""
-        ...
 
     def running_info(self) -> bodies.ConsumerRunningInfo:
         """The consumer's report about itself (307)."""
-        ...
 
     async def persist_offsets(self) -> None:
         """Write the consumer's offsets. It runs on the shared scheduler task, so a slow write delays polls and
         heartbeats."""
-        ...
 
     def on_consumer_ids_changed(self) -> None:
         """The members of a group changed: rebalance now. Must not block."""
-        ...
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
         """Take a route of `topic`; called for every topic of the instance, not only its subscriptions."""
-        ...
 
 
 _VERSION_NAMES = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
@@ -157,10 +146,6 @@ class MQClientInstance:
         self._consumers: dict[str, ConsumerInner] = {}
         self._subscribe_info_given: dict[str, set[str]] = {}
         self._broker_version_table: dict[str, dict[Address, int]] = {}
-        self._request_handlers: dict[int, RequestHandler] = {
-            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notify_consumer_ids_changed,
-            RequestCode.GET_CONSUMER_RUNNING_INFO: self._consumer_running_info,
-        }
         self._route_lock = asyncio.Lock()
         self._heartbeat_lock = asyncio.Lock()
         self._scheduler = FixedRateScheduler(context.clock, context.log, context.record)
@@ -408,23 +393,19 @@ class MQClientInstance:
 
     # -- what brokers ask of this client, and what channels do
 
-    def _handle(
-        self, connection: Connection, command: RemotingCommand
-    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
-        if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
-            self._context.record("members_changed", address=str(connection.remote_address))
-        handler = self._request_handlers.get(command.code)
-        if handler is None:
+    def _handle(self, connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
+        if command.code == RequestCode.GET_CONSUMER_RUNNING_INFO:
+            return self._consumer_running_info(command)
+        if command.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             remark = f" request type {command.code} not supported"
             return RemotingCommand.response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
-        return handler(connection, command)
-
-    def _notify_consumer_ids_changed(self, _connection: Connection, _command: RemotingCommand) -> None:
+        self._context.record("members_changed", address=str(connection.remote_address))
         # Java wakes the one rebalance thread, which looks at every group of the instance.
         for consumer in list(self._consumers.values()):
             consumer.on_consumer_ids_changed()
+        return None
 
-    def _consumer_running_info(self, _connection: Connection, command: RemotingCommand) -> RemotingCommand:
+    def _consumer_running_info(self, command: RemotingCommand) -> RemotingCommand:
         try:
             group = GetConsumerRunningInfoRequestHeader.from_ext_fields(command.ext_fields).consumer_group
         except HeaderError as exc:
@@ -445,8 +426,8 @@ class MQClientInstance:
     def _on_channel_event(self, event: str, address: Address, reason: str) -> None:
         if event == "unasked":
             self._context.record("unasked_answer", address=str(address), value={"reason": reason})
-            return
-        self._context.record("channel", f=event, address=str(address), value={"reason": reason})
+        else:
+            self._context.record("channel", f=event, address=str(address), value={"reason": reason})
 
     def _on_timed_out(self, address: Address, code: int | None, waited_s: float) -> None:
         if code not in _WHOLE_CALLS:

@@ -63,19 +63,8 @@ class _Tries:
             self.rows[-1]["outcome"] = outcome
 
 
-class LastAnswers:
-    """Each NameServer's last answer to look-ups of each topic, so that only a changed answer is recorded."""
-
-    def __init__(self) -> None:
-        self._bodies: dict[tuple[str | None, str | None], bytes] = {}
-
-    def is_new(self, name_server: str | None, topic: str | None, body: bytes) -> bool:
-        """Return whether the answer differs from the last one; it is then the last answer."""
-        key = name_server, topic
-        if self._bodies.get(key) == body:
-            return False
-        self._bodies[key] = body
-        return True
+LastAnswers = dict[tuple[str | None, str | None], bytes]
+"""Each NameServer's last answer to look-ups of each topic, so that only a changed answer is recorded."""
 
 
 class NameServerClient:
@@ -94,7 +83,7 @@ class NameServerClient:
         rules: SelectionRules = JAVA,
     ) -> None:
         self._context, self._lock_timeout_s = context, lock_timeout_s
-        self._answers = LastAnswers() if answers is None else answers
+        self._answers: LastAnswers = {} if answers is None else answers
         self._remoting = remoting
         self._configured = tuple(addresses)
         self._profile = profile
@@ -250,8 +239,9 @@ class NameServerClient:
         """Record the answer, unless this NameServer's last answer was the same; its row comes before the row of its
         call."""
         name_server, topic = tries.rows[-1]["name_server"], (command.ext_fields or {}).get("topic")
-        if not self._answers.is_new(name_server, topic, body):
+        if self._answers.get((name_server, topic)) == body:
             return
+        self._answers[name_server, topic] = body
         try:
             value = canonical(TopicRouteData.decode(body))
         except errors.ProtocolError as exc:

@@ -18,6 +18,7 @@ import math
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from ...remoting.bodies.route import DataVersion, KVTable, TopicConfig
@@ -173,17 +174,20 @@ class Registration:
         )
         v5 = config.is_5x
         header = headers.RegisterBrokerRequestHeader(
-            broker_name=config.broker_name,
-            broker_addr=str(services.address),
-            cluster_name=config.cluster_name,
+            **self._identity,
             ha_server_addr=str(Address(services.address.host, services.address.port + 1)),
-            broker_id=config.broker_id,
             heartbeat_timeout_millis=config.not_active_ms if v5 else None,
             enable_acting_master=config.acts_as_master if v5 else None,
             compressed=config.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
         return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        config = self._services.config
+        whose = {"cluster_name": config.cluster_name, "broker_name": config.broker_name}
+        return {**whose, "broker_id": config.broker_id, "broker_addr": str(self._services.address)}
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
         """Return the topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
@@ -208,12 +212,7 @@ class Registration:
 
     async def _is_changed(self, target: Address) -> bool:
         services, config = self._services, self._services.config
-        header = headers.QueryDataVersionRequestHeader(
-            broker_name=config.broker_name,
-            broker_addr=str(services.address),
-            cluster_name=config.cluster_name,
-            broker_id=config.broker_id,
-        )
+        header = headers.QueryDataVersionRequestHeader(**self._identity)
         version = services.topics.data_version
         command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
         try:
@@ -234,13 +233,7 @@ class Registration:
         return changed
 
     async def _unregister(self, target: Address) -> None:
-        services, config = self._services, self._services.config
-        header = headers.UnRegisterBrokerRequestHeader(
-            broker_name=config.broker_name,
-            broker_addr=str(services.address),
-            cluster_name=config.cluster_name,
-            broker_id=config.broker_id,
-        )
+        services, header = self._services, headers.UnRegisterBrokerRequestHeader(**self._identity)
         command = self._request(RequestCode.UNREGISTER_BROKER, header.to_ext_fields(), b"")
         try:
             success(await self._client.invoke(target, command, timeout_s=CALL_TIMEOUT_S))

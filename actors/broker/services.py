@@ -83,15 +83,8 @@ class Services:
         `f`: which request brought it."""
         before = self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
-            self.context.record(
-                "commit",
-                f=f,
-                topic=topic,
-                broker_name=self.config.broker_name,
-                queue_id=queue_id,
-                offset=offset,
-                value={"group": group, "client": self.clients.client_id(group, connection.id), "before": before},
-            )
+            value = {"group": group, "client": self.clients.client_id(group, connection.id), "before": before}
+            self.context.record("commit", f=f, **self.queue(topic, queue_id)._asdict(), offset=offset, value=value)
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:

@@ -8,8 +8,6 @@ from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..config import ClientConfig, require_positive
 from .process_queue import FlowLimits
 
-SUB_ALL = "*"
-
 
 def retry_topic(group: str) -> str:
     """The topic to which a group's failed messages go back."""

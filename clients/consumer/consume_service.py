@@ -122,9 +122,7 @@ class ConsumeService:
             self._context.record(
                 "receive",
                 msg_key=message.keys,
-                topic=restore_topic(message, self._config.consumer_group).topic,
-                broker_name=batch.queue.broker_name,
-                queue_id=batch.queue.queue_id,
+                **batch.queue._replace(topic=restore_topic(message, self._config.consumer_group).topic)._asdict(),
                 offset=message.queue_offset,
                 op_id=batch.process_queue.op_id,
                 digest=_digest(message),

@@ -11,13 +11,13 @@ at least once: messages that were not committed come again. Upstream: `DefaultMQ
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...remoting.bodies.client import ConsumerData, ConsumerRunningInfo, ProcessQueueInfo, SubscriptionData
+from ...remoting.bodies.client import SUB_ALL, ConsumerData, ConsumerRunningInfo, ProcessQueueInfo, SubscriptionData
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ..client_instance import MQClientInstance
-from .config import SUB_ALL, ConsumerConfig, MessageModel, retry_topic
+from .config import ConsumerConfig, MessageModel, retry_topic
 from .consume_service import ConsumeService, Listener
 from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from .process_queue import ProcessQueue

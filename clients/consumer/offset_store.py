@@ -132,12 +132,5 @@ class LocalFileOffsetStore(OffsetStore):
             self._log.warning("consumer offsets not written to %s: %s", self._path, exc)
 
     def _record_commit(self, queue: MessageQueue, offset: int, before: int | None) -> None:
-        self._record(
-            "commit",
-            f="persist",
-            topic=queue.topic,
-            broker_name=queue.broker_name,
-            queue_id=queue.queue_id,
-            offset=offset,
-            value={"group": self._group, "before": -1 if before is None else before},
-        )
+        value = {"group": self._group, "before": -1 if before is None else before}
+        self._record("commit", f="persist", **queue._asdict(), offset=offset, value=value)

@@ -57,9 +57,7 @@ class PullDelays:
             self._context.record(
                 "pull_delayed",
                 f=self._why,
-                topic=self._queue.topic,
-                broker_name=self._queue.broker_name,
-                queue_id=self._queue.queue_id,
+                **self._queue._asdict(),
                 duration_ms=max(took_ms),
                 value={"times": len(took_ms), "shortest_ms": min(took_ms)},
             )
@@ -201,14 +199,7 @@ class PullService:
     def _take_suggestion(self, queue: MessageQueue, address: Address, broker_id: int) -> None:
         """The queue's next pull goes to this broker id; who suggested it is recorded where it changes."""
         if self._suggested_broker_ids.get(queue, MASTER_ID) != broker_id:
-            self._context.record(
-                "pull_suggested",
-                broker_name=queue.broker_name,
-                address=str(address),
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                value=broker_id,
-            )
+            self._context.record("pull_suggested", **queue._asdict(), address=str(address), value=broker_id)
         self._suggested_broker_ids[queue] = broker_id
 
     def _record(
@@ -224,10 +215,8 @@ class PullService:
         self._context.record(
             "pull",
             type=type_,
-            broker_name=queue.broker_name,
+            **queue._asdict(),
             address=str(address),
-            topic=queue.topic,
-            queue_id=queue.queue_id,
             offset=offset,
             code=None if code is None else int(code),
             duration_ms=duration_ms,

@@ -223,33 +223,14 @@ class Rebalancer:
         committed = await self._offsets.read(queue)
         if committed is not None:
             return committed
-        is_retry = queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        match self._config.consume_from_where:
-            case ConsumeFromWhere.FIRST_OFFSET:
-                return 0  # below the queue's first offset the broker answers 21, and that mends it
-            case ConsumeFromWhere.LAST_OFFSET:
-                return 0 if is_retry else await self._max_offset(queue)
-            case ConsumeFromWhere.TIMESTAMP:
-                if is_retry:
-                    return await self._max_offset(queue)
-                return await self._search_offset(queue, self._config.consume_timestamp_ms)
-
-    async def _max_offset(self, queue: MessageQueue) -> int:
+        where, is_retry = self._config.consume_from_where, queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        if where is ConsumeFromWhere.FIRST_OFFSET or (where is ConsumeFromWhere.LAST_OFFSET and is_retry):
+            return 0  # below the queue's first offset the broker answers 21, and that mends it
         instance, broker = self._instance, await find_broker(self._instance, queue)
-        return await max_offset(
-            instance.remoting, broker.address, queue.topic, queue.queue_id, timeout_s=instance.api_timeout_s
-        )
-
-    async def _search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        instance, broker = self._instance, await find_broker(self._instance, queue)
-        return await search_offset(
-            instance.remoting,
-            broker.address,
-            queue.topic,
-            queue.queue_id,
-            timestamp_ms,
-            timeout_s=instance.api_timeout_s,
-        )
+        at = instance.remoting, broker.address, queue.topic, queue.queue_id
+        if where is ConsumeFromWhere.TIMESTAMP and not is_retry:
+            return await search_offset(*at, self._config.consume_timestamp_ms, timeout_s=instance.api_timeout_s)
+        return await max_offset(*at, timeout_s=instance.api_timeout_s)
 
     async def _announce(self, topic: str) -> None:
         """Record the new queues and, with a new subscription version, send a heartbeat to the brokers."""
@@ -260,15 +241,7 @@ class Rebalancer:
     def _record_holding(
         self, event: str, queue: MessageQueue, held: ProcessQueue, offset: int | None, **more: object
     ) -> None:
-        self._context.record(
-            event,
-            op_id=held.op_id,
-            topic=queue.topic,
-            broker_name=queue.broker_name,
-            queue_id=queue.queue_id,
-            offset=offset,
-            **more,
-        )
+        self._context.record(event, op_id=held.op_id, **queue._asdict(), offset=offset, **more)
 
     def _record_assigned(self, topic: str) -> None:
         value = [[queue.broker_name, queue.queue_id] for queue in self.working_queues(topic)]

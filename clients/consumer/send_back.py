@@ -7,7 +7,7 @@ wherever that has a queue. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`
 
 from dataclasses import replace
 
-from ...remoting import message_properties
+from ...remoting import message_properties as names
 from ...remoting.codes import RequestCode
 from ...remoting.errors import ClientError, RocketMQError
 from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader
@@ -66,28 +66,20 @@ class SendBackService:
             origin_topic=restore_topic(message, self._config.consumer_group).topic,
             max_reconsume_times=self._config.max_reconsume_times,
         )
-        await call(
-            self._instance.remoting,
-            address,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            header,
-            timeout_s=SEND_BACK_TIMEOUT_S,
-        )
+        remoting, code = self._instance.remoting, RequestCode.CONSUMER_SEND_MSG_BACK
+        await call(remoting, address, code, header, timeout_s=SEND_BACK_TIMEOUT_S)
 
     async def _send_anew(self, message: StoredMessage) -> None:
         group = self._config.consumer_group
         properties = dict(message.properties)
         properties.pop("TRAN_MSG", None)
-        properties[message_properties.ORIGIN_MESSAGE_ID] = (
-            properties.get(message_properties.ORIGIN_MESSAGE_ID) or message.msg_id
-        )
-        properties[message_properties.RETRY_TOPIC] = restore_topic(message, group).topic
-        properties[message_properties.RECONSUME_TIME] = str(message.reconsume_times + 1)
-        properties[message_properties.MAX_RECONSUME_TIMES] = str(self._config.max_reconsume_times)
-        properties[message_properties.DELAY] = str(FIRST_RETRY_DELAY_LEVEL + message.reconsume_times)
+        properties[names.ORIGIN_MESSAGE_ID] = properties.get(names.ORIGIN_MESSAGE_ID) or message.msg_id
+        properties[names.RETRY_TOPIC] = restore_topic(message, group).topic
+        properties[names.RECONSUME_TIME] = str(message.reconsume_times + 1)
+        properties[names.MAX_RECONSUME_TIMES] = str(self._config.max_reconsume_times)
+        properties[names.DELAY] = str(FIRST_RETRY_DELAY_LEVEL + message.reconsume_times)
         anew = Message(retry_topic(group), message.inflated_body, properties=properties, flag=message.flag)
-        producer = await self._started_producer()
-        await producer.send(anew)
+        await (await self._started_producer()).send(anew)
 
     async def _started_producer(self) -> DefaultMQProducer:
         if self._producer is None:

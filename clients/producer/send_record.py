@@ -13,14 +13,9 @@ from ...remoting.message_properties import message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from .send_request import SendRequest
-from .send_result import SendError, SendResult, SendStatus
+from .send_result import STATUS_BY_CODE, SendError, SendResult, SendStatus
 
-_CODE_OF_STATUS = {
-    SendStatus.SEND_OK: ResponseCode.SUCCESS,
-    SendStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
-    SendStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    SendStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
-}
+_CODE_OF_STATUS = {status: code for code, status in STATUS_BY_CODE.items()}
 
 
 def outcome(error: RocketMQError) -> str:
@@ -58,28 +53,17 @@ class SendRecord:
                 digest=message_digest(message.body, message.properties),
                 code=int(_CODE_OF_STATUS[result.status]),
                 attempt=self.maybe_stored,
-                duration_ms=self._since_ms(self._begin_s),
+                duration_ms=self._took_ms,
             )
 
     def failed(self, error: RocketMQError) -> None:
         """Record the failure. `error.definite` becomes false if an earlier try may have been stored."""
         error.definite = error.definite and not self.maybe_stored
-        for message, op_id in self._each():
-            self._send(
-                outcome(error),
-                message,
-                op_id,
-                code=_code_of(error),
-                attempt=self.maybe_stored,
-                duration_ms=self._since_ms(self._begin_s),
-            )
+        self._all_end(outcome(error), attempt=self.maybe_stored, code=_code_of(error))
 
     def unknown(self) -> None:
         """Record an unknown outcome, that of a oneway send or a cancelled call."""
-        for message, op_id in self._each():
-            # An attempt that is cut off right now is not among them yet.
-            attempt = max(1, self.maybe_stored)
-            self._send("info", message, op_id, attempt=attempt, duration_ms=self._since_ms(self._begin_s))
+        self._all_end("info", attempt=max(1, self.maybe_stored))  # one that is cut off right now is not counted yet
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
         """Begin the next attempt."""
@@ -89,8 +73,8 @@ class SendRecord:
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
         """Record that this attempt's broker did not answer in the rest of the call's time."""
         fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
-        whole_ms = self._since_ms(self._begin_s)
-        self._context.record("timed_out", f="send", duration_ms=whole_ms, value={"attempt_ms": attempt_ms}, **fields)
+        value = {"attempt_ms": attempt_ms}
+        self._context.record("timed_out", f="send", duration_ms=self._took_ms, value=value, **fields)
 
     def _each(self) -> zip[tuple[Message, str]]:
         return zip(self._request.messages, self._op_ids, strict=True)
@@ -99,8 +83,13 @@ class SendRecord:
         msg_key = message.keys or message.uniq_key
         self._context.record("send", type=type_, op_id=op_id, topic=message.topic, msg_key=msg_key, **fields)
 
-    def _since_ms(self, begin_s: float) -> float:
-        return (self._context.clock.monotonic_s() - begin_s) * 1000
+    def _all_end(self, type_: str, **fields: object) -> None:
+        for message, op_id in self._each():
+            self._send(type_, message, op_id, duration_ms=self._took_ms, **fields)
+
+    @property
+    def _took_ms(self) -> float:
+        return (self._context.clock.monotonic_s() - self._begin_s) * 1000
 
 
 class Attempt:

@@ -20,7 +20,7 @@ class SendStatus(StrEnum):
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 
-_STATUS_BY_CODE = {
+STATUS_BY_CODE = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
     ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
@@ -65,7 +65,7 @@ def parse_send_response(response: RemotingCommand, msg_id: str, topic: str, brok
     """The result in a response to 310 or 320 from a broker of `broker_name`. Raises ResponseError for a code that says
     it was not stored, HeaderError for one without a complete header."""
     try:
-        status = _STATUS_BY_CODE[ResponseCode(response.code)]
+        status = STATUS_BY_CODE[ResponseCode(response.code)]
     except (KeyError, ValueError):
         raise ResponseError.for_code(response.code, response.remark) from None
     header = SendMessageResponseHeader.from_ext_fields(response.ext_fields)

@@ -48,8 +48,9 @@ class SendMessageRequestHeader(HeaderFields):
 
     @classmethod
     def for_code(cls, code: int, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
-        """The header of a 10, 310 or 320, whichever `code` is."""
-        return cls.from_ext_fields(fields) if code == RequestCode.SEND_MESSAGE else cls.from_v2(fields)
+        """The header of a 10, 310 or 320, or of a reply (324, 325), whichever `code` is."""
+        in_words = code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
+        return cls.from_ext_fields(fields) if in_words else cls.from_v2(fields)
 
 
 _V2_LETTERS = {

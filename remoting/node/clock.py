@@ -23,11 +23,9 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970 (Java's currentTimeMillis)."""
-        ...
 
     def monotonic_s(self) -> float:
         """Seconds since the experiment's origin, never going back: the history's time axis."""
-        ...
 
     async def sleep(self, delay_s: float) -> None: ...
 
@@ -35,7 +33,6 @@ class Clock(Protocol):
 
     def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
         """A context that raises TimeoutError when its body takes longer; None never does."""
-        ...
 
 
 class AdjustableClock:

@@ -57,7 +57,6 @@ class Listener(Protocol):
     @property
     def address(self) -> Address:
         """The address at which it listens, with the port that the system chose."""
-        ...
 
     async def close(self) -> None:
         """Stop accepting; accepted connections are not closed."""
@@ -69,11 +68,9 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         """Connect; returns the connected protocol. Raises ConnectError. The caller limits the time with its clock."""
-        ...
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
         """Accept connections on `address` (port 0: any free port). Raises OSError if that is impossible."""
-        ...
 
 
 class _TcpListener:

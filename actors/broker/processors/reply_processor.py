@@ -30,10 +30,7 @@ class ReplyProcessor:
 
     def reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
         """324, 325: code 0 when the requester has taken the reply, 1 when it was not reached; it is stored in both."""
-        if request.code == RequestCode.SEND_REPLY_MESSAGE:
-            header = SendMessageRequestHeader.from_ext_fields(request.ext_fields)
-        else:
-            header = SendMessageRequestHeader.from_v2(request.ext_fields)
+        header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self._send.checked(connection, request, header)
         return self._pushed(connection, request, header, topic)
 

@@ -43,7 +43,7 @@ class ProberNode:
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
         self._context, self._workload = context, workload
         self._starts = 0
-        self._answers = LastAnswers()
+        self._answers: LastAnswers = {}
         self.plant: Callable[[NameServerClient], None] = lambda client: None
         """A planted defect, put into each client that is started."""
 
