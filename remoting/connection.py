@@ -126,31 +126,6 @@ class Endpoint:
 class Connection(asyncio.Protocol):
     """One channel. `id` counts from 1 within its server or client; `attributes` is the handler's to keep things in."""
 
-    __slots__ = (
-        "_corked",
-        "_endpoint",
-        "_fast_path",
-        "_given_up",
-        "_idle_timer",
-        "_last_s",
-        "_linger_timer",
-        "_monotonic_s",
-        "_pending",
-        "_reader",
-        "_reading_paused",
-        "_reason",
-        "_served",
-        "_served_bytes",
-        "_transport",
-        "_unwritten",
-        "attributes",
-        "closed",
-        "ended_by_peer",
-        "id",
-        "local_address",
-        "remote_address",
-    )
-
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
         """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""
         self.id = 0

@@ -14,8 +14,8 @@ from .fields import HeaderFields, Plan, as_text, plan, read_fields, values_of, w
 # --- broker: messages -----------------------------------------------------------------------------------------------
 
 
-class SendMessageRequestHeader(HeaderFields):
-    """10 under these names, 310 and 320 under letters (`SendMessageRequestHeaderV2`)."""
+class GivenBySender(HeaderFields):
+    """The fields that a send and a pushed reply have in common."""
 
     producer_group: str
     topic: str
@@ -29,6 +29,11 @@ class SendMessageRequestHeader(HeaderFields):
     properties: str | None = None
     reconsume_times: int | None = None
     unit_mode: bool = False
+
+
+class SendMessageRequestHeader(GivenBySender):
+    """10 and 324 under these names, 310, 320 and 325 under letters (`SendMessageRequestHeaderV2`)."""
+
     batch: bool = False
     max_reconsume_times: int | None = None
     broker_name: str | None = wire("bname", default=None)
@@ -91,20 +96,9 @@ class SendMessageResponseHeader(HeaderFields):
     trace_on: bool | None = wire("TRACE_ON", default=None)
 
 
-class ReplyMessageRequestHeader(HeaderFields):
+class ReplyMessageRequestHeader(GivenBySender):
     """326, from broker to client: a reply as its sender gave it, and when and where it came."""
 
-    producer_group: str
-    topic: str
-    default_topic: str
-    default_topic_queue_nums: int
-    queue_id: int
-    sys_flag: int
-    born_timestamp: int
-    flag: int
-    properties: str | None = None
-    reconsume_times: int | None = None
-    unit_mode: bool = False
     born_host: str
     store_host: str
     store_timestamp: int

@@ -14,7 +14,8 @@ from ....remoting.bodies.route import TopicConfig
 from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.errors import RocketMQError
-from ....remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
+from ....remoting.headers.broker import GivenBySender, ReplyMessageRequestHeader, SendMessageRequestHeader
+from ....remoting.headers.fields import plan
 from ....remoting.transport import Connection
 from ..services import Services
 from ..stored import Append, MessageIllegal, PutMessage, StoreFull
@@ -59,18 +60,10 @@ class ReplyProcessor:
         if channel is None:
             return f"push reply message fail, channel of <{client_id}> not found."
         properties[names.PUSH_REPLY_TIME] = str(services.now_ms)
+        given = {field.name: getattr(header, field.name) for field in plan(GivenBySender)}
+        given["properties"] = names.format_properties(properties)
         pushed = ReplyMessageRequestHeader(
-            producer_group=header.producer_group,
-            topic=header.topic,
-            default_topic=header.default_topic,
-            default_topic_queue_nums=header.default_topic_queue_nums,
-            queue_id=header.queue_id,
-            sys_flag=header.sys_flag,
-            born_timestamp=header.born_timestamp,
-            flag=header.flag,
-            properties=names.format_properties(properties),
-            reconsume_times=header.reconsume_times,
-            unit_mode=header.unit_mode,
+            **given,
             born_host=str(connection.remote_address),
             store_host=str(services.store.store_host),
             store_timestamp=services.now_ms,
