@@ -5,10 +5,33 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from . import link_faults, process_faults
 from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
 from .clock_changes import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault, Loss, by_do
+from .link_faults import (
+    LINK_FAULTS,
+    AnyLinkFault,
+    Bandwidth,
+    BlackHole,
+    Effect,
+    Heal,
+    Latency,
+    LinkFault,
+    Reset,
+    Timeout,
+)
+from .process_faults import (
+    HOST_ACTIONS,
+    PROCESS_FAULTS,
+    Absent,
+    AnyHostAction,
+    AnyProcessFault,
+    Restart,
+    RestartStorm,
+    Resume,
+    RollingRestart,
+    StoodStill,
+)
 
 
 class NameServerList(Action):
@@ -23,44 +46,37 @@ class NameServerList(Action):
 
 
 AnyAction = Annotated[
-    link_faults.AnyLinkFault
-    | process_faults.AnyProcessFault
-    | process_faults.Resume
-    | process_faults.Restart
-    | process_faults.RollingRestart
-    | process_faults.RestartStorm
-    | link_faults.Heal
+    AnyLinkFault
+    | AnyProcessFault
+    | Resume
+    | Restart
+    | RollingRestart
+    | RestartStorm
+    | Heal
     | NameServerList
     | AnyByHand
     | AnyClockAction
-    | process_faults.AnyHostAction,
+    | AnyHostAction,
     Field(discriminator="do"),
 ]
 
-FAULTS: dict[str, type[Fault]] = {**link_faults.LINK_FAULTS, **process_faults.PROCESS_FAULTS}
+FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
 ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
-    **by_do(
-        process_faults.Resume,
-        process_faults.Restart,
-        process_faults.RollingRestart,
-        process_faults.RestartStorm,
-        link_faults.Heal,
-        NameServerList,
-    ),
+    **by_do(Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList),
     **BY_HAND,
     **CLOCK_ACTIONS,
-    **process_faults.HOST_ACTIONS,
+    **HOST_ACTIONS,
 }
 
 
-class UnknownFault(link_faults.LinkFault):
+class UnknownFault(LinkFault):
     """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` are the history's words."""
 
     how: str = ""
     injection = ""
     looks_like = Loss.OTHER
-    does = link_faults.Effect()
+    does = Effect()
 
     @property
     def words(self) -> str:
@@ -76,14 +92,14 @@ class UnknownFault(link_faults.LinkFault):
 
 
 _RECORDED: tuple[type[Fault], ...] = (
-    *link_faults.LINK_FAULTS.values(),
-    link_faults.Timeout,
-    *process_faults.PROCESS_FAULTS.values(),
+    *LINK_FAULTS.values(),
+    Timeout,
+    *PROCESS_FAULTS.values(),
     DoneByHand,
     OldAddress,
     WrongClock,
-    process_faults.Absent,
-    process_faults.StoodStill,
+    Absent,
+    StoodStill,
 )
 _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
@@ -95,7 +111,7 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
     if kind is not None:
         known = {name: value[name] for name in kind.parameters() if value.get(name) is not None}
         if all(name in known or not field.is_required() for name, field in kind.model_fields.items() if name != "do"):
-            if issubclass(kind, link_faults.LinkFault):
+            if issubclass(kind, LinkFault):
                 known["stream"] = stream or "both"
             if issubclass(kind, DoneByHand):
                 known["do"] = fault
@@ -103,17 +119,17 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
     return UnknownFault.model_construct(do=fault, how=injection, stream=stream or "both")
 
 
-def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> link_faults.LinkFault:
+def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
     """Return the fault that matches a toxic set by somebody else, in RocketMQ's time, for either direction."""
     match toxic:
         case "bandwidth":
             rate = attributes.get("rate")
-            return link_faults.Bandwidth.model_construct(rate_kb_s=rate / scale) if rate else link_faults.BlackHole()
+            return Bandwidth.model_construct(rate_kb_s=rate / scale) if rate else BlackHole()
         case "latency":
             latency_ms, jitter_ms = attributes["latency"] * scale, attributes.get("jitter", 0) * scale
-            return link_faults.Latency.model_construct(latency_ms=latency_ms, jitter_ms=jitter_ms)
+            return Latency.model_construct(latency_ms=latency_ms, jitter_ms=jitter_ms)
         case "reset_peer":
-            return link_faults.Reset()
+            return Reset()
         case "timeout":
-            return link_faults.Timeout(timeout=attributes.get("timeout", 0))
+            return Timeout(timeout=attributes.get("timeout", 0))
     return UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")

@@ -9,8 +9,7 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.session import RunningCluster
-from nemesrv.chaos.faults.kinds import FAULTS
-from nemesrv.chaos.faults.link_faults import LINK_FAULTS
+from nemesrv.chaos.faults.kinds import FAULTS, LINK_FAULTS
 from nemesrv.chaos.scenarios.action import ActionModel
 from nemesrv.chaos.scenarios.loading import parse
 

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from nemesrv.chaos.faults import acts_by_hand, clock_changes, fault, kinds, link_faults, process_faults
 from nemesrv.chaos.faults.fault import Fault, Loss
-from nemesrv.chaos.faults.kinds import ACTIONS, FAULTS, AnyAction, UnknownFault, recorded
+from nemesrv.chaos.faults.kinds import ACTIONS, FAULTS, LINK_FAULTS, AnyAction, UnknownFault, recorded
 from nemesrv.chaos.faults.link_faults import (
-    LINK_FAULTS,
     Bandwidth,
     BlackHole,
     Cut,
