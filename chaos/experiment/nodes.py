@@ -174,33 +174,26 @@ class NodePlan:
 
     def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload
-        config = ProducerConfig(
-            **self._client_settings(name, NodeKind.PRODUCER, producer_group=PRODUCER_GROUP),
+        sends = ProducerWorkload(
+            topic=self.scenario.topic_of(name),
+            sends_per_s=workload.sends_per_s,
+            body_bytes=workload.body_bytes,
+            config=ProducerConfig(**self._client_settings(name, NodeKind.PRODUCER, producer_group=PRODUCER_GROUP)),
+            ordered_keys=workload.ordered_keys if workload.ordered else 0,
         )
-        return partial(
-            ProducerNode,
-            workload=ProducerWorkload(
-                topic=self.scenario.topic_of(name),
-                sends_per_s=workload.sends_per_s,
-                body_bytes=workload.body_bytes,
-                config=config,
-                ordered_keys=workload.ordered_keys if workload.ordered else 0,
-            ),
-        )
+        return partial(ProducerNode, workload=sends)
 
     def _consumer(self, name: str) -> Factory:
         workload = self.scenario.workload
-        config = ConsumerConfig(
-            **self._client_settings(
-                name,
-                NodeKind.CONSUMER,
-                consumer_group=self.scenario.group_of(name),
-                subscriptions=((self.scenario.topic_of(name), "*"),),
-                message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
-                consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
-            )
+        settings = self._client_settings(
+            name,
+            NodeKind.CONSUMER,
+            consumer_group=self.scenario.group_of(name),
+            subscriptions=((self.scenario.topic_of(name), "*"),),
+            message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
+            consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
         )
-        return partial(ConsumerNode, config=config)
+        return partial(ConsumerNode, config=ConsumerConfig(**settings))
 
     def _apache_client(self, name: str, kind: NodeKind, made_by: Distribution) -> Factory:
         workload, produces = self.scenario.workload, kind is NodeKind.PRODUCER
@@ -225,15 +218,11 @@ class NodePlan:
     def _prober(self, name: str) -> Factory:
         workload = self.scenario.workload
         config = ClientConfig(**self._client_settings(name, NodeKind.PROBER))
-        topics, used = (
-            self.scenario.topics(),
-            map(self.scenario.topic_of, self.scenario.topology().of(NodeKind.PRODUCER)),
-        )
-        others = tuple((topic, topics[topic]) for topic in dict.fromkeys(used) if topic != workload.topic)
-        return partial(
-            ProberNode,
-            workload=ProberWorkload(topic=workload.topic, queues=workload.queues, others=others, config=config),
-        )
+        topics, producers = self.scenario.topics(), self.scenario.topology().of(NodeKind.PRODUCER)
+        used = dict.fromkeys(map(self.scenario.topic_of, producers))
+        others = tuple((topic, topics[topic]) for topic in used if topic != workload.topic)
+        probed = ProberWorkload(topic=workload.topic, queues=workload.queues, others=others, config=config)
+        return partial(ProberNode, workload=probed)
 
     def _admin(self, _name: str) -> Factory:
         return partial(AdminNode, addresses=dict(self.advertised), profile=self.profile)

@@ -94,7 +94,7 @@ class RunningCluster:
     @property
     def name_servers(self) -> tuple[str, ...]:
         """Return host:port of each NameServer for your client, through the client's own proxies."""
-        return self._addresses(NodeKind.NAME_SERVER)
+        return tuple(self._addresses(NodeKind.NAME_SERVER).values())
 
     @property
     def name_server_list(self) -> str:
@@ -104,8 +104,7 @@ class RunningCluster:
     @property
     def brokers(self) -> dict[str, str]:
         """Return host:port of each broker name's master, for your client."""
-        names = self.scenario.topology().of(NodeKind.BROKER)
-        return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
+        return self._addresses(NodeKind.BROKER)
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
         """Return a client under test: `name_server_list` for its programs, and the profile that judges it.
@@ -125,8 +124,7 @@ class RunningCluster:
     @property
     def slaves(self) -> dict[str, str]:
         """Return host:port of each slave, by broker name and id: broker-a/1."""
-        names = self.scenario.topology().of(NodeKind.SLAVE)
-        return dict(zip(names, self._addresses(NodeKind.SLAVE), strict=True))
+        return self._addresses(NodeKind.SLAVE)
 
     @property
     def scenario(self) -> Scenario:
@@ -150,10 +148,10 @@ class RunningCluster:
         """Return the RocketMQ seconds since the workload began."""
         return self._experiment.now_s - self._begin_s
 
-    def _addresses(self, kind: NodeKind) -> tuple[str, ...]:
+    def _addresses(self, kind: NodeKind) -> dict[str, str]:
         if not self._scenario.cluster.external:
             raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
-        return tuple(str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind))
+        return {name: str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind)}
 
     # -- what happens to it
 
@@ -252,9 +250,8 @@ class RunningCluster:
             entries = [{"at_s": at_s, "do": do, **settings}]
             if settings.get("period_s") is not None:
                 if for_s is None:
-                    raise ScenarioError(
-                        do, "for_s", "nothing", "how many seconds it flaps before it is healed: for_s=60"
-                    )
+                    allowed = "how many seconds it flaps before it is healed: for_s=60"
+                    raise ScenarioError(do, "for_s", "nothing", allowed)
                 entries.append({"at_s": at_s + for_s, "do": "heal"})
             document = before.model_dump(mode="json")
             scenario = parse({**document, "timeline": [*document["timeline"], *entries]}, file=do)

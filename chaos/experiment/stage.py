@@ -26,7 +26,7 @@ from ..history.recorder import LagProbe, RecorderSpec, step_s_of
 from ..machine import free_bytes
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
-from ..topology import Link, NodeKind
+from ..topology import Link
 from .harness import Harness
 from .outside_clients import ClientUnderTest, OutsideClients, Servers
 from .run_folder import RunFolder
@@ -174,8 +174,7 @@ class RealStage(Stage):
         say("starting Toxiproxy and its links")
         ports = self.harness.ports
         server = ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports)
-        api = stack.enter_context(server)
-        self.toxiproxy = api
+        api = self.toxiproxy = stack.enter_context(server)
         lateness = self.recorder_spec(TOXIPROXY, HARNESS_ROLE).open()
         stack.callback(lateness.close)
         step_s = step_s_of(self.clock.scale)
@@ -256,21 +255,20 @@ class RealStage(Stage):
         client = self._outside.get(name)
         if client is None:
             dials = self.dials_of(name)
-            of_kind = {
-                kind: {n: at for n, at in advertised.items() if n.startswith(kind)} for kind in ("ns-", "broker-")
-            }
-            servers = Servers(
-                name_servers=of_kind["ns-"],
-                brokers=of_kind["broker-"],
-                proxies={name: dials[at] for of in of_kind.values() for name, at in of.items()},
-                host=self.outside_host,
-            )
-
-            def spec(node: str, kind: NodeKind) -> RecorderSpec:
-                return self.recorder_spec(node, str(kind))
-
+            name_servers = {server: at for server, at in advertised.items() if server.startswith("ns-")}
+            brokers = {server: at for server, at in advertised.items() if server.startswith("broker-")}
             client = ClientUnderTest(
-                name=name, profile=profile, servers=servers, clock=self.clock, record=record, spec=spec
+                name=name,
+                profile=profile,
+                servers=Servers(
+                    name_servers=name_servers,
+                    brokers=brokers,
+                    proxies={server: dials[at] for server, at in (name_servers | brokers).items()},
+                    host=self.outside_host,
+                ),
+                clock=self.clock,
+                record=record,
+                spec=lambda node, kind: self.recorder_spec(node, str(kind)),
             )
             self._outside.add(client)
         return client

@@ -141,21 +141,6 @@ class MemoryTransport(asyncio.Transport):
 class Pipe:
     """One direction of one connection, with the bytes that were written and not yet delivered."""
 
-    __slots__ = (
-        "_busy_until_s",
-        "_free",
-        "_in_flight",
-        "_latest_s",
-        "_network",
-        "_timer",
-        "_waiting",
-        "born_in_reset",
-        "cut",
-        "sever",
-        "state",
-        "to",
-    )
-
     def __init__(self, network: MemoryNetwork, to: MemoryTransport, state: DirectionState) -> None:
         self._network, self.to, self.state, self._free = network, to, state, state == FREE
         self._waiting: deque[tuple[float, float, bytes]] = deque()
