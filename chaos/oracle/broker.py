@@ -163,7 +163,7 @@ Had = Callable[[float, Mapping[str, tuple[int, int, int]]], bool]
 def misregistered(world: World, broker: str, one: Request, name_server: str, had: Had | None) -> str:
     """In words, what is wrong with a registration that the NameServer read; "" for nothing. `had`: None if nobody
     recorded what it had."""
-    node = next((each for each in world.of_kind("broker", "slave") if each.name == broker), None)
+    node = world.node(broker)
     if node is None or one.name != broker_name(broker):
         return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
     if not world.lists(broker, name_server):

@@ -21,18 +21,24 @@ Offsets that an operator set for a group (mqadmin resetOffsetByTime), and what t
 once, and sends the group's next pull of the queue there; what a consumer commits before that pull may overtake it.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...remoting.codes import PERM_READ
 from ...remoting.node.profile import Profile
 from ...remoting.topics import DEFAULT_CLUSTER
+from ..history.schema import object_of
 from ..topology import ADMIN, CONSUMER_GROUP, broker_name
 from .intervals import Stretch
+from .recorded import BY_HAND, Fault
 from .timers import Timers
 
-INJECTION = "by_hand"
+if TYPE_CHECKING:
+    from .world import World
+
 TABLE_ACTS = frozenset({"register", "unregister", "closed"})
 _RW = 6
 
@@ -64,28 +70,18 @@ class Act(NamedTuple):
         return self.is_done or not self.is_answered
 
 
-class Affected(NamedTuple):
-    """`source` and `target` as those of a fault of a link."""
-
-    act: Act
-    source: str
-    target: str
-    start_ms: float
-    end_ms: float
-
-
-def acts_of(
-    rows: Iterable[Mapping[str, Any]],
-    value_of: Callable[[object], Mapping[str, Any]],
-    healed_ms: Callable[[str, float, float], float],
-) -> tuple[Act, ...]:
-    """From rows in order of time. `healed_ms(node, from, to)`: until when a request of that time may be on its way."""
+def acts_of(world: World, rows: Iterable[Mapping[str, Any]]) -> tuple[Act, ...]:
+    """From `admin` rows, in order of time."""
     found = []
     for row in rows:
         if row["event"] != "admin":
             continue
         began_ms, ended_ms = row["time_ms"] - (row.get("duration_ms") or 0.0), float(row["time_ms"])
         node, is_answered = str(row.get("target")), row.get("type") != "info"
+        if not is_answered:  # it may be on its way for as long as something keeps it from the node
+            hit = (*world.link_faults(ADMIN, node), *world.process_faults(node))
+            ends = [fault.end_ms for fault in hit if fault.overlaps(began_ms, ended_ms)]
+            ended_ms = max([ended_ms, *ends]) + world.timers.delivery_ms
         found.append(
             Act(
                 act_id=row.get("fault_id") or "",
@@ -96,46 +92,28 @@ def acts_of(
                 address=row.get("address") or "",
                 topic=row.get("topic") or "",
                 began_ms=began_ms,
-                ended_ms=ended_ms if is_answered else healed_ms(node, began_ms, ended_ms),
+                ended_ms=ended_ms,
                 is_answered=is_answered,
                 is_done=row.get("type") == "ok",
                 code=row.get("code"),
-                value=value_of(row.get("value")),
+                value=object_of(row.get("value")),
             )
         )
     return tuple(sorted(found, key=lambda act: (act.began_ms, act.node)))
 
 
-class Surroundings(NamedTuple):
-    """What the effect of an act depends on."""
-
-    brokers: Mapping[str, str | None]
-    """Name to address, of the run's own."""
-    topics: frozenset[str]
-    """Those that producers or consumers use."""
-    queues: Mapping[str, int]
-    """Topic to its queues at each broker."""
-    timers_of: Callable[..., Timers]
-    is_hit: Callable[[str, str, float, float], bool]
-    """Whether a fault keeps this broker from this NameServer at some time."""
-    slaves: Mapping[str, str | None] = {}
-    """As `brokers`, of those under a master's name."""
-    clusters: Mapping[str, str] = {}
-    """Broker to its cluster, of those that are not in DefaultCluster."""
-
-
-def affected(acts: Sequence[Act], around: Surroundings) -> list[Affected]:
-    """What the acts leave open."""
-    found: list[Affected] = []
+def affected(world: World, acts: Sequence[Act]) -> Iterator[Fault]:
+    """What the acts leave open: each between a broker and the NameServer that was asked, or between `admin` and whom it
+    asked."""
     done = [act for act in acts if act.may_be_done]
     for number, act in enumerate(done):
         later = [one for one in done[number + 1 :] if one.node == act.node]
-        if act.f in TABLE_ACTS:
-            found += _pairs(act, later, around)
-        until_ms = _quiet_from_ms(act, later, done, around)
+        open_ = [*(_pairs(world, act, later) if act.f in TABLE_ACTS else ())]
+        until_ms = _quiet_from_ms(world, act, later, done)
         if until_ms > act.began_ms:
-            found.append(Affected(act, ADMIN, act.node, act.began_ms, until_ms))
-    return found
+            open_.append((ADMIN, until_ms))
+        for source, end_ms in open_:
+            yield Fault(act.act_id, act.f, BY_HAND, source, act.node, None, act.began_ms, end_ms)
 
 
 def gone_ms(act: Act, later: Sequence[Act], timers: Timers) -> float:
@@ -144,17 +122,20 @@ def gone_ms(act: Act, later: Sequence[Act], timers: Timers) -> float:
     return min([act.ended_ms + min(timers.I_ms, expires_ms(timers) + timers.S_ms) + timers.delivery_ms, *ended])
 
 
-def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Affected]:
-    for broker, address in {**around.brokers, **around.slaves}.items():
-        if broker_name(broker) != act.broker and address != act.address:
+def _pairs(world: World, act: Act, later: Sequence[Act]) -> Iterator[tuple[str, float]]:
+    """Each broker, or slave, that the act concerns, and until when."""
+    for broker in world.of_kind("broker", "slave"):
+        is_its_place = broker.address == act.address
+        if broker_name(broker.name) != act.broker and not is_its_place:
             continue
-        timers = around.timers_of(broker, act.node)
+        timers = world.timers_of(broker.name, act.node)
         end_ms = max(act.ended_ms, act.began_ms + 1.0)
         if timers.profile is Profile.V5_X:
             end_ms += timers.delivery_ms  # what leaves is taken out by another thread
-        if act.f == "register" and address == act.address:  # its own place, which it need not lose with its own channel
+        if act.f == "register" and is_its_place:  # which it need not lose with its own channel
             until_ms = gone_ms(act, later, timers)
-            if around.is_hit(broker, act.node, act.began_ms, min(until_ms, end_ms + timers.R_ms + timers.C_ms)):
+            back_ms = min(until_ms, end_ms + timers.R_ms + timers.C_ms)
+            if any(one.overlaps(act.began_ms, back_ms) for one in world.way_faults(broker.name, act.node)):
                 end_ms = max(end_ms, until_ms)
         elif act.f == "register":
             if timers.F_ms is not None:
@@ -163,34 +144,32 @@ def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Aff
                 end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
         elif act.f == "unregister" and timers.F_ms is not None:
             named = act.value.get("cluster_name") or DEFAULT_CLUSTER
-            is_another = timers.profile is Profile.V5_X and named != around.clusters.get(broker, DEFAULT_CLUSTER)
-            if address != act.address or is_another:
+            is_another = timers.profile is Profile.V5_X and named != world.cluster_of(broker.name)
+            if not is_its_place or is_another:
                 end_ms = math.inf  # as above: the version stands under the address, in 5.x under cluster and address
-        yield Affected(act, broker, act.node, act.began_ms, end_ms)
+        yield broker.name, end_ms
 
 
-def _quiet_from_ms(act: Act, later: Sequence[Act], done: Sequence[Act], around: Surroundings) -> float:
-    timers = around.timers_of(act.node)
+def _quiet_from_ms(world: World, act: Act, later: Sequence[Act], done: Sequence[Act]) -> float:
+    timers, brokers = world.timers_of(act.node), {node.name: node.address for node in world.of_kind("broker")}
     soon_ms = act.ended_ms + timers.R_ms + timers.B_ms
     match act.f:
-        case "register" if around.brokers.get(act.broker) == act.address:
+        case "register" if brokers.get(act.broker) == act.address:
             return soon_ms
-        case "register" if (
-            act.broker not in around.brokers and not around.topics & (act.value.get("topics") or {}).keys()
-        ):
+        case "register" if act.broker not in brokers and not world.topics & (act.value.get("topics") or {}).keys():
             return act.ended_ms  # no client hears of it
         case "register":
             return gone_ms(act, later, timers)
         case "wipe_write_perm":
             back = (one for one in later if one.f == "add_write_perm" and one.broker == act.broker)
             wiped = {one.broker for one in done if one.f == act.f and one.node == act.node}
-            return _until(back) if wiped >= around.brokers.keys() else soon_ms
+            return _until(back) if wiped >= brokers.keys() else soon_ms
         case "delete_topic":
             made = (one for one in done if one.f == "update_topic" and one.topic == act.topic)
             again = (one for one in made if one.began_ms > act.began_ms)
-            return _until(again) + timers.R_ms if act.topic in around.topics else soon_ms
-        case "update_topic" if act.topic in around.topics and not _is_whole(act, around):
-            whole = (one for one in later if one.f == act.f and one.topic == act.topic and _is_whole(one, around))
+            return _until(again) + timers.R_ms if act.topic in world.topics else soon_ms
+        case "update_topic" if act.topic in world.topics and not _is_whole(world, act):
+            whole = (one for one in later if one.f == act.f and one.topic == act.topic and _is_whole(world, one))
             return _until(whole) + timers.R_ms
         case "update_config" if act.value.get("settings", {}).get("brokerPermission", _RW) != _RW:
             again = (one for one in later if one.value.get("settings", {}).get("brokerPermission") == _RW)
@@ -225,11 +204,12 @@ def _until(acts: Iterable[Act]) -> float:
     return min((act.ended_ms for act in acts), default=math.inf)
 
 
-def _is_whole(act: Act, around: Surroundings) -> bool:
+def _is_whole(world: World, act: Act) -> bool:
     """Whether every queue that clients may know is there, to be read and written."""
-    queues = around.queues.get(act.topic, 0)
+    clients = world.of_kind("producer", "consumer")
+    queues = {world.topic_of(client.name): world.queues_of(client.name) for client in clients}
     counts = act.value.get("read_queues") or 0, act.value.get("write_queues") or 0
-    return min(counts) >= queues and act.value.get("perm") == _RW
+    return min(counts) >= (queues.get(act.topic) or 0) and act.value.get("perm") == _RW
 
 
 ALL_CONSUMERS = "all consumers"
@@ -259,7 +239,7 @@ class Reset(NamedTuple):
         return from_ms - OBEYED_MS <= self.at_ms <= to_ms
 
 
-def resets_in(rows: Iterable[Mapping[str, Any]], object_of: Callable[[object], Mapping[str, Any]]) -> tuple[Reset, ...]:
+def resets_in(rows: Iterable[Mapping[str, Any]]) -> tuple[Reset, ...]:
     """Of `offset_reset` rows."""
     found = []
     for row in rows:

@@ -108,8 +108,8 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     ends = {(row.node, row.incarnation, row.op_id): row.time_ms for row in rows("queue_dropped")}
     found: dict[Queue, list[Holding]] = defaultdict(list)
     for row in rows("queue_taken"):
-        lives = [life.end_ms for life in world.lives_of(row.node) if life.incarnation == row.incarnation]
-        end_ms = min(ends.get((row.node, row.incarnation, row.op_id), math.inf), *lives, world.end_ms)
+        process = row.node, row.incarnation
+        end_ms = min(ends.get((*process, row.op_id), math.inf), world.ended_ms(*process), world.end_ms)
         found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
     return {queue: sorted(of) for queue, of in found.items()}
 

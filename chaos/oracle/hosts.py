@@ -9,12 +9,12 @@ The times in a history are corrected already (history/host_clocks.py); this is w
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..history.host_clocks import ClockReading, HostClock, reading_of
 from ..history.schema import object_of
-from .recorded import NodeInfo
+from .recorded import Fault, NodeInfo
 
 
 class Blind(NamedTuple):
@@ -41,16 +41,15 @@ def hosts_in(
     nodes: Sequence[NodeInfo],
     limit_ms: float,
     end_ms: float,
-    died_ms: Callable[[str, float], float] = lambda _node, _after_ms: math.inf,
-) -> Hosts | None:
-    """From `host_clock` and `rows_missing` rows. None if the run has one host and all of its rows.
+    faults: Iterable[Fault] = (),
+) -> Hosts:
+    """From `host_clock` and `rows_missing` rows.
 
-    A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness. `died_ms`: when the
-    node's process was ended after that, for good.
+    A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness.
     """
     readings: dict[str, list[ClockReading]] = defaultdict(list)
     missing: dict[tuple[str, str, float], set[str]] = defaultdict(set)
-    said_so: list[Blind] = []
+    blind: list[Blind] = []
     for row in rows:
         if row["event"] == "host_clock":
             readings[str(row["source"])].append(reading_of(object_of(row.get("value"))))
@@ -60,21 +59,19 @@ def hosts_in(
             if value.get("until_ms") is not None:
                 nodes_, until_ms = frozenset({str(row["source"])}), float(value["until_ms"])
                 missing_only = not value.get("reaches")
-                said_so.append(Blind(nodes_, since_ms, until_ms, str(value.get("says")), missing=missing_only))
+                blind.append(Blind(nodes_, since_ms, until_ms, str(value.get("says")), missing=missing_only))
                 continue
             missing[str(value.get("host")), str(value.get("why")), since_ms].add(str(row["source"]))
+    ended = [(fault.source, fault.start_ms) for fault in faults if fault.ends_process and fault.end_ms >= end_ms]
     on: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if node.host is not None:
             on[node.host].add(node.name)
-    if not on and not missing and not said_so:
-        return None
-    blind = list(said_so)
     for (host, why, since_ms), names in sorted(missing.items()):
-        until_ms = max(died_ms(name, since_ms) for name in names)
+        for_good = (min((ms for of, ms in ended if of == name and ms >= since_ms), default=math.inf) for name in names)
         last = "" if math.isinf(since_ms) else "last "
         said = f"the {last}rows of {_names(names)} on {host} are missing: {why}"
-        blind.append(Blind(frozenset(names), since_ms, until_ms, said, missing=True))
+        blind.append(Blind(frozenset(names), since_ms, max(for_good), said, missing=True))
     worst = [0.0, 0.0]
     for host, names in sorted(on.items()):
         clock = HostClock.of(readings.get(host, ()))

@@ -52,8 +52,8 @@ _NOTHING_FETCHED = frozenset(
 
 def period_ms(world: World, node: str) -> float:
     """N: how often this node asks."""
-    kinds = {one.name for one in world.of_kind("broker", "slave")}
-    return 1000 * (broker_period_s(world.timers.profile) if node in kinds else CLIENT_PERIOD_S)
+    is_broker = world.kind_of(node) in ("broker", "slave")
+    return 1000 * (broker_period_s(world.timers.profile) if is_broker else CLIENT_PERIOD_S)
 
 
 def fetches(world: World, node: str, row: str) -> tuple[Schedule, ...]:
@@ -131,14 +131,14 @@ def in_use(world: World, node: str, from_ms: float, to_ms: float) -> Sequence[Se
 def may_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
     """Whether the NameServer may be on the node's list at some time in [from_ms, to_ms]."""
     if not world.asks_for_list(node):
-        return any(one.name == name_server for one in world.listed(node))
+        return world.lists(node, name_server)
     return any(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
 
 
 def must_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
     """Whether the NameServer is on the node's list all the time in [from_ms, to_ms]."""
     if not world.asks_for_list(node):
-        return any(one.name == name_server for one in world.listed(node))
+        return world.lists(node, name_server)
     return all(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
 
 

@@ -190,7 +190,5 @@ def _others(world: World, broker: str, client: str, start_ms: float, end_ms: flo
 
 def while_it_lives(world: World, client: NodeInfo, start_ms: float, end_ms: float) -> float:
     """The end of what began then, for a client under test: whoever started it ends it when he likes."""
-    if not client.is_under_test:
-        return end_ms
-    life = next((life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms), None)
-    return end_ms if life is None else min(end_ms, life.end_ms)
+    life = world.life_at(client.name, start_ms) if client.is_under_test else None
+    return min(end_ms, life.end_ms) if life else end_ms

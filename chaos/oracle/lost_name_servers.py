@@ -88,9 +88,9 @@ def _found_losses(world: World) -> list[NameServerLoss]:
                     continue
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
-                if window is None or not undisturbed(world, client.name, start_ms, end_ms):
+                life = world.life_at(client.name, start_ms)
+                if window is None or life is None or not undisturbed(world, client.name, start_ms, end_ms):
                     continue
-                life = next(life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms)
                 loss = NameServerLoss(
                     id=len(found),
                     client=client.name,

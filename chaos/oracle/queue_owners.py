@@ -16,7 +16,6 @@ too. Brokers of Apache's do not say whom they list: there, and for messages in a
 quiet when it is one after every fault has had `aftermath_ms`.
 """
 
-import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -113,9 +112,8 @@ def listed_by(world: World, rows: Rows) -> Mapping[tuple[str, str], Sequence[Str
             since.setdefault(channel, (row.time_ms, client))
         elif channel in since:
             found[row.node, client].append(Stretch(since.pop(channel)[0], row.time_ms))
-    for ((node, incarnation), _), (from_ms, client) in since.items():
-        ends = [life.end_ms for life in world.lives_of(node) if life.incarnation == incarnation]
-        found[node, client].append(Stretch(from_ms, min([world.end_ms, *ends])))
+    for (process, _), (from_ms, client) in since.items():
+        found[process[0], client].append(Stretch(from_ms, min(world.end_ms, world.ended_ms(*process))))
     return found
 
 
@@ -146,8 +144,6 @@ def holdings(world: World, assigned: Iterable[Any]) -> dict[str, dict[Queue, lis
         rows[key].append((row.time_ms, row.seq, queues))
     found: dict[str, dict[Queue, list[Holding]]] = defaultdict(lambda: defaultdict(list))
     for (node, incarnation, topic), states in rows.items():
-        ends = [life.end_ms for life in world.lives_of(node) if life.incarnation == incarnation]
-        life_end_ms = max(ends, default=math.inf)
         since: dict[Queue, float] = {}
         for at_ms, _, queues in sorted(states):
             for queue in [queue for queue in since if queue not in queues]:
@@ -155,7 +151,7 @@ def holdings(world: World, assigned: Iterable[Any]) -> dict[str, dict[Queue, lis
             for queue in queues:
                 since.setdefault(queue, at_ms)
         for queue, start_ms in since.items():
-            found[topic][queue].append(Holding(node, start_ms, life_end_ms))
+            found[topic][queue].append(Holding(node, start_ms, world.ended_ms(node, incarnation)))
     return found
 
 
@@ -217,7 +213,7 @@ class Seen:
             return []
         found, seen = list[Judged](), [*self._of_all, *self._changes(members, of_all)]
         for free in without(min(starts), self.world.end_ms, (Stretch(c.at_ms, c.due_ms) for c in seen)):
-            alive = [name for name in members if self._lives(name, free.start_ms)]
+            alive = [name for name in members if self.world.life_at(name, free.start_ms)]
             saw: list[Any] = [routes[name].at(free.start_ms) if name in routes else {} for name in alive]
             queues = {readable(route) for route in saw}
             shared = queues.pop() if len(queues) == 1 else None
@@ -258,9 +254,6 @@ class Seen:
             return True
         channels = self._listed.get(broker, {})
         return all(sum(c.start_ms <= at_ms < c.end_ms for c in channels.get(name, ())) == 1 for name in members)
-
-    def _lives(self, name: str, at_ms: float) -> bool:
-        return any(life.start_ms <= at_ms < life.end_ms for life in self.world.lives_of(name))
 
 
 def _named(fault: Fault) -> str:

@@ -229,7 +229,7 @@ def _key(fault: Fault) -> tuple[str, int]:
 def _felt_by(world: World, client: str) -> list[Fault]:
     """Those that the client may feel: not what is done to other clients, or to links of theirs, but for its group's."""
     others = {node.name for node in world.of_kind("producer", "consumer", "prober")} - {client}
-    if any(node.name == client for node in world.of_kind("consumer")):
+    if world.kind_of(client) == "consumer":
         others -= {*world.members_of(client)}
     lists = [
         Fault(f"list at {one.start_ms}", "list", "", "", None, None, one.start_ms, one.end_ms)
@@ -247,8 +247,7 @@ def _settled_ms(world: World, client: str, fault: Fault) -> float:
         lost = {one.target for one in world.faults if one.fault_id == fault.fault_id and one.source == client}
         leaves_ms = timers.P_ms + staleness_window(timers, len(lost & servers)).latest_ms
         return max(span.end_ms + timers.A_ms, span.start_ms + leaves_ms)
-    is_consumer = any(node.name == client for node in world.of_kind("consumer"))
-    return span.end_ms + (aftermath_ms(world) if is_consumer else settle_ms(world))
+    return span.end_ms + (aftermath_ms(world) if world.kind_of(client) == "consumer" else settle_ms(world))
 
 
 def brokers_joined(world: World, after_ms: float) -> list[Stretch]:

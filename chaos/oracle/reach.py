@@ -117,7 +117,7 @@ def delayed_by_commits(world: World, client: str, window: Window, from_ms: float
     topic. A group that broadcasts commits to files of its own.
     """
     workload = world.workload
-    if workload.get("broadcasting") or not any(node.name == client for node in world.of_kind("consumer")):
+    if workload.get("broadcasting") or world.kind_of(client) != "consumer":
         return window
     to_ms = from_ms + window.latest_ms
     links = (world.link_faults(client, node.name) for node in world.of_kind("broker"))

@@ -21,20 +21,26 @@ A node's wall clock where a timeline has changed it, and which brokers a NameSer
 Timers, and channels that are idle, go by a clock that nobody steps.
 """
 
+from __future__ import annotations
+
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..faults.fault import Fault as FaultKind
 from ..faults.fault import Loss
 from ..faults.kinds import recorded
 from ..history.schema import list_of, object_of
-from .by_hand import INJECTION
 from .timers import Timers
 
+if TYPE_CHECKING:
+    from .world import World
+
+BY_HAND = "by_hand"
+"""How it is `injected` that somebody asked for it (oracle/by_hand.py)."""
 WRONG_CLOCK = "clock"
 """How it is `injected` that a node's wall clock is another one."""
 OLD_ADDRESS = "old_address"
@@ -143,7 +149,7 @@ class Fault:
     @property
     def by_hand(self) -> bool:
         """Whether somebody asked for it (oracle/by_hand.py), or it follows (`old_addresses`), and nothing failed."""
-        return self.injection in (INJECTION, WRONG_CLOCK, OLD_ADDRESS)
+        return self.injection in (BY_HAND, WRONG_CLOCK, OLD_ADDRESS)
 
     @property
     def stood_still(self) -> bool:
@@ -213,14 +219,17 @@ def node_of(row: Mapping[str, Any]) -> NodeInfo:
     )
 
 
+def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """By time, and what is at one time by name."""
+    return tuple(sorted(faults, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
 def shared_by_dialler(faults: Sequence[Fault], nodes: Iterable[NodeInfo]) -> tuple[Fault, ...]:
     """The faults, and those of each client's links that are called by its dialler's name, under its own."""
-    by_dialler: dict[str, list[str]] = defaultdict(list)
-    for node in nodes:
-        if node.dialler is not None and node.dialler != node.name:
-            by_dialler[node.dialler].append(node.name)
-    more = [replace(f, source=name) for f in faults if f.target is not None for name in by_dialler.get(f.source, ())]
-    return tuple(sorted((*faults, *more), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or "")))
+    clients = [node for node in nodes if node.dialler is not None and node.dialler != node.name]
+    links = [fault for fault in faults if fault.target is not None]
+    own = (replace(f, source=client.name) for client in clients for f in links if f.source == client.dialler)
+    return in_order((*faults, *own))
 
 
 def ends_judging(row: Mapping[str, Any]) -> bool:
@@ -272,28 +281,18 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
             open_[key] = row, actions
     for opened in open_.values():
         close(opened, None)
-    return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+    return in_order(found)
 
 
-def stalls_in(
-    rows: Iterable[Mapping[str, Any]],
-    timers: Timers,
-    nodes: Iterable[NodeInfo],
-    faults: Sequence[Fault],
-    lives: Iterable[Life],
-) -> Iterator[Fault]:
+def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault]:
     """When a process stood still, by its `timer_lag` rows, for so long that what it asked, and was asked, may time out.
 
     It did not run from when its timer was due until the timer fired. A process that is killed while it stands still
     writes no such row any more: it did not run from its last row on. Left out: what a fault stopped; and servers that
     are not ours, of which such rows say how inexact their logs are.
     """
-    shortest_ms = stall_ms(timers)
-    timed = {one.name for one in nodes if one.implementation == OURS or one.kind in ("producer", "consumer")}
-    paused: dict[str, list[Fault]] = defaultdict(list)
-    for fault in faults:
-        if fault.target is None and not fault.ends_process:
-            paused[fault.source].append(fault)
+    shortest_ms = stall_ms(world.timers)
+    timed = {one.name for one in world.nodes if one.implementation == OURS or one.kind in ("producer", "consumer")}
     spans: list[tuple[str, float, float]] = []
     last: dict[tuple[str, int], tuple[float, float]] = {}
     for row in rows:
@@ -304,14 +303,15 @@ def stalls_in(
         )
         if lag_ms >= shortest_ms:
             spans.append((node, end_ms - lag_ms, end_ms))
-    killed = {(one.source, one.start_ms) for one in faults if one.ends_process}
-    for life in lives:
+    killed = {(one.source, one.start_ms) for one in world.faults if one.ends_process}
+    for life in world.lives:
         last_ms, step_ms = last.get((life.node, life.incarnation), (math.inf, 0.0))
         if (life.node, life.end_ms) in killed and life.end_ms - last_ms - step_ms >= shortest_ms:
             spans.append((life.node, last_ms, life.end_ms))
     number = 0
     for node, start_ms, end_ms in spans:
-        if node in timed and not any(one.overlaps(start_ms, end_ms) for one in paused[node]):
+        paused = (fault for fault in world.process_faults(node) if not fault.ends_process)
+        if node in timed and not any(fault.overlaps(start_ms, end_ms) for fault in paused):
             number += 1
             yield Fault(f"{STALL}-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
 
@@ -357,24 +357,6 @@ def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault], clocks_
     return tuple(lives)
 
 
-def died_ms(faults: Iterable[Fault], end_ms: float, node: str, after_ms: float) -> float:
-    """When the node's process was ended after that, for good; inf where it was not."""
-    ends = (one.start_ms for one in faults if one.source == node and one.ends_process and one.end_ms >= end_ms)
-    return min((at_ms for at_ms in ends if at_ms >= after_ms), default=math.inf)
-
-
-class Environment(Protocol):
-    """What it depends on, of a World."""
-
-    def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]: ...
-    def lives_of(self, node: str) -> tuple[Life, ...]: ...
-    def process_faults(self, node: str) -> tuple[Fault, ...]: ...
-    def link_faults(self, source: str, target: str) -> tuple[Fault, ...]: ...
-    def listed(self, node: str) -> tuple[NodeInfo, ...]: ...
-    def timers_of(self, *nodes: str) -> Timers: ...
-    def harmless(self, fault: Fault) -> bool: ...
-
-
 class Moved(NamedTuple):
     """A broker's process at another address than the one before it."""
 
@@ -386,7 +368,7 @@ class Moved(NamedTuple):
     """When it was started."""
 
 
-def moved(world: Environment) -> Iterator[Moved]:
+def moved(world: World) -> Iterator[Moved]:
     """Every such process, by broker and time."""
     for broker in world.of_kind("broker", "slave"):
         lives = world.lives_of(broker.name)
@@ -397,20 +379,18 @@ def moved(world: Environment) -> Iterator[Moved]:
                 yield Moved(broker.name, before, min(left_ms, came), came)
 
 
-def old_addresses(world: Environment) -> Sequence[Fault]:
-    """The faults that old addresses are to clients, in order of time."""
-    found: list[Fault] = []
+def old_addresses(world: World) -> Iterator[Fault]:
+    """The faults that old addresses are to clients."""
     for of in moved(world):
         about = f"{of.broker} at {of.before}", "old address", OLD_ADDRESS
         for client in world.of_kind("producer", "consumer", "prober"):
             untils = [_named_until(world, of, server.name) for server in world.listed(client.name)]
             until_ms = max((until_ms for until_ms in untils if until_ms is not None), default=None)
             if until_ms is not None:
-                found.append(Fault(*about, client.name, of.broker, None, of.came_ms, until_ms))
-    return found
+                yield Fault(*about, client.name, of.broker, None, of.came_ms, until_ms)
 
 
-def _named_until(world: Environment, of: Moved, name_server: str) -> float | None:
+def _named_until(world: World, of: Moved, name_server: str) -> float | None:
     """Until when this NameServer may name the old address; None if nothing kept it from hearing of the end of the
     process there, or of the new one."""
     timers = world.timers_of(of.broker, name_server)
@@ -434,26 +414,13 @@ class ClockChange(NamedTuple):
     step_ms: float
 
 
-class WrongTime(NamedTuple):
-    """`source` and `target` as those of a fault of a link: in this time nobody knows whether the broker is held."""
-
-    change_id: str
-    f: str
-    source: str
-    target: str
-    start_ms: float
-    end_ms: float
-
-
-def changes_of(
-    rows: Iterable[Mapping[str, Any]], value_of: Callable[[object], Mapping[str, Any]]
-) -> Mapping[str, Sequence[ClockChange]]:
+def changes_of(rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Sequence[ClockChange]]:
     """By node, in order of time."""
     found: dict[str, list[ClockChange]] = {}
     for row in rows:
         if row["event"] != "clock":
             continue
-        node, value, at_ms = str(row.get("source")), value_of(row.get("value")), float(row["time_ms"])
+        node, value, at_ms = str(row.get("source")), object_of(row.get("value")), float(row["time_ms"])
         before = found.setdefault(node, [])
         was_ms = _offset_ms(before, at_ms)
         step_ms = value.get("step_ms")
@@ -473,33 +440,31 @@ def wall_ms(changes: Sequence[ClockChange], at_ms: float) -> float:
     return at_ms + _offset_ms(changes, at_ms)
 
 
-def wrong_times(
-    changes: Sequence[ClockChange],
-    brokers: Iterable[str],
-    timers_of: Callable[..., Timers],
-    faults_of: Callable[[str, str], Iterable[tuple[float, float]]],
-    end_ms: float,
-) -> list[WrongTime]:
-    """Of one NameServer's clock. `faults_of(broker, NameServer)`: when either, or their link, was at fault."""
-    found = []
-    for broker in brokers:
-        for number, change in enumerate(changes):
-            timers = timers_of(broker, change.node)
-            until_ms = changes[number + 1].time_ms if number + 1 < len(changes) else end_ms
-            age_ms = timers.R_ms + timers.B_ms
-            lately = [one for one in changes[: number + 1] if one.time_ms > change.time_ms - age_ms]
-            gained_ms = sum(max(one.step_ms, 0.0) for one in lately)
-            fastest = max(1.0, *(one.rate for one in lately))
-            danger = gained_ms + age_ms * fastest > timers.E_ms
-            start_ms, after_ms = change.time_ms, change.time_ms
-            if danger and change.step_ms > timers.E_ms and fastest == 1.0:
-                after_ms = change.time_ms + timers.S_ms + timers.delivery_ms
-            elif danger:
-                after_ms = (until_ms if age_ms * change.rate > timers.E_ms else change.time_ms) + age_ms + timers.S_ms
-            for from_ms, to_ms in faults_of(broker, change.node):
-                if from_ms < until_ms + timers.E_ms and to_ms > change.time_ms - timers.E_ms:
-                    after_ms = max(after_ms, min(to_ms, end_ms))
-            if after_ms > start_ms:
-                f = change.change_id.rpartition("-")[0] or "clock"
-                found.append(WrongTime(change.change_id, f, broker, change.node, start_ms, after_ms))
-    return found
+def wrong_times(world: World, clocks: Mapping[str, Sequence[ClockChange]]) -> Iterator[Fault]:
+    """When nobody knows whether a NameServer with these clocks holds a broker: faults of the broker's link."""
+    for server in world.of_kind("name_server"):
+        for broker in world.of_kind("broker", "slave"):
+            timers, changes = world.timers_of(broker.name, server.name), clocks.get(server.name, ())
+            for number, change in enumerate(changes):
+                until_ms = changes[number + 1].time_ms if number + 1 < len(changes) else world.end_ms
+                after_ms = _held_again_ms(changes[: number + 1], until_ms, timers)
+                for fault in world.way_faults(broker.name, server.name):
+                    if fault.overlaps(change.time_ms - timers.E_ms, until_ms + timers.E_ms):
+                        after_ms = max(after_ms, min(fault.end_ms, world.end_ms))
+                if after_ms > change.time_ms:
+                    f = change.change_id.rpartition("-")[0] or "clock"
+                    at = broker.name, server.name, None, change.time_ms, after_ms
+                    yield Fault(change.change_id, f, WRONG_CLOCK, *at)
+
+
+def _held_again_ms(changes: Sequence[ClockChange], until_ms: float, timers: Timers) -> float:
+    """When a NameServer is sure to hold its brokers after the last of these changes, which is in force until then; the
+    time of that change itself where it cannot drop any."""
+    last, age_ms = changes[-1], timers.R_ms + timers.B_ms
+    lately = [one for one in changes if one.time_ms > last.time_ms - age_ms]
+    fastest = max(1.0, *(one.rate for one in lately))
+    if sum(max(one.step_ms, 0.0) for one in lately) + age_ms * fastest <= timers.E_ms:
+        return last.time_ms
+    if last.step_ms > timers.E_ms and fastest == 1.0:
+        return last.time_ms + timers.S_ms + timers.delivery_ms
+    return (until_ms if age_ms * last.rate > timers.E_ms else last.time_ms) + age_ms + timers.S_ms

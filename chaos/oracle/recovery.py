@@ -105,7 +105,7 @@ class _Hit:
 
     def _leaves(self) -> Window | None:
         """When the client has left the last of the lost brokers; None if none is lost."""
-        consumer = any(node.name == self.client for node in self.world.of_kind("consumer"))
+        consumer = self.world.kind_of(self.client) == "consumer"
         windows = [
             client_leave_window(
                 self.world.timers_of(self.client),

@@ -11,30 +11,30 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from operator import attrgetter
 from threading import RLock
 from typing import Any, TypeVar
 
+from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.fault import Loss
 from ..history.schema import Group, named, object_of
 from ..settings.catalogue import settings_for
 from ..settings.setting import Value
-from ..topology import ADMIN, NodeKind, broker_id, broker_name
-from .by_hand import ALL_CONSUMERS, INJECTION, Act, Reset, Surroundings, acts_of, affected, resets_in
+from ..topology import NodeKind, broker_id, broker_name
+from .by_hand import ALL_CONSUMERS, Act, Reset, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .hosts import Blind, hosts_in
 from .recorded import (
     OURS,
-    WRONG_CLOCK,
     ClockChange,
     Fault,
     Life,
     NodeInfo,
     Served,
     changes_of,
-    died_ms,
     ends_judging,
     faults_in,
+    in_order,
     lives_in,
     nodes_in,
     old_addresses,
@@ -61,27 +61,22 @@ MEMO = RLock()
 class _Index:
     """The World's tables by the keys that rules ask for, and what was computed from them once."""
 
-    __slots__ = ("by_kind", "links", "lives", "memo", "processes")
+    __slots__ = ("by_kind", "by_name", "faults", "lives", "memo")
 
     def __init__(self, world: World) -> None:
-        by_kind: dict[str, list[NodeInfo]] = defaultdict(list)
-        lives: dict[str, list[Life]] = defaultdict(list)
-        processes: dict[str, list[Fault]] = defaultdict(list)
-        links: dict[tuple[str, str], list[Fault]] = defaultdict(list)
-        for node in world.nodes:
-            by_kind[node.kind].append(node)
-        for life in world.lives:
-            lives[life.node].append(life)
-        for fault in world.faults:
-            if fault.target is None:
-                processes[fault.source].append(fault)
-            else:
-                links[fault.source, fault.target].append(fault)
-        self.by_kind = {kind: tuple(nodes) for kind, nodes in by_kind.items()}
-        self.lives = {node: tuple(found) for node, found in lives.items()}
-        self.processes = {node: tuple(found) for node, found in processes.items()}
-        self.links = {link: tuple(found) for link, found in links.items()}
+        self.by_name = {node.name: node for node in world.nodes}
+        self.by_kind: Mapping[str, tuple[NodeInfo, ...]] = _grouped(world.nodes, "kind")
+        self.lives: Mapping[str, tuple[Life, ...]] = _grouped(world.lives, "node")
+        self.faults: Mapping[tuple[str, str | None], tuple[Fault, ...]] = _grouped(world.faults, "source", "target")
         self.memo: dict[Hashable, Any] = {}
+
+
+def _grouped(items: Iterable[Any], *names: str) -> Mapping[Any, tuple[Any, ...]]:
+    """By these attributes, in the order in which they are."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for one in items:
+        found[attrgetter(*names)(one)].append(one)
+    return {key: tuple(of) for key, of in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +141,7 @@ class World:
         run = object_of(begin.get("value")) if begin else {}
         nodes = nodes_in(picked)
         under_test = [node for node in nodes.values() if node.is_under_test]
-        faults = shared_by_dialler(faults_in(picked), under_test) if under_test else faults_in(picked)
+        faults = shared_by_dialler(faults_in(picked), under_test)
         if under_test:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
         timers = Timers.from_json(run)
@@ -154,98 +149,52 @@ class World:
             (float(row["time_ms"]) for row in picked if ends_judging(row)),
             default=float(latest_ms if last_ms is None else last_ms),
         )
-        hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, partial(died_ms, faults, end_ms))
-        if hosts is not None:
-            timers = timers.with_(clocks_ms=hosts.clocks_ms)
+        hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, faults)
+        timers = timers.with_(clocks_ms=hosts.clocks_ms)
         made = cls(
             timers=timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
             lives=lives_in(picked, faults, timers.clocks_ms or 0.0),
             faults=faults,
-            blind=() if hosts is None else hosts.blind,
+            blind=hosts.blind,
             end_ms=end_ms,
             timeline_ms=next(
                 (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
             served=served_in(run, picked),
-            resets=resets_in(picked, object_of),
+            resets=resets_in(picked),
             run=run,
         )
-        made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
-        made = made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
-        old = old_addresses(made) if any(node.moves for node in made.nodes) else ()
-        made = made._with_faults(old) if old else made
-        stalls = () if run.get("imported") else tuple(stalls_in(lags, timers, made.nodes, made.faults, made.lives))
-        return made._with_faults(stalls) if stalls else made
+        acts, clocks = acts_of(made, picked), changes_of(picked)
+        made = replace(made._with_faults(affected(made, acts)), acts=acts)
+        made = replace(made._with_faults(wrong_times(made, clocks)), clocks=clocks)
+        made = made._with_faults(old_addresses(made))
+        return made if run.get("imported") else made._with_faults(stalls_in(lags, made))
 
     def _with_faults(self, more: Iterable[Fault]) -> World:
-        faults = sorted((*self.faults, *more), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
-        return replace(self, faults=tuple(faults))
-
-    def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
-        """The same with what was done by hand, and what it leaves open."""
-
-        def healed_ms(node: str, from_ms: float, to_ms: float) -> float:
-            hit = [*self.link_faults(ADMIN, node), *self.process_faults(node)]
-            ends = [fault.end_ms for fault in hit if fault.overlaps(from_ms, to_ms)]
-            return max([to_ms, *ends]) + self.timers.delivery_ms
-
-        acts = acts_of(rows, object_of, healed_ms)
-        clients = [client.name for client in self.of_kind("producer", "consumer")]
-        around = Surroundings(
-            brokers={node.name: node.address for node in self.of_kind("broker")},
-            topics=frozenset(map(self.topic_of, clients)),
-            queues={self.topic_of(client): self.queues_of(client) or 0 for client in clients},
-            timers_of=self.timers_of,
-            is_hit=lambda broker, node, from_ms, to_ms: any(
-                fault.overlaps(from_ms, to_ms)
-                for fault in (*self.process_faults(broker), *self.link_faults(broker, node), *self.process_faults(node))
-            ),
-            slaves={node.name: node.address for node in self.of_kind("slave")},
-            clusters={
-                node.name: cluster
-                for node in self.of_kind("broker", "slave")
-                if (cluster := self._own(broker_name(node.name)).get("cluster_name"))
-            },
-        )
-        open_ = tuple(
-            Fault(one.act.act_id, one.act.f, INJECTION, one.source, one.target, None, one.start_ms, one.end_ms)
-            for one in affected(acts, around)
-        )
-        return replace(self._with_faults(open_), acts=acts)
-
-    def _with_clocks(self, rows: Iterable[Mapping[str, Any]]) -> World:
-        """The same with what was done to wall clocks, and what NameServers may therefore do."""
-
-        def faults_of(broker: str, name_server: str) -> list[tuple[float, float]]:
-            hit = (
-                *self.process_faults(broker),
-                *self.process_faults(name_server),
-                *self.link_faults(broker, name_server),
-            )
-            return [(fault.start_ms, fault.end_ms) for fault in hit if fault.injection != WRONG_CLOCK]
-
-        clocks, brokers = changes_of(rows, object_of), [one.name for one in self.of_kind("broker", "slave")]
-        wrong = [
-            Fault(one.change_id, one.f, WRONG_CLOCK, one.source, one.target, None, one.start_ms, one.end_ms)
-            for server in self.of_kind("name_server")
-            for one in wrong_times(clocks.get(server.name, ()), brokers, self.timers_of, faults_of, self.end_ms)
-        ]
-        return replace(self._with_faults(wrong), clocks=clocks)
+        return replace(self, faults=in_order((*self.faults, *more)))
 
     @property
     def owners(self) -> Mapping[str, str]:
         """Every address that any node ever has → the node."""
         return self.memoized("owners", lambda: {at: node.name for node in self.nodes for at in node.addresses})
 
-    def address_at(self, node: str, at_ms: float) -> str | None:
-        """The node's address then; None for who has none."""
-        return next((one.address_at(at_ms) for one in self.nodes if one.name == node), None)
+    def node(self, name: str) -> NodeInfo | None:
+        """The node of that name."""
+        return self._index.by_name.get(name)
 
-    def had_before(self, node: str, address: str | None, at_ms: float) -> bool:
+    def kind_of(self, name: str) -> str:
+        """The node's kind; "" for a name that no node has."""
+        return node.kind if (node := self.node(name)) else ""
+
+    def address_at(self, name: str, at_ms: float) -> str | None:
+        """The node's address then; None for who has none."""
+        return node.address_at(at_ms) if (node := self.node(name)) else None
+
+    def had_before(self, name: str, address: str | None, at_ms: float) -> bool:
         """Whether the address was the node's, and another is by then."""
-        moved = (one for one in self.nodes if one.name == node and one.moves)
-        return any(address in one.addresses and address != one.address_at(at_ms) for one in moved)
+        node = self.node(name)
+        return node is not None and address in node.addresses and address != node.address_at(at_ms)
 
     def wall_ms(self, node: str, at_ms: float) -> float:
         """What the node's wall clock showed then."""
@@ -268,8 +217,7 @@ class World:
     def setting(self, node: str, name: str) -> Value:
         """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""
         said = (self.run.get("settings") or {}).get(node, {})
-        (kind,) = (one.kind for one in self.nodes if one.name == node)
-        setting = settings_for(NodeKind(kind))[name]
+        setting = settings_for(NodeKind(self.kind_of(node)))[name]
         value: Value = said[name] if name in said else setting.default(self.timers.profile)
         return value
 
@@ -294,13 +242,19 @@ class World:
 
     def client_profile_of(self, node: str) -> ClientProfile:
         """By whose rules this client is judged. KeyError for a profile that this version does not know."""
-        named = next((one.client_profile for one in self.nodes if one.name == node), None)
-        return profile_of(named or self.workload.get("client_profile"), self.timers.profile)
+        client = self.node(node)
+        return profile_of(
+            (client and client.client_profile) or self.workload.get("client_profile"), self.timers.profile
+        )
 
     def _own(self, node: str) -> Mapping[str, Any]:
         """What the scenario says of this node alone (`nodes:`)."""
         found: Mapping[str, Any] = (self.run.get("nodes") or {}).get(node) or {}
         return found
+
+    def cluster_of(self, broker: str) -> str:
+        """The cluster of this broker, or slave."""
+        return self._own(broker_name(broker)).get("cluster_name") or DEFAULT_CLUSTER
 
     def has_own_list(self, node: str) -> bool:
         """Whether its list of NameServers is not all of them in the order of their names."""
@@ -335,9 +289,8 @@ class World:
 
     def asks_for_list(self, node: str) -> bool:
         """Whether this broker or client has no list of its own and fetches one from the address server."""
-        if not self.served or self.has_own_list(node):
-            return False
-        return any(one.name == node for one in self.of_kind("broker", "slave", "producer", "consumer"))
+        fetches = self.kind_of(node) in ("broker", "slave", "producer", "consumer")
+        return bool(self.served) and fetches and not self.has_own_list(node)
 
     def _entries(self, node: str) -> list[str]:
         """Of its own list, or of all lists that it may fetch; none where it has all NameServers as they are named."""
@@ -368,18 +321,23 @@ class World:
         """Whether the broker lets a producer write, or a consumer read, by its permission (brokerPermission), and makes
         the consumer's group (autoCreateSubscriptionGroup), which nothing else here makes."""
         said = (self.run.get("settings") or {}).get(broker) or {}
-        kinds = {one.name: one.kind for one in self.of_kind("producer", "consumer")} if said else {}
-        if kinds.get(client) == "consumer" and said.get("autoCreateSubscriptionGroup") is False:
+        kind = self.kind_of(client)
+        if kind == "consumer" and said.get("autoCreateSubscriptionGroup") is False:
             return False
         if "brokerPermission" not in said:
             return True
-        needed = {"producer": 2, "consumer": 4}.get(kinds.get(client, ""), 0)
+        needed = {"producer": 2, "consumer": 4}.get(kind, 0)
         return int(str(self.setting(broker, "brokerPermission"))) & needed == needed
 
     def topic_of(self, client: str) -> str:
         """The topic that this client sends to, or reads."""
         topic = self.workload.get("topic")
         return str((self.run.get("topic_of") or {}).get(client) or topic or "")
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Those that producers or consumers use."""
+        return frozenset(self.topic_of(client.name) for client in self.of_kind("producer", "consumer"))
 
     def queues_of(self, client: str) -> int | None:
         """How many queues its topic has at each broker; None if the run does not say."""
@@ -449,7 +407,7 @@ class World:
     def mixed_up_by_hand(self) -> str:
         """What was done by hand so that a message's queue does not tell its broker, or that it is gone; "" for
         nothing."""
-        used = {self.topic_of(client.name) for client in self.of_kind("producer", "consumer")} if self.acts else set()
+        used = self.topics if self.acts else frozenset[str]()
         own = {(broker.name, broker.address) for broker in self.of_kind("broker")}
         for act in self.acts:
             if not act.may_be_done:
@@ -471,7 +429,7 @@ class World:
 
     def made_by(self, name: str) -> str:
         """Whose program the node is: OURS, or whose and which version."""
-        return next((node.implementation for node in self.nodes if node.name == name), OURS)
+        return node.implementation if (node := self.node(name)) else OURS
 
     def ids_of(self, broker: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
         """Under which brokerIds the broker may stand at some time in [from_ms, to_ms]: 0 from when it was made master
@@ -503,8 +461,16 @@ class World:
         """The node's processes, in their order: when each began and ended."""
         return self._index.lives.get(node, ())
 
+    def ended_ms(self, node: str, incarnation: int) -> float:
+        """When that process of the node ended; inf where it did not, or nobody recorded it."""
+        return next((life.end_ms for life in self.lives_of(node) if life.incarnation == incarnation), math.inf)
+
+    def life_at(self, node: str, at_ms: float) -> Life | None:
+        """The process that the node had then."""
+        return next((life for life in self.lives_of(node) if life.start_ms <= at_ms < life.end_ms), None)
+
     def process_faults(self, node: str) -> tuple[Fault, ...]:
-        return self._index.processes.get(node, ())
+        return self._index.faults.get((node, None), ())
 
     def round_trips_ms(self, source: str, targets: Iterable[str], from_ms: float, to_ms: float) -> list[float]:
         """How late latencies, harmless ones too, made the answers of each of these at most in that time."""
@@ -515,8 +481,12 @@ class World:
 
         return [late_ms(target) for target in targets]
 
+    def way_faults(self, source: str, target: str) -> tuple[Fault, ...]:
+        """Those of either process, and of the link by which the source dials the target."""
+        return *self.process_faults(source), *self.process_faults(target), *self.link_faults(source, target)
+
     def link_faults(self, source: str, target: str) -> tuple[Fault, ...]:
-        return self._index.links.get((source, target), ())
+        return self._index.faults.get((source, target), ())
 
     def pauses(self) -> tuple[Fault, ...]:
         """The faults that stop a process without ending it: its timers are late by design."""
