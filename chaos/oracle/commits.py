@@ -26,7 +26,7 @@ from typing import NamedTuple
 from .by_hand import Reset
 from .deliveries import Asker, Dues, Holding, Queue
 from .intervals import Stretch, merged
-from .quiet import aftermath_ms, brokers_joined, disturbed, members_window
+from .quiet import aftermath_ms, brokers_joined, disturbed, members_ms
 from .world import World
 
 FIRST_PERSIST_MS = 10_000.0
@@ -152,4 +152,4 @@ class Redelivery(NamedTuple):
         before_ms, after_ms = commit_ms(world) + flush_ms(world), aftermath_ms(world)
         joined = (Stretch(at_ms - before_ms, end_ms) for at_ms, end_ms in brokers_joined(world, after_ms))
         stretches = merged([*disturbed(world, before_ms, after_ms), *joined])
-        return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches, world.resets)
+        return cls(commit_ms(world), members_ms(world.timers), stretches, world.resets)

@@ -384,8 +384,7 @@ class Dues:
             taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
             lives = (Stretch(one.start_ms, one.end_ms) for node in asker.members for one in self.world.lives_of(node))
             taken += without(-math.inf, math.inf, lives)
-            quiet_ = self.world.memoized("quiet for groups", lambda: quiet_for_groups(self.world))
-            self._memo[key] = [left for stretch in quiet_ for left in without(*stretch, taken)]
+            self._memo[key] = [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
         return self._memo[key]
 
 

@@ -18,14 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from typing import NamedTuple, Protocol, Self
 
+from ...remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ..faults.fault import Delay, Loss
 from ..faults.process_faults import Stop
-from .lists import fetch_ms, off, without_list
-from .recorded import Fault, Life
+from ..topology import ADDRESS_SERVER
+from .intervals import Stretch, merged
+from .lists import fetch_ms, late_ms, out_of_reach
+from .recorded import Fault, Life, Served
 from .timers import UNREGISTER_MS, Timers
-from .world import World
+from .world import World, once
 
 SECOND_ROUND_MS = 10_000.0
 """How long after its first round of registrations a broker begins its second."""
@@ -114,16 +118,13 @@ def earliest_effect_ms(world: World, fault: Fault) -> float:
     return fault.start_ms - (leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0)
 
 
+@once
 def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:
     """When this node's process is not running or not answering: its faults, and the gaps between its lives.
 
     A clean stop of a broker begins before its row, but not before its process did; the row is its end. The end of the
     run is not one of them.
     """
-    return world.memoized(("process causes", node, on), lambda: _process_causes(world, node, on))
-
-
-def _process_causes(world: World, node: str, on: str) -> list[Cause]:
     lives, faults = world.lives_of(node), world.process_faults(node)
 
     def begun(cause: Cause, asked_ms: float) -> Cause:
@@ -145,39 +146,77 @@ def _process_causes(world: World, node: str, on: str) -> list[Cause]:
     return causes
 
 
+@once
 def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
     """When the link by which `source` dials `target` is not as it should be."""
+    timers = world.timers_of(source)
+    causes = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, target))
+    found = [cause for cause in causes if cause.loss is not Loss.HARMLESS]
+    is_name_server = world.kind_of(target) == "name_server"
+    if is_name_server and not world.lists(source, target):
+        found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
+    found += off(world, source, target)
+    if is_name_server and world.kind_of(source) in ("broker", "slave"):
+        found += _without_list(world, source)
+    return found
 
-    def found() -> Sequence[Cause]:
-        timers = world.timers_of(source)
-        causes = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, target))
-        found = [cause for cause in causes if cause.loss is not Loss.HARMLESS]
-        dialled = {server.name for server in world.listed(source)}
-        if any(server.name == target not in dialled for server in world.of_kind("name_server")):
-            found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
-        found += [
-            Cause(
-                one.from_ms,
-                one.to_ms,
-                "link",
-                Loss.SILENT,
-                one.change_id,
-                begins_late_ms=one.from_late_ms,
-                ends_late_ms=one.to_late_ms,
-                ended_by=one.back_id,
-            )
-            for one in off(world, source, target)
-        ]
-        if any(server.name == target for server in world.of_kind("name_server")):
-            brokers = {node.name for node in world.of_kind("broker", "slave")}
-            found += [
-                Cause(one.start_ms, one.end_ms, "link", loss, "", ends_late_ms=fetch_ms(world, source))
-                for one in (without_list(world, source) if source in brokers else ())
-                for loss in (Loss.SILENT if one.is_certain else Loss.OTHER,)
-            ]
-        return found
 
-    return world.memoized(("link causes", source, target), found)
+def off(world: World, node: str, name_server: str) -> list[Cause]:
+    """When the list that is served to this node does not name this NameServer."""
+    if not world.asks_for_list(node):
+        return []
+    turns = [next(of) for _, of in groupby(world.served, key=lambda one: name_server in one.entries)]
+    return [
+        Cause(
+            since.from_ms,
+            back.from_ms,
+            "link",
+            Loss.SILENT,
+            since.change_id,
+            begins_late_ms=late_ms(world, node, since),
+            ends_late_ms=late_ms(world, node, back),
+            ended_by=back.change_id,
+        )
+        for since, back in pairwise([*turns, Served(math.inf, ())])
+        if name_server not in since.entries
+    ]
+
+
+def certainly_off(world: World, node: str, name_server: str) -> list[Stretch]:
+    """When the NameServer cannot be on the node's list."""
+    found = (Stretch(one.start_ms + one.begins_late_ms, one.end_ms) for one in off(world, node, name_server))
+    return [stretch for stretch in found if stretch.start_ms < stretch.end_ms]
+
+
+_NOTHING_FETCHED = frozenset(
+    {Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED, Loss.SILENT, Loss.DROPPED, Loss.RESET, Loss.UNDIALLED}
+    | {Loss.BACKWARD_PACKETS, Loss.BACKWARD_PROXY}
+)
+"""No new connection brings an answer."""
+
+
+def _without_list(world: World, node: str) -> list[Cause]:
+    """When a process of the broker may have no list at all, for it could not ask the address server when it first
+    would; its next turn to ask is up to a period after the end of each. Over a link that is slow, or was not lost yet
+    as it began, it may have got one all the same (OTHER)."""
+    if not world.asks_for_list(node):
+        return []
+    found, late = [], fetch_ms(world, node)
+    faults = (*world.process_faults(ADDRESS_SERVER), *world.link_faults(node, ADDRESS_SERVER))
+    lost = [one for one in faults if one.loss(world.timers_of(node)) in _NOTHING_FETCHED]
+    certain = merged(Stretch(one.start_ms, one.end_ms) for one in lost)
+    for life in world.lives_of(node):
+        until_ms, ends_ms = life.start_ms + 1000 * (FIRST_S + TIMEOUT_S), life.start_ms
+        for stretch in out_of_reach(world, node):
+            if stretch.start_ms <= until_ms and stretch.end_ms > life.start_ms:
+                ends_ms, until_ms = stretch.end_ms, stretch.end_ms + late
+        ends_ms = min(ends_ms, life.end_ms)
+        sure = (min(one.end_ms, ends_ms) for one in certain if one.start_ms <= life.start_ms < one.end_ms)
+        sure_ms = next(sure, life.start_ms)
+        for start_ms, end_ms, loss in ((life.start_ms, sure_ms, Loss.SILENT), (sure_ms, ends_ms, Loss.OTHER)):
+            if start_ms < end_ms:
+                found.append(Cause(start_ms, end_ms, "link", loss, "", ends_late_ms=late))
+    return found
 
 
 def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:
@@ -186,25 +225,26 @@ def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:
     (`BrokerController.start`): a NameServer whose E is less than B drops the broker meanwhile, and has it back B + 10 s
     after the start."""
     timers = world.timers_of(broker, name_server)
-
-    def hangs() -> bool:
-        found = [
-            cause
-            for node in world.of_kind("name_server")
-            for cause in (*process_causes(world, node.name, "name_server"), *link_causes(world, broker, node.name))
-        ]
-        return any(not cause.loss.closes for cause in found)
-
     round_ms = timers.B_ms + (SECOND_ROUND_MS if timers.E_ms < timers.B_ms else 0.0)
-    if round_ms <= timers.R_ms or not world.memoized(("a NameServer hangs", broker), hangs):
+    if round_ms <= timers.R_ms or not _may_hang(world, broker):
         return timers
     return timers.with_(R_ms=round_ms)
 
 
+@once
+def _may_hang(world: World, broker: str) -> bool:
+    """Whether any NameServer leaves the broker without an answer at some time."""
+    return any(
+        not cause.loss.closes
+        for node in world.of_kind("name_server")
+        for cause in (*process_causes(world, node.name, "name_server"), *link_causes(world, broker, node.name))
+    )
+
+
+@once
 def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
     """Broker to the times when its process was not there or did not answer."""
-    brokers = world.of_kind("broker", "slave")
-    return world.memoized("broker causes", lambda: {one.name: process_causes(world, one.name) for one in brokers})
+    return {one.name: process_causes(world, one.name) for one in world.of_kind("broker", "slave")}
 
 
 def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
@@ -221,12 +261,12 @@ def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> i
     )
 
 
+@once
 def most_hung_brokers(world: World, from_ms: float = -math.inf, to_ms: float = math.inf) -> int:
     """The same for the client that it is most for, from one round of heartbeats earlier on."""
-    key = "most hung brokers", from_ms, to_ms
     early_ms = from_ms - world.timers.A_ms * len(world.of_kind("broker", "slave"))
     clients = [node.name for node in world.of_kind("producer", "consumer")]
-    return world.memoized(key, lambda: max((hung_brokers(world, name, early_ms, to_ms) for name in clients), default=0))
+    return max((hung_brokers(world, name, early_ms, to_ms) for name in clients), default=0)
 
 
 class Handled(NamedTuple):

@@ -24,7 +24,7 @@ from .quiet import alone_until
 from .reach import delayed_by_commits, failed_calls, is_reached_too_late, undisturbed
 from .recorded import NodeInfo
 from .windows import Window, client_leave_window, serves_window
-from .world import World
+from .world import World, once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +60,9 @@ class Absence:
         return f"{self.fault_id} start" if self.fault_id else ""
 
 
-def absences(world: World) -> tuple[Absence, ...]:
+@once
+def absences(world: World) -> Sequence[Absence]:
     """Every stretch of every (client, broker) that outlasts the window of the client's routes."""
-    return world.memoized("absences", lambda: tuple(_absences(world)))
-
-
-def _absences(world: World) -> list[Absence]:
     found: list[Absence] = []
     for client in world.of_kind("producer", "consumer"):
         for broker, processes in broker_causes(world).items():

@@ -31,8 +31,8 @@ from .lists import in_use
 from .lost_brokers import merged, while_it_lives
 from .quiet import alone_until
 from .reach import delayed_by_commits, undisturbed
-from .windows import NEVER, Timers, Window, poll_delay_ms
-from .world import World
+from .windows import NEVER, Timers, Window
+from .world import World, once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class NameServerLoss:
         return self.start_ms + self.window.latest_ms
 
 
-def name_server_losses(world: World) -> tuple[NameServerLoss, ...]:
+def name_server_losses(world: World) -> Sequence[NameServerLoss]:
     """Every stretch of every (client process, NameServer) that outlasts the client's window."""
-    return tuple(loss for loss in _all_losses(world) if loss.from_ms < loss.end_ms)
+    return [loss for loss in _all_losses(world) if loss.from_ms < loss.end_ms]
 
 
 def clients_that_stay(world: World) -> list[str]:
@@ -67,11 +67,8 @@ def clients_that_stay(world: World) -> list[str]:
     return sorted({loss.client for loss in _all_losses(world) if loss.window.latest_ms == NEVER})
 
 
-def _all_losses(world: World) -> list[NameServerLoss]:
-    return world.memoized("exiles", lambda: _found_losses(world))
-
-
-def _found_losses(world: World) -> list[NameServerLoss]:
+@once
+def _all_losses(world: World) -> Sequence[NameServerLoss]:
     found: list[NameServerLoss] = []
     name_servers = world.of_kind("name_server")
     gone = {node.name: process_causes(world, node.name, "name_server") for node in name_servers}
@@ -133,19 +130,13 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
         reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
         if reach is None:
             return None
-        window = leave_window(
-            timers, reach, name_servers=len(world.addresses_of(client)), each_request=_takes_turns(world, client)
-        )
+        window = leave_window(timers, reach, each_request=_takes_turns(world, client))
         widest = max(widest, window, key=lambda window: window.latest_ms)
     if widest.latest_ms == NEVER:
         return widest
-    fetched_ms = max((cause.begins_late_ms for cause in causes), default=0.0)
-    if fetched_ms:
-        widest = widest.plus(fetched_ms, "N")
+    widest = widest.plus(max((cause.begins_late_ms for cause in causes), default=0.0), "N")
     hung = hung_brokers(world, client, start_ms, start_ms + widest.latest_ms)
-    if hung:
-        widest = widest.plus(poll_delay_ms(timers, hung), f"J (A·{hung} hung brokers)")
-    return delayed_by_commits(world, client, widest, start_ms)
+    return delayed_by_commits(world, client, widest.behind(timers, hung), start_ms)
 
 
 _CLIENTS = {Profile.V4_9: "4.9.1 to 4.9.8", Profile.V5_X: "5.3.0 on"}
@@ -182,7 +173,7 @@ class Reach(StrEnum):
         return self is Reach.REFUSED
 
 
-def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_request: bool = False) -> Window:
+def leave_window(timers: Timers, reach: Reach, *, each_request: bool = False) -> Window:
     """When a client has chosen another NameServer than the one that is lost: found out at a poll, left at the next.
 
     A channel that closes says so by itself, so the next call chooses, and dials that are refused cost nothing; one that
@@ -194,8 +185,6 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_re
     """
     who = "that takes the next one at every request" if each_request else _CLIENTS[timers.profile]
     row = f"client leaves a NameServer: {reach}, client {who}"
-    if name_servers < 2:
-        return Window(0, NEVER, "there is no other", row)
     if reach.closes:
         return Window(0, timers.P_ms, "P", row, 2)
     if each_request and reach is Reach.SYN_DROPPED:

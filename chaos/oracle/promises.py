@@ -33,7 +33,7 @@ from .name_server import Kept, Registered, Silence
 from .recorded import Life
 from .roles import elects, taken_over
 from .windows import NEVER, Timers, Window, drop_window, return_window
-from .world import World
+from .world import World, once
 
 
 class FaultEdge(NamedTuple):
@@ -206,10 +206,8 @@ class _Pair:
         list by HTTP, behind what it has to fetch first."""
         window = return_window(self.timers, round_ms=self.timers.R_ms)
         if cause.ends_late_ms:
-            late_ms = window.latest_ms + cause.ends_late_ms
-            window = window._replace(latest_ms=late_ms, formula=f"N + {window.formula}")
-        late_ms = resend_ms(cause, cause.end_ms)
-        return window.plus(late_ms, "TCP's resending") if late_ms else window
+            window = window._replace(latest_ms=window.latest_ms + cause.ends_late_ms, formula=f"N + {window.formula}")
+        return window.plus(resend_ms(cause, cause.end_ms), "TCP's resending")
 
     def states(self) -> Iterator[RouteState]:
         """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
@@ -276,8 +274,7 @@ class _Pair:
             dead = sum(self._is_lost(other.name, cause.start_ms) for other in self.world.of_kind("name_server"))
             window = drop_window(self.timers, cause.loss, dead_name_servers=dead)
             return window._replace(latest_ms=window.latest_ms + cause.begins_late_ms)
-        window = drop_window(self.timers, cause.loss)
-        return window.plus(cause.begins_late_ms, "N") if cause.begins_late_ms else window
+        return drop_window(self.timers, cause.loss).plus(cause.begins_late_ms, "N")
 
     def _is_lost(self, other: str, at_ms: float) -> bool:
         """Whether a broker that stops waits for this NameServer in vain."""
@@ -291,28 +288,22 @@ class _Pair:
         return min(self.drop(cause).earliest_ms, cause.end_ms - cause.start_ms)
 
 
+@once
 def route_states(world: World) -> Sequence[RouteState]:
     """Every stretch of every (NameServer process, broker), in order of time per pair."""
-    return world.memoized("pair states", lambda: [state for _, states in _pairs(world) for state in states])
+    return [state for _, states in _pairs(world) for state in states]
 
 
+@once
 def _pairs(world: World) -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
-    def found() -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
-        pairs = (
-            _Pair(world, life, broker.name)
-            for name_server in world.of_kind("name_server")
-            for life in world.lives_of(name_server.name)
-            for broker in world.of_kind("broker", "slave")
-            if life.start_ms < min(life.end_ms, world.end_ms)
-        )
-        return [(pair, [*pair.states()]) for pair in pairs]
-
-    return world.memoized("pairs", found)
-
-
-def obligations(world: World) -> Sequence[Obligation]:
-    """What each NameServer process's table had to hold, or not, and from when until when."""
-    return world.memoized("obligations", lambda: _obligations(world))
+    pairs = (
+        _Pair(world, life, broker.name)
+        for name_server in world.of_kind("name_server")
+        for life in world.lives_of(name_server.name)
+        for broker in world.of_kind("broker", "slave")
+        if life.start_ms < min(life.end_ms, world.end_ms)
+    )
+    return [(pair, [*pair.states()]) for pair in pairs]
 
 
 class Segment(NamedTuple):
@@ -385,7 +376,9 @@ class PromisedAtNameServer:
                 yield Silence(o.from_ms, o.to_ms, o.at_ms, o.window.formula)
 
 
-def _obligations(world: World) -> list[Obligation]:
+@once
+def obligations(world: World) -> Sequence[Obligation]:
+    """What each NameServer process's table had to hold, or not, and from when until when."""
     found: list[Obligation] = []
     for pair, states in _pairs(world):
         held_from_ms = NEVER
@@ -426,7 +419,7 @@ def _demand(found: list[Obligation], demand: ObligationKind, state: RouteState, 
 
 
 class ToldByHand:
-    """By NameServer, as the acts say. Made once for a World (`told_by_hand`)."""
+    """By NameServer, as the acts say."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -469,5 +462,6 @@ class ToldByHand:
         return (id_, address) in self.named.get(broker, ())
 
 
+@once
 def told_by_hand(world: World) -> ToldByHand:
-    return world.memoized("told by hand", lambda: ToldByHand(world))
+    return ToldByHand(world)

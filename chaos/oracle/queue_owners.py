@@ -32,11 +32,11 @@ from .quiet import (
     clients_began_ms,
     felt,
     harmful_to_deliveries,
-    members_window,
+    members_ms,
 )
 from .recorded import OURS, Fault
 from .time_outs import CLIENT_EXPIRED_MS
-from .world import World
+from .world import World, once
 
 Queue = tuple[str, int]
 """Broker name and queue id, within one topic."""
@@ -229,7 +229,7 @@ class Seen:
 
     def _changes(self, members: Collection[str], routes: Mapping[tuple[str, str], States]) -> Iterator[Change]:
         yield from _of_members(self.world, members)
-        window_ms = members_window(self.world.timers).latest_ms
+        window_ms = members_ms(self.world.timers)
         for (name, _), of in routes.items():
             yield from (Change(at_ms, at_ms + window_ms, f"{name}'s route changed") for at_ms in of.at_ms)
         for broker, channels in self._listed.items():
@@ -238,7 +238,7 @@ class Seen:
 
     def _lost(self, members: Collection[str], routes: Iterable[Mapping[str, Mapping[str, str]]]) -> Iterator[Change]:
         """When a member, a broker of these routes, or the way between was lost."""
-        world, window_ms = self.world, members_window(self.world.timers).latest_ms
+        world, window_ms = self.world, members_ms(self.world.timers)
         listed = (one for route in routes for one in route.items())
         brokers = {world.owners.get(address, name) for name, ids in listed for address in ids.values()}
         faults = [fault for node in (*members, *brokers) for fault in world.process_faults(node)]
@@ -262,7 +262,7 @@ def _named(fault: Fault) -> str:
 
 def _of_members(world: World, members: Iterable[str]) -> Iterator[Change]:
     """Members that come and go. Asked to stop one gives its queues up first, and ends when all have answered."""
-    window_ms = members_window(world.timers).latest_ms
+    window_ms = members_ms(world.timers)
     for name in sorted(members):
         for life in world.lives_of(name):
             for at_ms, what in ((life.start_ms, "started"), (life.end_ms, "ended")):
@@ -273,13 +273,14 @@ def _of_members(world: World, members: Iterable[str]) -> Iterator[Change]:
                 yield Change(earliest_effect_ms(world, fault), fault.start_ms + window_ms, _named(fault))
 
 
+@once
 def quiet_for_groups(world: World) -> Sequence[Stretch]:
     """Where every queue has its consumer, and every broker has heard of it."""
     if not world.of_kind("consumer"):
         return []
     H_ms = world.timers.H_ms
     blocked = (Stretch(change.at_ms, change.due_ms + H_ms) for change in changes(world))
-    return without(clients_began_ms(world) + members_window(world.timers).latest_ms + H_ms, world.end_ms, blocked)
+    return without(clients_began_ms(world) + members_ms(world.timers) + H_ms, world.end_ms, blocked)
 
 
 def changes(world: World) -> list[Change]:
@@ -312,7 +313,7 @@ def _ghosts(world: World, at_ms: float, what: str) -> Change:
     It lists a group's members by channel (`ConsumerGroupInfo`; apache/rocketmq#6810 is the like of producers), so who
     has come back counts as several until then. Measured on 4.9.7: five members for two, for 122 s after a hang, and
     for 123 s after a black hole."""
-    after_ms = CLIENT_EXPIRED_MS + CLIENT_SCAN_MS + members_window(world.timers).latest_ms
+    after_ms = CLIENT_EXPIRED_MS + CLIENT_SCAN_MS + members_ms(world.timers)
     return Change(at_ms, at_ms + after_ms, what)
 
 

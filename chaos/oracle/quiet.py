@@ -8,7 +8,7 @@
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ..faults.process_faults import Absent, Pause, Remove
 from ..topology import ADMIN
@@ -16,40 +16,35 @@ from .intervals import Stretch, merged, without
 from .link import MOMENT_MS, earliest_effect_ms, most_hung_brokers
 from .lists import changing
 from .recorded import Fault
-from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
-from .world import World
+from .windows import Timers, calls_to_leave, poll_delay_ms, serves_window, staleness_window
+from .world import World, once
 
 BARELY_MS = 100.0
 """A latency, or a pause, up to this does not count as a disturbance of deliveries: what it holds up goes on by itself
 long before any time-out."""
 
 
-def members_window(timers: Timers) -> Window:
-    """When a group has shared its queues anew after a member came or went: notified at once, else at the next round."""
-    return Window(0, timers.Qr_ms + timers.A_ms, "Qr + A", "rebalance after a member of the group came or went", 2)
+def members_ms(timers: Timers) -> float:
+    """How long after a member came or went a group may share its queues anew: notified at once, else at the next round:
+    Qr + A."""
+    return timers.Qr_ms + timers.A_ms
 
 
-def sharing_window(timers: Timers, *, hung_brokers: int, grows: bool = True) -> Window:
-    """When a group has shared its queues anew after a route changed.
+def sharing_ms(timers: Timers, hung_brokers: int) -> float:
+    """How long after a route changed a group may share its queues anew: P + J + H + Qr + A.
 
     A poll brings the route; where a broker is new, a heartbeat tells it the members; a rebalance acts on both. J: a
     hung broker holds up the poll; one that refuses does not.
     """
-    latest_ms = timers.P_ms + poll_delay_ms(timers, hung_brokers) + timers.Qr_ms + timers.A_ms
-    poll = f"P + J (A·{hung_brokers} hung brokers)" if hung_brokers else "P"
-    formula = f"{poll} + Qr + A"
-    if grows:
-        latest_ms, formula = latest_ms + timers.H_ms, f"{poll} + H + Qr + A"
-    return Window(0, latest_ms, formula, "consumers rebalance after a route changed", 4 if grows else 3)
+    return timers.P_ms + poll_delay_ms(timers, hung_brokers) + timers.H_ms + members_ms(timers)
 
 
 def aftermath_ms(world: World) -> float:
-    """How long after its end a fault may still show in who owns which queue: R + C, and the sharing window."""
-    hung = most_hung_brokers(world)
+    """How long after its end a fault may still show in who owns which queue: R + C, and the sharing anew."""
     lists = [len(world.addresses_of(node.name)) for node in world.of_kind("producer", "consumer")]
     name_servers = max([len(world.of_kind("name_server")), *lists])
     stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
-    after_ms = serves_window(world.timers).latest_ms + sharing_window(world.timers, hung_brokers=hung).latest_ms
+    after_ms = serves_window(world.timers).latest_ms + sharing_ms(world.timers, most_hung_brokers(world))
     return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)
 
 
@@ -78,15 +73,16 @@ def harmful_to_deliveries(world: World) -> list[Fault]:
 def unnoticed(world: World, fault: Fault) -> bool:
     """Whether it is a pause that no time-out can notice and that leaves nothing behind: nothing else was disturbed
     then, nor still, that it could have held up beyond its own time."""
-    if not _is_short_pause(fault):
-        return False
+    return _is_short_pause(fault) and not any(
+        one.start_ms <= fault.end_ms and one.end_ms >= fault.start_ms for one in _disturbed_by_more(world)
+    )
 
-    def others() -> list[Stretch]:
-        long = [other for other in harmful(world) if not _is_short_pause(other)]
-        return disturbed(world, after_ms=aftermath_ms(world) + world.timers.H_ms, faults=long)
 
-    beside = world.memoized("disturbed by more than short pauses", others)
-    return not any(one.start_ms <= fault.end_ms and one.end_ms >= fault.start_ms for one in beside)
+@once
+def _disturbed_by_more(world: World) -> list[Stretch]:
+    """The stretches that faults other than short pauses disturb, with all that they leave behind."""
+    long = [other for other in harmful(world) if not _is_short_pause(other)]
+    return disturbed(world, after_ms=aftermath_ms(world) + world.timers.H_ms, faults=long)
 
 
 def _is_short_pause(fault: Fault) -> bool:
@@ -165,7 +161,8 @@ def calm_but_stalls(world: World) -> list[Stretch]:
     return sorted([*found, *(one for one in calm(world.but_stalls()) if without(*one, found) == [one])])
 
 
-def calm_among(world: World, nodes: Collection[str]) -> list[Stretch]:
+@once
+def calm_among(world: World, *nodes: str) -> list[Stretch]:
     """The same for calls that are between these nodes alone: what is done to others, and to their links, is no
     disturbance of them. Acts by hand are."""
     clients = {node.name for node in world.of_kind("producer", "consumer")}
@@ -177,9 +174,7 @@ def calm_among(world: World, nodes: Collection[str]) -> list[Stretch]:
             return False
         return fault.target is None or fault.target in nodes
 
-    key = "calm among", frozenset(nodes)
-    those = [fault for fault in harmful(world) if disturbs(fault)]
-    return world.memoized(key, lambda: quiet(world, settle_ms(world), faults=those))
+    return quiet(world, settle_ms(world), faults=[fault for fault in harmful(world) if disturbs(fault)])
 
 
 def is_alone(world: World, client: str, at_ms: float) -> bool:
@@ -193,33 +188,30 @@ def alone_until(world: World, client: str, at_ms: float) -> float:
     return min((max(one.start_ms, at_ms) for one in meet), default=math.inf)
 
 
+@once
 def several(world: World, client: str) -> Sequence[Stretch]:
     """When several faults meet for the client: from the beginning of the second until it has settled after the last.
     Those that begin together are one until the first of them ends. An act by hand counts as several, as long as clients
     may feel it: what it does to them nobody promises."""
-
-    def found() -> Sequence[Stretch]:
-        meet: list[Stretch] = []
-        together: list[tuple[Fault, Stretch]] = []
-        second_ms = over_ms = -math.inf
-        for fault, span in sorted(((f, felt(world, f)) for f in _felt_by(world, client)), key=lambda one: one[1]):
-            if span.start_ms >= over_ms:
-                meet.append(Stretch(second_ms, over_ms))
-                together, second_ms = [(fault, span)], math.inf
-            elif _key(fault) in {_key(other) for other, _ in together}:
-                together.append((fault, span))
-            elif span.start_ms <= together[0][1].start_ms + MOMENT_MS:
-                together.append((fault, span))
-                ends = [of.end_ms for _, of in together]
-                second_ms = min(ends) if max(ends) > min(ends) + MOMENT_MS else math.inf
-            else:
-                second_ms = min(second_ms, span.start_ms)
-            if fault.by_hand and fault.source == ADMIN:
-                meet.append(span)
-            over_ms = max(over_ms, _settled_ms(world, client, fault))
-        return merged([*meet, Stretch(second_ms, over_ms)])
-
-    return world.memoized(("several", client), found)
+    meet: list[Stretch] = []
+    together: list[tuple[Fault, Stretch]] = []
+    second_ms = over_ms = -math.inf
+    for fault, span in sorted(((f, felt(world, f)) for f in _felt_by(world, client)), key=lambda one: one[1]):
+        if span.start_ms >= over_ms:
+            meet.append(Stretch(second_ms, over_ms))
+            together, second_ms = [(fault, span)], math.inf
+        elif _key(fault) in {_key(other) for other, _ in together}:
+            together.append((fault, span))
+        elif span.start_ms <= together[0][1].start_ms + MOMENT_MS:
+            together.append((fault, span))
+            ends = [of.end_ms for _, of in together]
+            second_ms = min(ends) if max(ends) > min(ends) + MOMENT_MS else math.inf
+        else:
+            second_ms = min(second_ms, span.start_ms)
+        if fault.by_hand and fault.source == ADMIN:
+            meet.append(span)
+        over_ms = max(over_ms, _settled_ms(world, client, fault))
+    return merged([*meet, Stretch(second_ms, over_ms)])
 
 
 def _key(fault: Fault) -> tuple[str, int]:

@@ -30,7 +30,7 @@ from .quiet import is_alone, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
 from .recorded import OURS
 from .roles import removal
-from .windows import NEVER, Window, client_leave_window, poll_delay_ms, serves_window, staleness_window
+from .windows import NEVER, Window, client_leave_window, serves_window, staleness_window
 from .world import World
 
 HOLD_MS = 20_000.0
@@ -132,17 +132,12 @@ class _Hit:
         """When what is healed now is in the client's routes again."""
         world, timers, table = self.world, self.world.timers_of(self.client), serves_window(self.world.timers)
         hung = hung_brokers(world, self.client, self.moment.at_ms - timers.P_ms, self.moment.at_ms)
-        window = table._replace(
-            latest_ms=table.latest_ms + timers.P_ms + poll_delay_ms(timers, hung),
-            formula=f"{table.formula} + P" + (f" + J (A·{hung} hung brokers)" if hung else ""),
-            timers=4,
-        )
+        window = table.plus(timers.P_ms, "P").behind(timers, hung)._replace(timers=4)
         if calls := self._failed_calls():
             stale = staleness_window(timers, calls)
             window = window.plus(stale.latest_ms, stale.formula)
         faults = [f for node in self.brokers for f in faults_between(world, self.client, node)]
-        resent_ms = max((resent_after_ms(fault) for fault in faults), default=0.0)
-        return window.plus(resent_ms, "TCP's resending") if resent_ms else window
+        return window.plus(max((resent_after_ms(fault) for fault in faults), default=0.0), "TCP's resending")
 
     # -- look-ups
 
@@ -155,9 +150,8 @@ class _Hit:
             return _never("dials to so many NameServers are unanswered that it may reach none in time")
         stale = staleness_window(timers, self._failed_calls())
         hung = hung_brokers(world, self.client, at_ms - timers.P_ms, at_ms + timers.P_ms)
-        latest_ms = timers.P_ms + stale.latest_ms + poll_delay_ms(timers, hung)
-        formula = f"P + ({stale.formula})" + (f" + J (A·{hung} hung brokers)" if hung else "")
-        window = Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
+        window = Window(0, timers.P_ms, "P", "client's first answered look-up")
+        window = window.plus(stale.latest_ms, f"({stale.formula})", stale.timers).behind(timers, hung)
         return delayed_by_commits(world, self.client, window, at_ms)
 
     # -- sends
@@ -189,16 +183,16 @@ class _Hit:
     def _refused(self, tried: int, period_ms: float, row: str) -> Window:
         """While every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
         world, lost_ = self.world, len(self.brokers)
-        again = lost_ > 1 or world.workload.get("ordered") or not _retries(world, self.client)
+        retries = world.setting(self.client, "retryTimesWhenSendFailed")
+        again = lost_ > 1 or world.workload.get("ordered") or not retries
         sends = 1 + (tried if again else 0)
         until_ms = self.moment.at_ms + sends * period_ms
         brokers = [one.name for one in world.seen_by(self.client, "broker")]
         late_ms = max(world.round_trips_ms(self.client, brokers, self.moment.at_ms, until_ms), default=0)
-        window = Window(0, sends * (period_ms + late_ms), f"{sends}/rate" if sends > 1 else "1/rate", row, 2)
+        window = Window(0, sends * (period_ms + late_ms), f"{sends}/rate", row, 2)
         if late_ms:
             window = window._replace(formula=f"{window.formula}, each a round trip of {late_ms / 1000:g} s later")
-        if late_ms > period_ms:
-            window = window.plus(late_ms - period_ms, "what is left of the send before")
+        window = window.plus(max(late_ms - period_ms, 0.0), "what is left of the send before")
         if lost_ and waits_out_a_close(world, self.client):
             window = window.plus(world.timers_of(self.client).T_ms, "T")
         return window
@@ -254,11 +248,6 @@ def waits_out_a_close(world: World, client: str) -> bool:
     """Whether a call under way as its server closes the connection waits for its time-out: Apache's client up to 4.9
     hears of a close by a reset alone (its handler has no channelInactive); 5.x, and ours, fail it at once."""
     return world.made_by(client) != OURS and world.client_profile_of(client).name.startswith(("java-3", "java-4"))
-
-
-def _retries(world: World, client: str) -> bool:
-    """Whether a send that fails is tried again at all (retryTimesWhenSendFailed)."""
-    return not world.run.get("settings") or bool(world.setting(client, "retryTimesWhenSendFailed"))
 
 
 def passed_over(brokers: int, lost: int, queues: int) -> float:

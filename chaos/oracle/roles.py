@@ -38,7 +38,7 @@ from .intervals import Stretch, merged
 from .recorded import Fault
 from .timers import Timers
 from .windows import Window, drop_window
-from .world import World
+from .world import World, once
 
 NO_ID = -1
 """The brokerId of one that has not been told yet what it is."""
@@ -68,16 +68,13 @@ class Members(NamedTuple):
         return next((node for node, at in self.nodes.items() if address in at), None)
 
 
+@once
 def members_of(world: World) -> Mapping[str, Members]:
     """Broker name to its brokers."""
-
-    def found() -> Mapping[str, Members]:
-        names: dict[str, dict[str, tuple[str, ...]]] = {}
-        for node in world.of_kind("broker", "slave"):
-            names.setdefault(broker_name(node.name), {})[node.name] = node.addresses
-        return {name: _members(world, nodes) for name, nodes in names.items()}
-
-    return world.memoized("members", found)
+    names: dict[str, dict[str, tuple[str, ...]]] = {}
+    for node in world.of_kind("broker", "slave"):
+        names.setdefault(broker_name(node.name), {})[node.name] = node.addresses
+    return {name: _members(world, nodes) for name, nodes in names.items()}
 
 
 def _members(world: World, nodes: Mapping[str, tuple[str, ...]]) -> Members:

@@ -29,7 +29,7 @@ from .link import earliest_effect_ms, link_causes, process_causes
 from .promises import Obligation, ObligationKind, obligations
 from .recorded import OURS
 from .roles import elects, members_of, unsettled
-from .world import World
+from .world import World, once
 
 SYNCHRONIZED_MS = 13_000.0
 """`SlaveSynchronize`: each 10 s, with calls of 3 s."""
@@ -54,44 +54,38 @@ def offsets_vary(world: World, master: str, at_ms: float) -> bool:
     return any(fault.start_ms < at_ms and not world.harmless(fault) for fault in world.faults)
 
 
+@once
 def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     """When each slave of the name has taken its master's offsets over each 10 s, for certain: nothing was done to them,
     to a NameServer or to a link of theirs, and a registration since has told the slaves of their master. Of somebody
     else's brokers nothing is certain."""
-
-    def found() -> Sequence[Stretch]:
-        family = (master, *slaves_of(world, master))
-        lists = {frozenset(server.name for server in world.listed(node)) for node in family}
-        moved = any(node.moves for node in world.nodes if node.name in family)
-        theirs = any(world.made_by(node) != OURS for node in family)
-        if len(family) == 1 or len(lists) > 1 or theirs or moved or world.acts or elects(world, master):
-            return []
-        timers = world.timers_of(*family)
-        after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
-        servers = {server.name for server in world.of_kind("name_server")}
-        taken = [
-            Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms)
-            for fault in world.faults
-            if not world.harmless(fault) and fault.source in {*family, *servers}
-        ]
-        changes = [ms for node in family for life in world.lives_of(node) for ms in (life.start_ms, life.end_ms)]
-        taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
-        return without(min(changes, default=0.0), world.end_ms, merged(taken))
-
-    return world.memoized(("offsets copied", master), found)
+    family = (master, *slaves_of(world, master))
+    lists = {frozenset(server.name for server in world.listed(node)) for node in family}
+    moved = any(node.moves for node in world.nodes if node.name in family)
+    theirs = any(world.made_by(node) != OURS for node in family)
+    if len(family) == 1 or len(lists) > 1 or theirs or moved or world.acts or elects(world, master):
+        return []
+    timers = world.timers_of(*family)
+    after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
+    servers = {server.name for server in world.of_kind("name_server")}
+    taken = [
+        Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms)
+        for fault in world.faults
+        if not world.harmless(fault) and fault.source in {*family, *servers}
+    ]
+    changes = [ms for node in family for life in world.lives_of(node) for ms in (life.start_ms, life.end_ms)]
+    taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
+    return without(min(changes, default=0.0), world.end_ms, merged(taken))
 
 
+@once
 def held_names(world: World) -> Mapping[Table, Sequence[Stretch]]:
     """When the NameServer process must have some broker of the name, whichever, without a gap."""
-
-    def found() -> Mapping[Table, Sequence[Stretch]]:
-        of: dict[Table, list[Stretch]] = defaultdict(list)
-        for o in obligations(world):
-            if o.demand is not ObligationKind.DROP:
-                of[table_of(o)].append(Stretch(o.from_ms, o.to_ms))
-        return {table: merged(stretches) for table, stretches in of.items()}
-
-    return world.memoized("held names", found)
+    of: dict[Table, list[Stretch]] = defaultdict(list)
+    for o in obligations(world):
+        if o.demand is not ObligationKind.DROP:
+            of[table_of(o)].append(Stretch(o.from_ms, o.to_ms))
+    return {table: merged(stretches) for table, stretches in of.items()}
 
 
 def table_of(o: Obligation) -> Table:
@@ -111,27 +105,21 @@ def again_ms(world: World) -> float:
     return HOUSEKEEPING_MS + RETRY_MS + world.timers.C_ms
 
 
+@once
 def unreplicated(world: World) -> Mapping[str, Sequence[Stretch]]:
     """Broker name to when its master may be without a slave that it could wait for; names where it never waits are
     left out."""
-
-    def found() -> Mapping[str, Sequence[Stretch]]:
-        masters = {node.name for node in world.of_kind("broker")}
-        return {name: _of(world, name) for name in members_of(world) if name in masters and _waits(world, name)}
-
-    return world.memoized("unreplicated", found)
+    masters = {node.name for node in world.of_kind("broker")}
+    return {name: _of(world, name) for name in members_of(world) if name in masters and _waits(world, name)}
 
 
+@once
 def alone(world: World) -> Mapping[str, Sequence[Stretch]]:
     """Broker name to when no process of a slave of its was there, so that its master cannot answer SEND_OK; names whose
     masters never wait, or are elected, are left out."""
-
-    def found() -> Mapping[str, Sequence[Stretch]]:
-        masters = [node.name for node in world.of_kind("broker")]
-        names = [name for name in masters if not elects(world, name) and _waits(world, name)]
-        return {name: gone for name in names if (gone := _without_slaves(world, name))}
-
-    return world.memoized("without any slave", found)
+    masters = [node.name for node in world.of_kind("broker")]
+    names = [name for name in masters if not elects(world, name) and _waits(world, name)]
+    return {name: gone for name in names if (gone := _without_slaves(world, name))}
 
 
 def _without_slaves(world: World, master: str) -> Sequence[Stretch]:

@@ -35,9 +35,16 @@ class Window(NamedTuple):
     timers: int = 1
     """How many timers (or hand-overs) stand one behind the other in the formula: each may fire late."""
 
-    def plus(self, ms: float, why: str) -> Window:
-        """The same, so much later, for what `why` adds to the formula."""
-        return self._replace(latest_ms=self.latest_ms + ms, formula=f"{self.formula} + {why}")
+    def plus(self, ms: float, why: str, timers: int = 0) -> Window:
+        """The same, so much later, for what `why` adds to the formula, and for so many timers more; itself for 0 ms."""
+        if not ms:
+            return self
+        more = self.timers + timers
+        return self._replace(latest_ms=self.latest_ms + ms, formula=f"{self.formula} + {why}", timers=more)
+
+    def behind(self, timers: Timers, hung_brokers: int) -> Window:
+        """The same, later by J, by which hung brokers hold up a client's only scheduler thread."""
+        return self.plus(poll_delay_ms(timers, hung_brokers), f"J (A·{hung_brokers} hung brokers)")
 
 
 def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Window:
@@ -138,31 +145,25 @@ def client_leave_window(
     removal: Window,
     *,
     consumer: bool = False,
-    last_broker: bool = False,
     hung_brokers: int = 0,
     failed_calls: float = 0,
 ) -> Window:
     """When a client no longer uses a broker that its NameServer drops within `removal`.
 
     t_rm + P + J; a consumer releases the queues at its next rebalance, Qr later; a client whose NameServer failed too
-    waits k·P + A more. The last broker of a topic is never left: the NameServer answers code 17, and the client keeps
-    the route it has.
+    waits k·P + A more. (The last broker of a topic is never left: the NameServer answers code 17, and the client keeps
+    the route it has.)
     """
-    if last_broker:
-        return Window(0, NEVER, "never", "last broker of a topic: code 17, the client keeps its old route")
-    latest_ms = removal.latest_ms + timers.P_ms
-    formula, chained = f"({removal.formula}) + P", removal.timers + 1
-    if consumer:
-        latest_ms, formula, chained = latest_ms + timers.Qr_ms, f"{formula} + Qr", chained + 1
-    if hung_brokers:
-        latest_ms += poll_delay_ms(timers, hung_brokers)
-        formula = f"{formula} + J (A·{hung_brokers} hung brokers)"
-    if failed_calls:
-        staleness = staleness_window(timers, failed_calls)
-        latest_ms, formula = latest_ms + staleness.latest_ms, f"{formula} + {staleness.formula}"
-        chained += staleness.timers
     who = "consumer releases dead queues" if consumer else "producer stops targeting the broker"
-    return Window(0, latest_ms, formula, f"{who} after: {removal.row}", chained)
+    window = removal._replace(earliest_ms=0, formula=f"({removal.formula})", row=f"{who} after: {removal.row}")
+    window = window.plus(timers.P_ms, "P", 1)
+    if consumer:
+        window = window.plus(timers.Qr_ms, "Qr", 1)
+    window = window.behind(timers, hung_brokers)
+    if failed_calls:
+        stale = staleness_window(timers, failed_calls)
+        window = window.plus(stale.latest_ms, stale.formula, stale.timers)
+    return window
 
 
 def staleness_window(timers: Timers, failed_calls: float) -> Window:

@@ -11,9 +11,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from operator import attrgetter
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.fault import Loss
@@ -52,20 +53,35 @@ VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 MEMO = RLock()
 """Held while something is computed once for all who ask: checks gather in two threads, and compare by identity."""
 
 
+def once(compute: Callable[Concatenate[World, P], T]) -> Callable[Concatenate[World, P], T]:
+    """The same function, computed once for each World and arguments. Treat what it gives as read-only."""
+
+    @wraps(compute)
+    def kept(world: World, /, *args: P.args, **named: P.kwargs) -> T:
+        memo, key = world._index.memo, (compute.__module__, compute.__qualname__, args, *named.items())
+        with MEMO:
+            if key not in memo:
+                memo[key] = compute(world, *args, **named)
+            found: T = memo[key]
+        return found
+
+    return kept
+
+
 class _Index:
     """The World's tables by the keys that rules ask for, and what was computed from them once."""
 
-    __slots__ = ("by_kind", "by_name", "faults", "lives", "memo")
+    __slots__ = ("by_name", "faults", "lives", "memo")
 
     def __init__(self, world: World) -> None:
         self.by_name = {node.name: node for node in world.nodes}
-        self.by_kind: Mapping[str, tuple[NodeInfo, ...]] = _grouped(world.nodes, "kind")
         self.lives: Mapping[str, tuple[Life, ...]] = _grouped(world.lives, "node")
         self.faults: Mapping[tuple[str, str | None], tuple[Fault, ...]] = _grouped(world.faults, "source", "target")
         self.memo: dict[Hashable, Any] = {}
@@ -175,9 +191,10 @@ class World:
         return replace(self, faults=in_order((*self.faults, *more)))
 
     @property
+    @once
     def owners(self) -> Mapping[str, str]:
         """Every address that any node ever has → the node."""
-        return self.memoized("owners", lambda: {at: node.name for node in self.nodes for at in node.addresses})
+        return {at: node.name for node in self.nodes for at in node.addresses}
 
     def node(self, name: str) -> NodeInfo | None:
         """The node of that name."""
@@ -200,15 +217,13 @@ class World:
         """What the node's wall clock showed then."""
         return wall_ms(self.clocks.get(node, ()), at_ms)
 
+    @once
     def timers_of(self, *nodes: str) -> Timers:
         """The timers as these nodes have them: a broker and a NameServer, or a client; the run's own for the rest."""
         differing = self.run.get("node_timers")
         if not differing:
             return self.timers
-        key = ("timers", *nodes)
-        return self.memoized(
-            key, lambda: self.timers.with_(**{k: v for node in nodes for k, v in differing.get(node, {}).items()})
-        )
+        return self.timers.with_(**{k: v for node in nodes for k, v in differing.get(node, {}).items()})
 
     def harmless(self, fault: Fault) -> bool:
         """Whether it is far from every time-out, those of who dials over its link among them."""
@@ -225,20 +240,22 @@ class World:
         """Programs of somebody else that were seen from outside, and those that nothing was seen of."""
         return tuple(node for node in self.nodes if node.is_under_test)
 
+    @once
     def of_ours(self) -> World:
         """The same for a check that knows nothing of programs seen from outside: they are nobody's producers there."""
         if not any(node.is_under_test for node in self.nodes):
             return self
         kind = str(NodeKind.EXTERNAL)
         nodes = tuple(replace(node, kind=kind) if node.is_under_test else node for node in self.nodes)
-        return self.memoized("of ours", lambda: replace(self, nodes=nodes))
+        return replace(self, nodes=nodes)
 
+    @once
     def but_stalls(self) -> World:
         """The same as if the machine had run every process at all times."""
         if not any(fault.stood_still for fault in self.faults):
             return self
         others = tuple(fault for fault in self.faults if not fault.stood_still)
-        return self.memoized("but stalls", lambda: replace(self, faults=others))
+        return replace(self, faults=others)
 
     def client_profile_of(self, node: str) -> ClientProfile:
         """By whose rules this client is judged. KeyError for a profile that this version does not know."""
@@ -421,11 +438,9 @@ class World:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
         return ""
 
+    @once
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
-        found = self._index.by_kind
-        if len(kinds) == 1:
-            return found.get(kinds[0], ())
-        return self.memoized(("of kind", kinds), lambda: tuple(node for node in self.nodes if node.kind in kinds))
+        return tuple(node for node in self.nodes if node.kind in kinds)
 
     def made_by(self, name: str) -> str:
         """Whose program the node is: OURS, or whose and which version."""
@@ -493,12 +508,3 @@ class World:
         return tuple(
             f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT and not f.stood_still
         )
-
-    def memoized(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""
-        memo = self._index.memo
-        with MEMO:
-            if key not in memo:
-                memo[key] = compute()
-            found: T = memo[key]
-        return found

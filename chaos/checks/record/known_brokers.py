@@ -6,7 +6,7 @@ from typing import Any
 
 from ...oracle.promises import told_by_hand
 from ...oracle.roles import may_be_shown
-from ...oracle.world import World
+from ...oracle.world import World, once
 from ...topology import broker_id, broker_name
 
 MASTER_ID = "0"
@@ -16,17 +16,14 @@ Known = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Broker name → id → addresses, as routes write them: of `broker-a/1` the name is broker-a and the id 1."""
 
 
+@once
 def known_brokers(world: World) -> Known:
     """Every broker with all addresses that it has one after the other."""
-
-    def find() -> Known:
-        found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-        for node in world.of_kind("broker", "slave"):
-            if node.addresses:
-                found[broker_name(node.name)][str(broker_id(node.name))] = node.addresses
-        return found
-
-    return world.memoized("known brokers", find)
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for node in world.of_kind("broker", "slave"):
+        if node.addresses:
+            found[broker_name(node.name)][str(broker_id(node.name))] = node.addresses
+    return found
 
 
 def is_misplaced(world: World, name: str, ids: Mapping[str, str]) -> bool:

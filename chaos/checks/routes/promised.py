@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 from ...oracle.intervals import Stretch, longest, merged, without
-from ...oracle.lists import certainly_off
+from ...oracle.link import certainly_off
 from ...oracle.roles import members_of
 from ...oracle.time_outs import POLL
 from ...oracle.windows import Window

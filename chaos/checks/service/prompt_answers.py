@@ -27,10 +27,10 @@ from ...oracle.quiet import (
     calm_among,
     clients_began_ms,
     harmful_to_deliveries,
-    members_window,
+    members_ms,
     quiet,
     settle_ms,
-    sharing_window,
+    sharing_ms,
 )
 from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
@@ -95,7 +95,7 @@ def sends(world: World) -> dict[Link, list[Stretch]]:
     """When sends of each producer to each broker name are quiet."""
     brokers = [node.name for node in world.of_kind("broker")]
     return {
-        (producer.name, broker): calm_among(world, {producer.name, broker, *slaves_of(world, broker)})
+        (producer.name, broker): calm_among(world, producer.name, broker, *slaves_of(world, broker))
         for producer in world.of_kind("producer")
         for broker in brokers
     }
@@ -104,7 +104,7 @@ def sends(world: World) -> dict[Link, list[Stretch]]:
 def registrations(world: World) -> dict[Link, list[Stretch]]:
     """When those of each broker at each NameServer are quiet."""
     return {
-        (broker.name, server.name): calm_among(world, {broker.name, server.name})
+        (broker.name, server.name): calm_among(world, broker.name, server.name)
         for broker in world.of_kind("broker", "slave")
         for server in world.of_kind("name_server")
     }
@@ -112,7 +112,7 @@ def registrations(world: World) -> dict[Link, list[Stretch]]:
 
 def look_ups(world: World, node: str) -> list[Stretch]:
     """When those of this node are quiet."""
-    return calm_among(world, {node, *(server.name for server in world.of_kind("name_server"))})
+    return calm_among(world, node, *(server.name for server in world.of_kind("name_server")))
 
 
 def shared(world: World) -> list[Stretch]:
@@ -122,8 +122,8 @@ def shared(world: World) -> list[Stretch]:
     if world.views_differ:
         return []
     timers, hung = world.timers, len(world.of_kind("broker"))
-    settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms + timers.H_ms
-    from_ms = clients_began_ms(world) + members_window(timers).latest_ms + timers.H_ms
+    settled_ms = settle_ms(world) + sharing_ms(timers, hung) + timers.H_ms
+    from_ms = clients_began_ms(world) + members_ms(timers) + timers.H_ms
     free = quiet(world, settled_ms, from_ms=from_ms, faults=harmful_to_deliveries(world))
     joined = brokers_joined(world, settled_ms)
     return [left for stretch in free for left in without(*stretch, joined)]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ...oracle.lost_brokers import absences
 from ...oracle.promises import ObligationKind, obligations
 from ...oracle.windows import Window
-from ...oracle.world import World
+from ...oracle.world import World, once
 from ...verdict import seconds
 from .stretches import LaneStretch
 
@@ -38,12 +38,9 @@ class Ruled(NamedTuple):
     """The change from which the window counts."""
 
 
+@once
 def rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
     """Return by (NameServer or client, broker) the times of kind must, must_not and may, in order."""
-    return world.memoized("rules", lambda: _rules(world))
-
-
-def _rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
     strict: dict[tuple[str, int, str], list[Ruled]] = defaultdict(list)
     for o in obligations(world):
         kind = "must_not" if o.demand is ObligationKind.DROP else "must"

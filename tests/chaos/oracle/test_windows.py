@@ -79,8 +79,6 @@ SECTION_3: list[tuple[str, Timers, Any, Any]] = [
     ("partition, host loss, hang", V4, leave(V4, Loss.SILENT), 160),
     ("partition, host loss, hang", V5, leave(V5, Loss.SILENT), 155),
     ("partition, host loss, hang", ACTING, leave(ACTING, Loss.SILENT), 45),
-    ("last broker of a topic", V4, leave(V4, Loss.CRASH, last_broker=True), NEVER),
-    ("last broker of a topic", V5, leave(V5, Loss.SILENT, last_broker=True), NEVER),
     ("consumer releases dead queues, hang", V4, leave(V4, Loss.SILENT, consumer=True), 180),
     ("consumer releases dead queues, hang", V5, leave(V5, Loss.SILENT, consumer=True), 175),
     ("consumer releases dead queues: + 50", V4, leave(V4, Loss.CRASH, consumer=True), 50),
@@ -104,7 +102,6 @@ SECTION_4: list[tuple[str, Timers, Any, Any]] = [
     ("left: it takes the next one anyhow", GO, leave_window(GO, REFUSED, each_request=True).latest_ms, 30_000),
     ("left: one try fails first", GO, leave_window(GO, DEAF, each_request=True).latest_ms, 36_000),
     ("left: SYN dropped at one try", V4, leave_window(V4, SYN, each_request=True).latest_ms, 33_000),
-    ("left: there is no other", V5, leave_window(V5, DEAF, name_servers=1).latest_ms, NEVER),
 ]
 
 
