@@ -131,9 +131,8 @@ def flush_ms(world: World) -> float:
 
 
 def _longest(world: World, kind: str, name: str) -> list[float]:
-    """The setting at each node of the kind, where the scenario sets any."""
-    nodes = world.of_kind(kind) if world.run.get("settings") else ()
-    return [float(str(world.setting(node.name, name))) for node in nodes]
+    """The setting at each node of the kind."""
+    return [float(str(world.setting(node.name, name))) for node in world.of_kind(kind)]
 
 
 class Redelivery(NamedTuple):

@@ -119,7 +119,6 @@ class Dues:
 
     def __init__(self, world: World, rows: Rows) -> None:
         self.world, self.held = world, holdings(world, rows)
-        self._rows = rows
         self._routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
         for row in rows("route_changed"):

@@ -10,9 +10,11 @@ The times in a history are corrected already (history/host_clocks.py); this is w
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from ..history.host_clocks import ClockReading, HostClock, reading_of
+from ..history.host_clocks import Bound, ClockReading, HostClock, reading_of
 from ..history.schema import object_of
 from .recorded import Fault, NodeInfo
 
@@ -75,27 +77,24 @@ def hosts_in(
     worst = [0.0, 0.0]
     for host, names in sorted(on.items()):
         clock = HostClock.of(readings.get(host, ()))
-        for bound in clock.bounds(0.0, end_ms):
-            if bound.bound_ms > limit_ms:
-                _add(blind, Blind(frozenset(names), bound.from_ms, bound.to_ms, _why(host, clock, bound.bound_ms)))
-        worst.append(max((one.bound_ms for one in clock.bounds(0.0, end_ms) if one.bound_ms <= limit_ms), default=0.0))
+        bounds = clock.bounds(0.0, end_ms)
+        for why, same in groupby(bounds, partial(_why, host, clock, limit_ms)):
+            of = [*same]
+            if why:
+                blind.append(Blind(frozenset(names), of[0].from_ms, of[-1].to_ms, why))
+        worst.append(max((one.bound_ms for one in bounds if one.bound_ms <= limit_ms), default=0.0))
     return Hosts(sum(sorted(worst)[-2:]) or None, tuple(blind))
 
 
-def _why(host: str, clock: HostClock, bound_ms: float) -> str:
+def _why(host: str, clock: HostClock, limit_ms: float, bound: Bound) -> str:
+    """Why times of the host are not known then; "" where they are."""
+    if bound.bound_ms <= limit_ms:
+        return ""
     if not clock.stretches:
         return f"nobody measured the clock of host {host}"
-    if math.isinf(bound_ms):
+    if math.isinf(bound.bound_ms):
         return f"the clock of host {host} jumped"
     return f"the clock of host {host} is known too badly"
-
-
-def _add(blind: list[Blind], one: Blind) -> None:
-    """Joined to the last where it goes on for the same reason."""
-    if blind and blind[-1].to_ms == one.from_ms and (blind[-1].nodes, blind[-1].why) == (one.nodes, one.why):
-        blind[-1] = blind[-1]._replace(to_ms=one.to_ms)
-    else:
-        blind.append(one)
 
 
 def _names(names: Iterable[str]) -> str:

@@ -396,38 +396,33 @@ class Troubles:
     """When calls of one node to another may have waited for their time-outs."""
 
     def __init__(self, world: World, node: str) -> None:
-        self._world, self._node, self._timers = world, node, world.timers_of(node)
-        self._spans: dict[tuple[str, float], list[tuple[float, float]]] = {}
+        self._world, self._node, timers = world, node, world.timers_of(node)
+        look_up_ms = max(timers.A_ms, timers.C_ms * len(world.of_kind("name_server")), timers.B_ms)
+        self._waits_ms = 2 * look_up_ms
+        """How long a call that began in the fault waits on: for its lock, and for its answer."""
 
     def among(self, targets: Iterable[str], from_ms: float, to_ms: float) -> list[str]:
         """Those of the targets that something kept from answering at some time in [from_ms, to_ms]."""
-        tail_ms = self._tail_ms(self._timers)
-        return [name for name in targets if any(s <= to_ms and e >= from_ms for s, e in self._of(name, tail_ms))]
+        return [name for name in targets if self._met(name, from_ms, to_ms, self._waits_ms)]
 
     def between(self, target: str, from_ms: float, to_ms: float) -> bool:
         """Whether what the target sends this node may be lost or late that it sends at some time in [from_ms, to_ms].
         Older calls that still wait for their time-outs are no matter here."""
-        return any(s <= to_ms and e >= from_ms for s, e in self._of(target, 0.0))
+        return self._met(target, from_ms, to_ms, 0.0)
 
-    def _of(self, target: str, tail_ms: float) -> list[tuple[float, float]]:
-        """When the target, or a link to it, was not as it should be, and so much longer."""
-        if (target, tail_ms) not in self._spans:
-            world, timers = self._world, self._timers
-            links = [Cause.of(fault, "link", timers) for fault in world.link_faults(self._node, target)]
-            causes = [*process_causes(world, target), *links]
-            self._spans[target, tail_ms] = [
-                (c.start_ms, max(c.end_ms + self._late_ms(c), c.end_ms + tail_ms)) for c in causes if c.end_ms > 0
-            ]
-        return self._spans[target, tail_ms]
+    def _met(self, target: str, from_ms: float, to_ms: float, tail_ms: float) -> bool:
+        """Whether the target, or a link to it, was not as it should be then, or up to `tail_ms` before."""
+        spans = _troubles(self._world, self._node, target)
+        return any(one.start_ms <= to_ms and one.end_ms + max(tail_ms, late_ms) >= from_ms for one, late_ms in spans)
 
-    def _tail_ms(self, timers: Timers) -> float:
-        """A call that began in the fault waits on: for its lock, and for its answer."""
-        name_servers = len(self._world.of_kind("name_server"))
-        lock_ms = look_up_ms = max(timers.A_ms, timers.C_ms * name_servers, timers.B_ms)
-        return lock_ms + look_up_ms
 
-    @staticmethod
-    def _late_ms(cause: Cause) -> float:
-        if math.isinf(cause.end_ms):
-            return 0.0
-        return resend_ms(cause, cause.end_ms) + (cause.delay.round_trip_max_ms if cause.delay else 0.0)
+@once
+def _troubles(world: World, node: str, target: str) -> Sequence[tuple[Stretch, float]]:
+    """When the target, or the link to it, was not as it should be, and how long after that what it held up may come."""
+    links = [Cause.of(fault, "link", world.timers_of(node)) for fault in world.link_faults(node, target)]
+    found = []
+    for cause in (*process_causes(world, target), *links):
+        late_ms = resend_ms(cause, cause.end_ms) + (cause.delay.round_trip_max_ms if cause.delay else 0.0)
+        if cause.end_ms > 0:
+            found.append((Stretch(cause.start_ms, cause.end_ms), 0.0 if math.isinf(cause.end_ms) else late_ms))
+    return found

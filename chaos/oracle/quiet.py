@@ -49,12 +49,11 @@ def aftermath_ms(world: World) -> float:
 
 
 def _name_servers_hit(world: World) -> bool:
-    names = {node.name for node in world.of_kind("name_server")}
-    clients = {node.name for node in world.of_kind("producer", "consumer")}
     return any(
         calls_to_leave(world.timers.profile, fault.loss(world.timers)) > 0
         for fault in world.faults
-        if (fault.target is None and fault.source in names) or (fault.source in clients and fault.target in names)
+        if world.kind_of(fault.target or fault.source) == "name_server"
+        if fault.target is None or world.kind_of(fault.source) in ("producer", "consumer")
     )
 
 
@@ -66,8 +65,7 @@ def harmful(world: World) -> list[Fault]:
 def harmful_to_deliveries(world: World) -> list[Fault]:
     """Those that messages on their way from brokers to consumers may feel: what is done to a producer, or to a link of
     its, changes nothing for anybody else."""
-    producers = {node.name for node in world.of_kind("producer")}
-    return [fault for fault in harmful(world) if fault.source not in producers]
+    return [fault for fault in harmful(world) if world.kind_of(fault.source) != "producer"]
 
 
 def unnoticed(world: World, fault: Fault) -> bool:
@@ -150,9 +148,11 @@ def settle_ms(world: World) -> float:
 def calm(world: World) -> list[Stretch]:
     """The quiet stretches in which every operation must succeed. A client that dies or is started again disturbs none:
     what it was doing has no end, and the next process is to do as well as the first."""
-    clients = {node.name for node in world.of_kind("producer", "consumer")}
-    others = [fault for fault in harmful(world) if not (fault.ends_process and fault.source in clients)]
-    return quiet(world, settle_ms(world), faults=others)
+    return quiet(world, settle_ms(world), faults=[fault for fault in harmful(world) if not _ends_client(world, fault)])
+
+
+def _ends_client(world: World, fault: Fault) -> bool:
+    return fault.ends_process and world.kind_of(fault.source) in ("producer", "consumer")
 
 
 def calm_but_stalls(world: World) -> list[Stretch]:
@@ -165,14 +165,10 @@ def calm_but_stalls(world: World) -> list[Stretch]:
 def calm_among(world: World, *nodes: str) -> list[Stretch]:
     """The same for calls that are between these nodes alone: what is done to others, and to their links, is no
     disturbance of them. Acts by hand are."""
-    clients = {node.name for node in world.of_kind("producer", "consumer")}
 
     def disturbs(fault: Fault) -> bool:
-        if fault.by_hand:
-            return True
-        if fault.source not in nodes or (fault.ends_process and fault.source in clients):
-            return False
-        return fault.target is None or fault.target in nodes
+        among = fault.source in nodes and (fault.target is None or fault.target in nodes)
+        return fault.by_hand or (among and not _ends_client(world, fault))
 
     return quiet(world, settle_ms(world), faults=[fault for fault in harmful(world) if disturbs(fault)])
 

@@ -28,6 +28,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..faults.fault import Fault as FaultKind
@@ -238,49 +239,44 @@ def ends_judging(row: Mapping[str, Any]) -> bool:
 
 def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
-    open_: dict[tuple[Any, ...], tuple[Mapping[str, Any], int]] = {}
-    found: list[Fault] = []
+    changes: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], int]]] = defaultdict(list)
+    """The rows of each, and how many of the timeline's actions had begun."""
     actions = 0
-    gone = [row for row in rows if row["event"] == "gone"]
-
-    def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
-        of = one.get("fault_id"), one["source"]
-        return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
-
-    def close(opened: tuple[Mapping[str, Any], int], ended: Mapping[str, Any] | None) -> None:
-        row, began_with = opened
-        end_ms = math.inf if ended is None else float(ended["time_ms"])
-        asked_ms = None if ended is None else object_of(ended.get("value")).get("asked_ms")
-        found.append(
-            Fault(
-                fault_id=row.get("fault_id") or "",
-                fault=row.get("fault") or "",
-                injection=row.get("injection") or "",
-                source=row["source"],
-                target=row.get("target"),
-                stream=row.get("stream"),
-                start_ms=float(row["time_ms"]),
-                end_ms=end_ms,
-                value=object_of(row.get("value")),
-                heal_asked_ms=None if asked_ms is None else float(asked_ms),
-                gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
-                began_with=began_with,
-                ended_with=actions,
-            )
-        )
-
     for row in rows:
         actions += row["event"] == "phase"
-        if row["event"] != "fault":
-            continue
-        key = (row.get("fault_id"), row["source"], row.get("target"))
-        before = open_.pop(key, None)
-        if before is not None:
-            close(before, row if row.get("phase") == "end" else None)
-        if row.get("phase") == "start":
-            open_[key] = row, actions
-    for opened in open_.values():
-        close(opened, None)
+        if row["event"] == "fault":
+            changes[row.get("fault_id"), row["source"], row.get("target")].append((row, actions))
+    gone = [row for row in rows if row["event"] == "gone"]
+    found: list[Fault] = []
+    for (fault_id, source, target), of in changes.items():
+        for (row, began_with), (after, ended_with) in pairwise([*of, ({}, actions)]):
+            if row.get("phase") != "start":
+                continue
+            is_ended = after.get("phase") == "end"
+            start_ms, end_ms = row["time_ms"], float(after["time_ms"]) if is_ended else math.inf
+            asked_ms = object_of(after.get("value")).get("asked_ms") if is_ended else None
+            gone_ms = (
+                one["time_ms"]
+                for one in gone
+                if (one.get("fault_id"), one["source"]) == (fault_id, source) and start_ms <= one["time_ms"] <= end_ms
+            )
+            found.append(
+                Fault(
+                    fault_id=fault_id or "",
+                    fault=row.get("fault") or "",
+                    injection=row.get("injection") or "",
+                    source=source,
+                    target=target,
+                    stream=row.get("stream"),
+                    start_ms=float(start_ms),
+                    end_ms=end_ms,
+                    value=object_of(row.get("value")),
+                    heal_asked_ms=None if asked_ms is None else float(asked_ms),
+                    gone_ms=next(gone_ms, None),
+                    began_with=began_with,
+                    ended_with=ended_with,
+                )
+            )
     return in_order(found)
 
 

@@ -34,7 +34,7 @@ A send has 1 + retryTimesWhenSendFailed tries, and sendMsgTimeout for all of the
 as long as that has no time for another try. Upstream: `DefaultMQProducerImpl.sendDefaultImpl`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
@@ -149,8 +149,7 @@ def check_period(world: World, broker: str) -> Wait:
 def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool) -> float:
     """For how long an attempt that took so long, or failed, has its broker avoided."""
     counted_ms = FAILURE_MS[world.timers.profile] if failed else latency_ms
-    latencies, isolations = (_list(world, producer, name) for name in ("latencyMax", "notAvailableDuration"))
-    reached = [isolation for latency, isolation in zip(latencies, isolations, strict=True) if counted_ms >= latency]
+    reached = [level.longest_ms for level in _levels(world, producer) if counted_ms >= level.slow_ms]
     return reached[-1] if reached else 0.0
 
 
@@ -161,20 +160,17 @@ def avoids(world: World, producer: str) -> bool:
 
 def avoidance(world: World) -> Avoidance | None:
     """From which latency on any of the producers avoids a broker, and how long at most; None: none of them does."""
-    found = []
-    for producer in world.of_kind("producer"):
-        if avoids(world, producer.name):
-            names = ("latencyMax", "notAvailableDuration")
-            pairs = list(zip(*(_list(world, producer.name, name) for name in names), strict=True))
-            found += [Avoidance(latency_ms, longest_ms) for latency_ms, longest_ms in pairs if longest_ms > 0]
+    producers = [one.name for one in world.of_kind("producer") if avoids(world, one.name)]
+    found = [level for producer in producers for level in _levels(world, producer) if level.longest_ms > 0]
     if not found:
         return None
     return Avoidance(min(one.slow_ms for one in found), max(one.longest_ms for one in found))
 
 
-def _list(world: World, node: str, name: str) -> Sequence[float]:
-    found = world.setting(node, name)
-    return [float(one) for one in found] if isinstance(found, tuple | list) else []
+def _levels(world: World, producer: str) -> list[Avoidance]:
+    said = (world.setting(producer, name) for name in ("latencyMax", "notAvailableDuration"))
+    latencies, isolations = (one if isinstance(one, tuple | list) else () for one in said)
+    return [Avoidance(float(slow), float(longest)) for slow, longest in zip(latencies, isolations, strict=True)]
 
 
 STORED = (

@@ -279,11 +279,8 @@ class World:
 
     def listed(self, node: str) -> tuple[NodeInfo, ...]:
         """The NameServers on the list of this broker or client, in its order; on any that it may fetch, by HTTP."""
-        own, servers = self._entries(node), self.of_kind("name_server")
-        if not own:
-            return servers
-        by_name = {server.name: server for server in servers}
-        return tuple(by_name[entry] for entry in own if entry in by_name)
+        listed = map(self.node, self._entries(node))
+        return tuple(one for one in listed if one is not None and one.kind == "name_server")
 
     def lists(self, node: str, name_server: str) -> bool:
         """Whether the NameServer is on the list of this broker or client, or on any that it may fetch."""
@@ -291,8 +288,7 @@ class World:
 
     def addresses_of(self, node: str) -> list[str]:
         """The addresses on its list, those where nobody listens among them."""
-        own = self._entries(node)
-        return self.addresses(own) if own else [one.address for one in self.of_kind("name_server") if one.address]
+        return self.addresses(self._entries(node))
 
     def addresses(self, entries: Iterable[str]) -> list[str]:
         """Of NameServers by name, and of what is host:port already."""
@@ -301,8 +297,7 @@ class World:
 
     def dead_entries(self, node: str) -> int:
         """How many addresses of its list nobody listens at."""
-        own = self._entries(node)
-        return len(own) - len(self.listed(node)) if own else 0
+        return len(self._entries(node)) - len(self.listed(node))
 
     def asks_for_list(self, node: str) -> bool:
         """Whether this broker or client has no list of its own and fetches one from the address server."""
@@ -310,11 +305,12 @@ class World:
         return bool(self.served) and fetches and not self.has_own_list(node)
 
     def _entries(self, node: str) -> list[str]:
-        """Of its own list, or of all lists that it may fetch; none where it has all NameServers as they are named."""
-        if not self.served or self.has_own_list(node):
-            return [*(self._own(node).get("name_servers") or ())]
-        lists = self.served if self.asks_for_list(node) else self.served[:1]
-        return [*dict.fromkeys(entry for one in lists for entry in one.entries)]
+        """Of its own list, or of all lists that it may fetch; where it has neither, all NameServers."""
+        own = [*(self._own(node).get("name_servers") or ())]
+        if self.served and not own:
+            lists = self.served if self.asks_for_list(node) else self.served[:1]
+            own = [*dict.fromkeys(entry for one in lists for entry in one.entries)]
+        return own or [one.name for one in self.of_kind("name_server")]
 
     def seen_by(self, client: str, kind: str) -> tuple[NodeInfo, ...]:
         """The NameServers on the client's list, or the brokers that one of these can name to it."""
