@@ -31,7 +31,6 @@ from .world import World, once
 class Absence:
     """A broker is lost to a client in [start_ms, end_ms)."""
 
-    id: int
     client: str
     broker: str
     fault_id: str
@@ -71,14 +70,12 @@ def absences(world: World) -> Sequence[Absence]:
                 end_ms = while_it_lives(world, client, start_ms, healed_from_ms(causes, lasted_ms))
                 end_ms = min(end_ms, alone_until(world, client.name, start_ms))
                 if start_ms < end_ms and undisturbed(world, client.name, start_ms, end_ms):
-                    absence = _absence(world, client, broker, (start_ms, end_ms), fault_id, len(found))
+                    absence = _absence(world, client, broker, (start_ms, end_ms), fault_id)
                     found += [absence] if absence else []
     return found
 
 
-def _absence(
-    world: World, client: NodeInfo, broker: str, lost: tuple[float, float], fault_id: str, number: int
-) -> Absence | None:
+def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, float], fault_id: str) -> Absence | None:
     """The one in this time, if it outlasts the window of the client's routes."""
     (start_ms, end_ms), timers = lost, world.timers_of(client.name)
     asked = [state for state in _states(world, broker, client.name) if state.start_ms < end_ms]
@@ -104,7 +101,6 @@ def _absence(
     if route_from_ms >= end_ms:
         return None
     return Absence(
-        id=number,
         client=client.name,
         broker=broker,
         fault_id=fault_id,

@@ -11,7 +11,6 @@ belongs to a send that began up to T earlier.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...oracle.lost_brokers import Absence, absences
@@ -22,8 +21,6 @@ from ..findings import counted, finding, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
 from ..record.broker_uses import BrokerUses, LastUse, Use, Uses, departures, key_of
-from ..record.control import Control
-from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_brokers_avoided"
@@ -31,10 +28,9 @@ _SHOWN = 60
 
 
 def judged_absences(world: World, gone: Iterable[Absence]) -> list[Absence]:
-    """The promised ones that outlast the window of the client's use, and the departures; each once, numbered."""
+    """The promised ones that outlast the window of the client's use, and the departures; each once."""
     promised = (absence for absence in absences(world) if absence.from_ms < absence.end_ms)
-    every = {key_of(absence): absence for absence in (*gone, *promised)}
-    return [replace(absence, id=number) for number, absence in enumerate(every.values())]
+    return [*{key_of(absence): absence for absence in (*gone, *promised)}.values()]
 
 
 USES = broker_uses(lambda control, world: judged_absences(world, departures(control, world)))
@@ -43,10 +39,11 @@ USES = broker_uses(lambda control, world: judged_absences(world, departures(cont
 def gather(gathering: Gathering, world: World) -> BrokerUses:
     """What clients did while brokers were lost to them, each absence that outlasts its window."""
     gone = tuple(departures(gathering.control, world))
-    found = judged_absences(world, gone)
-    lags = measured_lags(gathering.control, world, found)
-    late = BrokerUses({key_of(absence): Uses(lag_ms=lags.get(absence.id)) for absence in found}, gone)
-    return gathering.counted(USES, world).plus(late)
+    found, servers = judged_absences(world, gone), [node.name for node in world.of_kind("name_server")]
+    late = (((one.client, one.broker, *servers), one.start_ms - world.timers.R_ms, one.from_ms) for one in found)
+    lags = zip(found, gathering.control.lateness.largest_of_each(world, late), strict=True)
+    measured = BrokerUses({key_of(absence): Uses(lag_ms=lag_ms) for absence, lag_ms in lags}, gone)
+    return gathering.counted(USES, world).plus(measured)
 
 
 def judge(facts: BrokerUses, world: World) -> Verdict:
@@ -90,16 +87,6 @@ def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
         return "no lost broker was used"
     last = last_uses[0]
     return f"last use {last['after_ms'] / 1000:.1f} s after {last['broker_name']} was lost, by {last['client']}"
-
-
-def measured_lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int, float]:
-    name_servers = [node.name for node in world.of_kind("name_server")]
-    windows = [
-        LagWindow(absence.id, node, absence.start_ms - world.timers.R_ms, absence.from_ms)
-        for absence in found
-        for node in (absence.client, absence.broker, *name_servers)
-    ]
-    return control.lateness.measured(world, windows)
 
 
 def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:

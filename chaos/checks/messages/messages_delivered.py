@@ -13,11 +13,11 @@ broadcasting every consumer is a group of its own.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...oracle.deliveries import PROMPT_MS, Due, askers
+from ...oracle.deliveries import PROMPT_MS, Asker, Due, askers
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -28,7 +28,6 @@ from ..plain.deliveries import DELIVERIES, Slow
 from ..plain.part import Gathering
 from ..record.commits import dues_of
 from ..record.control import Control
-from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
 
 NAME = "messages_delivered"
@@ -113,10 +112,11 @@ def judged(
             open_ += message.received_ms is None and message.acked_ms < world.end_ms - PROMPT_MS
         else:
             overdue.append((message, due, end_ms))
-    lags = _lags(overdue, control, world)
+    late = ((_nodes(one, due, groups), due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)) for one, due, end_ms in overdue)
+    lags = control.lateness.largest_of_each(world, late)
     unsure = 0
-    for index, (message, due, end_ms) in enumerate(overdue):
-        allowed = tolerance(world.timers, lags.get(index), _CHAINED)
+    for (message, due, end_ms), lag_ms in zip(overdue, lags, strict=True):
+        allowed = tolerance(world.timers, lag_ms, _CHAINED)
         over_ms = end_ms - due.at_ms
         if over_ms <= allowed.valid_up_to_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
@@ -124,15 +124,15 @@ def judged(
         counts["not_received" if message.received_ms is None else "late"] += 1
         is_wrong = over_ms > allowed.unknown_up_to_ms
         unsure += not is_wrong
-        found.append(Undelivered(message, _what(message, due), due, end_ms, lags.get(index), is_wrong))
+        found.append(Undelivered(message, _what(message, due), due, end_ms, lag_ms, is_wrong))
     counts["acknowledged"] += prompt
     counts["prompt"] += prompt
     first = sorted(found, key=lambda one: (not one.is_wrong, one.message.acked_ms, one.message.msg_key))
     if first and first[0].is_wrong:
         first = [one for one in first if one.is_wrong]
-    lag_ms = max((lag for lag in lags.values()), default=None)
+    latest_ms = max((lag_ms for lag_ms in lags if lag_ms is not None), default=None)
     first = first[:FINDINGS_MAX]
-    return Deliveries(**counts, open=open_, unsure=unsure, prompt_ms=prompt_ms, lag_ms=lag_ms, first=tuple(first))
+    return Deliveries(**counts, open=open_, unsure=unsure, prompt_ms=prompt_ms, lag_ms=latest_ms, first=tuple(first))
 
 
 def judge(seen: Deliveries, world: World) -> Verdict:
@@ -216,15 +216,10 @@ def _what(message: Slow, due: Due) -> str:
     return "late" if message.received_ms is not None else "not received"
 
 
-def _lags(overdue: Sequence[tuple[Slow, Due, float]], control: Control, world: World) -> dict[int, float]:
-    """How late the nodes on a message's way were meanwhile, by its place."""
-    members = {asker.name: sorted(asker.members) for asker in askers(world)}
-    windows = []
-    for index, (message, due, end_ms) in enumerate(overdue):
-        who = [due.consumer] if due.consumer else [message.receiver] if message.receiver else members[message.group]
-        for node in (*who, message.broker_name):
-            windows.append(LagWindow(index, node, due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)))
-    return control.lateness.measured(world, windows)
+def _nodes(message: Slow, due: Due, groups: Mapping[str, Asker]) -> Iterable[str]:
+    """The nodes on the message's way."""
+    one = due.consumer or message.receiver
+    return (*([one] if one else groups[message.group].members), message.broker_name)
 
 
 def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:

@@ -101,7 +101,6 @@ def departures(control: Control, world: World) -> Iterator[Absence]:
                 broker, until_ms = world.owners.get(address), min(back_ms, end_ms)
                 if broker is not None and from_ms < until_ms and undisturbed(world, client.name, gone_ms, until_ms):
                     yield Absence(
-                        id=-1,
                         client=client.name,
                         broker=broker,
                         fault_id="",

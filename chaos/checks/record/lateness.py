@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ....remoting.node.profile import Profile
 from ...oracle.link import RESUME_GRACE_MS
@@ -30,23 +30,6 @@ if TYPE_CHECKING:
 
 DYING_MS = 1000.0
 _ASKED_MS = 3_000.0
-
-
-class LagWindow(NamedTuple):
-    """Ask for the lateness of `node` in [from_ms, to_ms]; answers are joined by `id`."""
-
-    id: int
-    node: str
-    from_ms: float
-    to_ms: float
-
-
-class Missing(NamedTuple):
-    """A stretch in which a registration should have been there; the lateness of `nodes` may be why it was not."""
-
-    nodes: Sequence[str]
-    from_ms: float
-    to_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +113,20 @@ class Lateness:
                 )
         return Lateness(of_node)
 
-    def measured(self, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
-        """id → largest lateness in RocketMQ milliseconds, of the node or of Toxiproxy; an id without any measurement
-        of the node itself is missing."""
-        of_node = self._counted(world)
-        largest: dict[int, float] = {}
-        known: dict[tuple[str, float, float], float | None] = {}
-        for window in windows:
-            span = window.node, window.from_ms, window.to_ms
-            if span not in known:
-                known[span] = self._of_span(world, of_node, *span)
-            lag_ms = known[span]
-            if lag_ms is not None:
-                largest[window.id] = max(largest.get(window.id, lag_ms), lag_ms)
-        return largest
-
     def largest(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float) -> float | None:
-        """The largest lateness of these nodes in that time; None if none of them measured it."""
-        return self.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes]).get(0)
+        """The largest lateness, in RocketMQ milliseconds, of these nodes and of Toxiproxy in that time; None if none of
+        the nodes measured it."""
+        return self.largest_of_each(world, [(nodes, from_ms, to_ms)])[0]
 
     def largest_of_each(self, world: World, asked: Iterable[tuple[Iterable[str], float, float]]) -> list[float | None]:
         """The same of each of these, in their order."""
-        every = [*asked]
-        windows = (LagWindow(at, node, *span) for at, (nodes, *span) in enumerate(every) for node in nodes)
-        found = self.measured(world, windows)
-        return [found.get(at) for at in range(len(every))]
+        of_node, known = self._counted(world), dict[tuple[str, float, float], float | None]()
+        largest: list[float | None] = []
+        for nodes, from_ms, to_ms in asked:
+            spans = [(node, from_ms, to_ms) for node in nodes]
+            known |= {span: self._of_span(world, of_node, *span) for span in spans if span not in known}
+            largest.append(max((lag_ms for span in spans if (lag_ms := known[span]) is not None), default=None))
+        return largest
 
     def _of_span(
         self, world: World, of_node: Mapping[str, Measurements], node: str, from_ms: float, to_ms: float
@@ -188,8 +160,9 @@ class Lateness:
             found: Mapping[str, Measurements] = self._memo[id(world)][1]
         return found
 
-    def stalled(self, world: World, missing: Mapping[int, Missing]) -> set[int]:
-        """The ids whose stretch the machine explains: again and again it stood still as long as a registration waits.
+    def explains(self, world: World, nodes: Sequence[str], from_ms: float, to_ms: float) -> bool:
+        """Whether the lateness of these nodes is why a registration was not there for so long: again and again the
+        machine stood still as long as a registration waits.
 
         The broker then gives the registration up and closes its channel, and the NameServer rightly drops it. But the
         next one follows within R, so one stall explains no more than R + B + C: a longer stretch needs another one in
@@ -197,16 +170,10 @@ class Lateness:
         """
         timers = world.timers
         period_ms = timers.R_ms + timers.B_ms + timers.C_ms
-        explained = set()
-        for id_, (nodes, from_ms, to_ms) in missing.items():
-            windows = []
-            for number in range(periods := max(1, math.ceil((to_ms - from_ms) / period_ms))):
-                begin_ms = from_ms + (number - 1) * period_ms
-                windows += [LagWindow(number, node, begin_ms, begin_ms + 2 * period_ms) for node in nodes]
-            lags = self.measured(world, windows)
-            if all(may_time_out(timers, lags.get(number), patience_ms(world, *nodes)) for number in range(periods)):
-                explained.add(id_)
-        return explained
+        periods = max(1, math.ceil((to_ms - from_ms) / period_ms))
+        begins = (from_ms + (number - 1) * period_ms for number in range(periods))
+        lags = self.largest_of_each(world, ((nodes, begin_ms, begin_ms + 2 * period_ms) for begin_ms in begins))
+        return all(may_time_out(timers, lag_ms, patience_ms(world, *nodes)) for lag_ms in lags)
 
 
 def _measurements(table: Floats) -> Measurements:

@@ -15,7 +15,6 @@ from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.time_outs import send_cap_ms
 from ...oracle.world import World
-from .lateness import LagWindow
 from .slots import TRY
 from .tallies import Tallies, Tally
 
@@ -70,15 +69,11 @@ def asks_first(tallied: Tallies, world: World, client: str, from_ms: float, tall
     return len(world.lives_of(client)) > 1 or until_ms <= tallied.first_sent_ms.get(client, math.inf)
 
 
-def lateness_of(short: Sequence[Shortfall], tallied: Tallies, world: World) -> dict[int, float]:
-    """By a shortfall's place: how late timers fired meanwhile."""
+def lateness_of(short: Sequence[Shortfall], tallied: Tallies, world: World) -> list[float | None]:
+    """Of each: how late timers fired meanwhile."""
     nodes = [node.name for node in world.of_kind("name_server", "broker", "producer", "consumer")]
-    asked = [
-        LagWindow(index, node, fall.start_ms - world.timers.T_ms, fall.end_ms)
-        for index, fall in enumerate(short)
-        for node in nodes
-    ]
-    return tallied.lateness.measured(world, asked)
+    asked = ((nodes, fall.start_ms - world.timers.T_ms, fall.end_ms) for fall in short)
+    return tallied.lateness.largest_of_each(world, asked)
 
 
 def is_explained(fall: Shortfall, late_ms: float | None, world: World) -> bool:

@@ -22,7 +22,7 @@ from ..findings import Rule, at_no_time, counted, finding
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row
 from .known_brokers import MASTER_ID
-from .lateness import LagWindow, may_time_out
+from .lateness import may_time_out
 
 LEAVE = "unregister"
 _Brokers = Mapping[str, Mapping[str, str]]
@@ -202,12 +202,13 @@ class Process(Stops):
         if act.over_ms <= delivery_ms:
             return tolerance(self.timers, 0.0, 1)
         ends = {act.from_ms, min(act.from_ms + act.latest_ms, act.at_ms)}
-        windows = [LagWindow(0, node, at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in ends]
-        windows.append(LagWindow(0, node, min(act.from_ms + act.latest_ms, act.at_ms), act.at_ms))
+        asked = [((node,), at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in ends]
+        asked.append(((node,), min(act.from_ms + act.latest_ms, act.at_ms), act.at_ms))
         if act.since_ms is not None:
-            windows.append(LagWindow(0, node, act.since_ms, act.at_ms))
-        windows += [LagWindow(0, peer, act.from_ms, act.at_ms) for peer in act.peers]
-        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), 1 + act.calls)
+            asked.append(((node,), act.since_ms, act.at_ms))
+        asked += [((peer,), act.from_ms, act.at_ms) for peer in act.peers]
+        lags = self.control.lateness.largest_of_each(self.world, asked)
+        return tolerance(self.timers, max((lag for lag in lags if lag is not None), default=None), 1 + act.calls)
 
 
 def _margin_ms(act: Act) -> float:

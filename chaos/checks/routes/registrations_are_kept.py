@@ -21,7 +21,6 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
 from ..record.control import Control
-from ..record.lateness import Missing
 from ..record.received import received
 from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteStretch, route_tables
@@ -110,8 +109,8 @@ class _Pair:
         over_ms, topic, stretch = self._missing(hold)
         said = counted(over_ms, tolerance)
         if said["wrong"] and stretch is not None and not self.machine.is_witnessed:
-            missing = {0: Missing((self.life.node, self.broker), *stretch)}
-            said = {"wrong": 0, "late": 1} if self.control.lateness.stalled(self.world, missing) else said
+            is_explained = self.control.lateness.explains(self.world, (self.life.node, self.broker), *stretch)
+            said = {"wrong": 0, "late": 1} if is_explained else said
         return finding(
             (self.life.node, self.broker, topic),
             "must hold what it acknowledged",

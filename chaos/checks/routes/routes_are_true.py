@@ -18,7 +18,6 @@ from ..findings import NEVER as FOREVER
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demands, demand_tolerances, open_at_the_end
-from ..record.lateness import Missing
 from ..record.received import received
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
@@ -88,20 +87,12 @@ def _look(o: Obligation, seen: Settling, tables: RouteTables, demands: Demands) 
 
 def _excuse(control: Control, world: World, seen: Sequence[tuple[Obligation, Settling]]) -> None:
     """Where a broker was missing, and the machine explains why it did not register."""
-    # After a heal it is the first registration that counts; in peace what made the broker be dropped counts too.
-    missing = {
-        o.id: Missing(
-            (o.name_server, o.broker),
-            of.worst.s if o.demand is ObligationKind.KEEP else max(o.at_ms, of.worst.s),
-            min(of.worst.e, o.to_ms),
-        )
-        for o, of in seen
-        if o.demand is not ObligationKind.DROP and of.wrong and of.worst is not None
-    }
-    stalled = control.lateness.stalled(world, missing)
     for o, of in seen:
-        if o.id in stalled:
-            of.excuse()
+        if o.demand is not ObligationKind.DROP and of.wrong and of.worst is not None:
+            # After a heal it is the first registration that counts; in peace what made it be dropped counts too.
+            from_ms = of.worst.s if o.demand is ObligationKind.KEEP else max(o.at_ms, of.worst.s)
+            if control.lateness.explains(world, (o.name_server, o.broker), from_ms, min(of.worst.e, o.to_ms)):
+                of.excuse()
 
 
 def _finding(o: Obligation, seen: Settling, uncalled: bool) -> Finding:

@@ -22,7 +22,6 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.differences import apart, route_at
-from ..record.lateness import Missing
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Due, Settling
 from ..tolerance import tolerance
@@ -91,8 +90,8 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
         seen.add(due, apart(tables, world, topic, segment))
     if seen.wrong and seen.worst is not None:  # a broker did not register at one of them, as the machine explains
         nodes = (*names, *(node.name for node in world.of_kind("broker", "slave")))
-        missing = Missing(nodes, max(segment.start_ms, seen.worst.s), min(seen.worst.e, segment.to_ms))
-        if control.lateness.stalled(world, {0: missing}):
+        missing = max(segment.start_ms, seen.worst.s), min(seen.worst.e, segment.to_ms)
+        if control.lateness.explains(world, nodes, *missing):
             seen.excuse()
     return seen
 

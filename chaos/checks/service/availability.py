@@ -58,10 +58,10 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     short = [*_refused(tallied), *_in_quiet(tallied, world), *_below(tallied, world, floor)]
     late_ms = lateness_of(short, tallied, world)
-    wrong = [fall for index, fall in enumerate(short) if not is_explained(fall, late_ms.get(index), world)]
+    wrong = [fall for fall, lag_ms in zip(short, late_ms, strict=True) if not is_explained(fall, lag_ms, world)]
     late = [fall for fall in short if fall not in wrong]
     failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
-    lag_ms = max(late_ms.values(), default=None)
+    lag_ms = max((lag_ms for lag_ms in late_ms if lag_ms is not None), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
         NAME,

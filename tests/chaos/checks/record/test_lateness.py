@@ -5,23 +5,22 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.checks.record.control import told_by
-from nemesrv.chaos.checks.record.lateness import LagWindow, Missing
 from nemesrv.chaos.checks.tolerance import tolerance
 from nemesrv.chaos.history.rows import to_table
 from tests.chaos.builder import HistoryBuilder, address_of
 
 
-def lateness(builder: HistoryBuilder) -> dict[int, float]:
+def lateness(builder: HistoryBuilder, until_ms: float = 20_000) -> list[float | None]:
+    """Of ns-0 and of ns-1, from 10 s on."""
     control, world = builder.facts()
-    windows = [LagWindow(0, "ns-0", 10_000, 20_000), LagWindow(1, "ns-1", 10_000, 20_000)]
-    return control.lateness.measured(world, windows)
+    return control.lateness.largest_of_each(world, [([node], 10_000, until_ms) for node in ("ns-0", "ns-1")])
 
 
 def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own() -> None:
     builder = HistoryBuilder(profile="4.9")
     builder.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
     builder.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
-    assert lateness(builder) == {0: 3000.0}  # of ns-1 nobody knows
+    assert lateness(builder) == [3000.0, None]  # of ns-1 nobody knows
 
 
 def test_the_larger_lateness_counts_and_only_within_the_window() -> None:
@@ -30,7 +29,7 @@ def test_the_larger_lateness_counts_and_only_within_the_window() -> None:
     builder.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
     builder.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
     builder.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
-    assert lateness(builder) == {0: 70.0, 1: 20.0}
+    assert lateness(builder) == [70.0, 20.0]
 
 
 def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume() -> None:
@@ -38,7 +37,7 @@ def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume(
     builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
     builder.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
-    assert lateness(builder) == {0: 2.0}
+    assert lateness(builder) == [2.0, None]
 
 
 def killed(*, gone_s: float | None) -> HistoryBuilder:
@@ -53,16 +52,15 @@ def killed(*, gone_s: float | None) -> HistoryBuilder:
 
 
 def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness() -> None:
-    assert lateness(killed(gone_s=16.25)) == {0: 1_250.0}
+    assert lateness(killed(gone_s=16.25)) == [1_250.0, None]
 
 
 def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_then() -> None:
-    assert lateness(killed(gone_s=None)) == {0: 700.0}
+    assert lateness(killed(gone_s=None)) == [700.0, None]
 
 
 def test_a_death_before_the_window_does_not_count_in_it() -> None:
-    control, world = killed(gone_s=16.25).facts()
-    assert control.lateness.measured(world, [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}
+    assert lateness(killed(gone_s=16.25), until_ms=14_500) == [2.0, None]
 
 
 def of_broker(implementation: str | None, profile: str = "5.x") -> HistoryBuilder:
@@ -77,7 +75,7 @@ def of_broker(implementation: str | None, profile: str = "5.x") -> HistoryBuilde
 
 def explained(builder: HistoryBuilder) -> bool:
     control, world = builder.facts()
-    return bool(control.lateness.stalled(world, {7: Missing(("ns-0", "broker-a"), 16_000, 20_000)}))
+    return control.lateness.explains(world, ("ns-0", "broker-a"), 16_000, 20_000)
 
 
 def test_apaches_5_x_broker_gives_up_what_it_asks_its_name_server_after_3_s_and_closes_the_channel() -> None:
@@ -141,8 +139,8 @@ def in_pieces(times: int) -> HistoryBuilder:
 
 
 def test_a_process_that_stood_still_for_half_of_a_window_was_late_by_all_of_it() -> None:
-    assert lateness(in_pieces(9)) == {0: 10_000.0}
+    assert lateness(in_pieces(9)) == [10_000.0, None]
 
 
 def test_a_process_that_stood_still_for_less_was_late_by_its_longest_stall() -> None:
-    assert lateness(in_pieces(8)) == {0: 600.0}
+    assert lateness(in_pieces(8)) == [600.0, None]
