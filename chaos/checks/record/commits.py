@@ -10,7 +10,7 @@ from ...oracle.deliveries import Dues
 from ...oracle.world import World
 from ...topology import CONSUMER_GROUP
 from ..check import Facts, joined
-from .control import Control
+from .control import Control, once
 from .uses import PART_MS
 
 
@@ -172,10 +172,9 @@ def _together(found: Sequence[AtSlave]) -> AtSlave:
     )
 
 
+@once
 def dues_of(control: Control, world: World) -> Dues:
-    """Made once for all who ask."""
-    found: Dues = control.memoized(("dues", id(world)), lambda: (world, Dues(world, control.rows)))[1]
-    return found
+    return Dues(world, control.rows)
 
 
 def asker_of(group: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, MEMO, World
@@ -19,6 +19,10 @@ from .lateness import Lateness
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -131,12 +135,20 @@ class Control:
             return self.by_event.get(events[0], ())
         return sorted((row for event in events for row in self.by_event.get(event, ())), key=order)
 
-    def memoized(self, key: Any, make: Any) -> Any:
-        """What `make()` gives, made once for these facts."""
+
+def once(make: Callable[P, T]) -> Callable[P, T]:
+    """The same, made once for all who ask for it of the same facts, its first argument; treat it as read-only."""
+
+    def made(*of: P.args, **named: P.kwargs) -> T:
+        memo = cast(Control, of[0])._memo
+        key = make, *(id(one) if isinstance(one, World) else one for one in of[1:])
         with MEMO:
-            if key not in self._memo:
-                self._memo[key] = make()
-            return self._memo[key]
+            if key not in memo:
+                memo[key] = of[1:], make(*of, **named)  # the World with it, so that its id stays its own
+            found: T = memo[key][1]
+        return found
+
+    return made
 
 
 def told_by(

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...oracle.intervals import Stretch, merged, without
+from ...oracle.intervals import merged, without
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
@@ -13,26 +13,20 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import length
 from ..tolerance import Tolerance, tolerance
-from .control import Control
+from .control import Control, once
 from .route_tables import RouteTables
 from .settling import Due
 
 
+@once
 def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
     """Obligation → how far it may be off."""
-
-    def measure() -> Mapping[int, Tolerance]:
-        demanded = obligations(world)
-        # A registration one period before the change is where φ is counted from.
-        ends = (o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms for o in demanded)
-        late = (
-            ((o.name_server, o.broker), o.at_ms - world.timers.R_ms, e) for o, e in zip(demanded, ends, strict=True)
-        )
-        lags = zip(demanded, control.lateness.largest_of_each(world, late), strict=True)
-        return {o.id: tolerance(world.timers, lag_ms, o.window.timers) for o, lag_ms in lags}
-
-    found: Mapping[int, Tolerance] = control.memoized(("demand tolerances", id(world)), lambda: (world, measure()))[1]
-    return found
+    demanded = obligations(world)
+    # A registration one period before the change is where φ is counted from.
+    ends = (o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms for o in demanded)
+    late = (((o.name_server, o.broker), o.at_ms - world.timers.R_ms, e) for o, e in zip(demanded, ends, strict=True))
+    lags = zip(demanded, control.lateness.largest_of_each(world, late), strict=True)
+    return {o.id: tolerance(world.timers, lag_ms, o.window.timers) for o, lag_ms in lags}
 
 
 _Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
@@ -67,8 +61,7 @@ class Demands:
             due = Due(topic, o.from_ms, until_ms, o.at_ms, own)
             if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
                 due = Due(topic, made_ms + window.latest_ms, until_ms, made_ms, window)
-            for from_ms, to_ms in self._but_deleted(o.name_server, due):
-                yield due._replace(from_ms=from_ms, to_ms=to_ms)
+            yield from self._but_deleted(o.name_server, due)
 
     def _of_slave(self, o: Obligation) -> Iterator[Due]:
         """A slave is in the route of each topic that its master brought there: from then on, for as long as the
@@ -82,9 +75,9 @@ class Demands:
                     continue
                 late = first.from_ms > o.from_ms
                 at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
-                due = Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
-                for start_ms, end_ms in self._but_deleted(o.name_server, due):
-                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+                yield from self._but_deleted(
+                    o.name_server, Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
+                )
 
     def _of_elected(self, o: Obligation) -> Iterator[Due]:
         """Where brokers elect their master each is in the route of each topic that any of them brought as master."""
@@ -95,8 +88,7 @@ class Demands:
                 late = due_ms > from_ms
                 due = Due(topic, max(due_ms, from_ms), min(o.to_ms, held.end_ms), o.at_ms, own)
                 due = due._replace(at_ms=made_ms, window=window) if late else due
-                for start_ms, end_ms in self._but_deleted(o.name_server, due) if due.from_ms < due.to_ms else ():
-                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+                yield from self._but_deleted(o.name_server, due) if due.from_ms < due.to_ms else ()
 
     def _made_by(self, name: str) -> Mapping[str, float]:
         """Topic → when a broker of the name had it first; none that one of them deleted."""
@@ -117,10 +109,11 @@ class Demands:
             self._of_master[table] = ordered
         return self._of_master[table]
 
-    def _but_deleted(self, name_server: str, due: Due) -> Sequence[Stretch]:
+    def _but_deleted(self, name_server: str, due: Due) -> Iterator[Due]:
         """Without the time in which somebody had the topic deleted there."""
         deleted = told_by_hand(self._world).deleted(name_server, due.topic)
-        return without(due.from_ms, due.to_ms, merged(deleted))
+        for from_ms, to_ms in without(due.from_ms, due.to_ms, merged(deleted)):
+            yield due._replace(from_ms=from_ms, to_ms=to_ms)
 
     def _incarnation(self, o: Obligation) -> int:
         living = [life.incarnation for life in self._world.lives_of(o.broker) if life.start_ms <= o.at_ms]

@@ -16,7 +16,7 @@ from ...oracle.promises import Segment, told_by_hand
 from ...oracle.recorded import Life
 from ...oracle.roles import members_of
 from ...oracle.world import World
-from .control import Control, decoded
+from .control import Control, decoded, once
 from .known_brokers import due_words, is_misplaced, known_brokers, words
 from .received import received
 from .registered_rows import registered_rows, row_of
@@ -43,15 +43,11 @@ class Difference(NamedTuple):
         return self.to_ms - self.from_ms
 
 
+@once
 def differences(control: Control, world: World, life: Life) -> Sequence[Difference] | None:
     """The longest of each topic, broker name and beginning; None if nobody recorded what the process read."""
-
-    def found() -> Sequence[Difference] | None:
-        routes = received(control, world).routes(life)
-        return None if routes is None else [*_differences(control, world, life, routes)]
-
-    made: Sequence[Difference] | None = control.memoized(("differences", life.node, life.incarnation), found)
-    return made
+    routes = received(control, world).routes(life)
+    return None if routes is None else [*_differences(control, world, life, routes)]
 
 
 def _differences(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[Difference]:

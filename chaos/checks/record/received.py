@@ -19,7 +19,7 @@ from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance
-from .control import Control, Row, order
+from .control import Control, Row, once, order
 from .registered_rows import registered_rows
 
 REGISTERED = "REGISTER_BROKER"
@@ -29,7 +29,7 @@ _APART_MS = 1e-6
 
 
 class Received:
-    """Made once for the facts of a history (`received`)."""
+    """Of the facts of a history, made once (`received`)."""
 
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world, self._rows = control, world, registered_rows(control, world)
@@ -138,7 +138,4 @@ class Received:
         return tolerance(machine.timers, lag_ms, timers)
 
 
-def received(control: Control, world: World) -> Received:
-    """Made once for these facts."""
-    made: Received = control.memoized(("received", id(world)), lambda: (world, Received(control, world)))[1]
-    return made
+received = once(Received)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ...oracle.broker import Had
 from ...oracle.name_server import Sent
 from ...oracle.world import World
-from .control import Control, Row
+from .control import Control, Row, once
 
 QueueRow = tuple[int, int, int]
 """readQueueNums, writeQueueNums and perm."""
@@ -83,11 +83,7 @@ class RegisteredRows:
         return frozenset(h.row for h in held if h.row is not None and h.from_ms <= to_ms and h.to_ms >= from_ms)
 
 
-def registered_rows(control: Control, world: World) -> RegisteredRows:
-    """Made once for these facts."""
-    made = control.memoized(("registered_rows", id(world)), lambda: (world, RegisteredRows(control, world)))
-    found: RegisteredRows = made[1]
-    return found
+registered_rows = once(RegisteredRows)
 
 
 def row_of(value: Any) -> QueueRow | None:

@@ -11,7 +11,7 @@ from ...oracle.intervals import until_next
 from ...oracle.roles import shown_ids
 from ...oracle.world import World
 from ...topology import broker_name
-from .control import Control, decoded
+from .control import Control, decoded, once
 
 BEFORE_ALL_MS = -1.0
 """A process's table is empty before its first row, whenever that is."""
@@ -129,10 +129,7 @@ class RouteTables:
         return found
 
 
-def route_tables(control: Control, world: World) -> RouteTables:
-    """The tables of these facts, made once."""
-    found: RouteTables = control.memoized(("route_tables", id(world)), lambda: (world, RouteTables(control, world)))[1]
-    return found
+route_tables = once(RouteTables)
 
 
 def exists(value: str | None) -> bool:

@@ -20,7 +20,7 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, at_no_time, counted, finding
 from ..tolerance import Tolerance, tolerance
-from .control import Control, Row
+from .control import Control, Row, once
 from .known_brokers import MASTER_ID
 from .lateness import may_time_out
 
@@ -43,15 +43,21 @@ class Run(NamedTuple):
         return value if isinstance(value, dict) else {}
 
 
+@once
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
-    def found() -> Mapping[tuple[str, int], Sequence[Run]]:
-        of: dict[tuple[str, int], list[Run]] = defaultdict(list)
-        for row in control.rows(event):
-            of[row.process].append(Run(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row))
-        return of
+    found: dict[tuple[str, int], list[Run]] = defaultdict(list)
+    for row in control.rows(event):
+        found[row.process].append(Run(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row))
+    return found
 
-    made: Mapping[tuple[str, int], Sequence[Run]] = control.memoized(("runs", event), found)
-    return made
+
+@once
+def _by_client(control: Control, event: str) -> Mapping[str, Mapping[str, Sequence[float]]]:
+    """Client and broker of ours to when the broker wrote such a row of it."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in control.rows(event):
+        found[node_of_client(row)][row.node].append(row.time_ms)
+    return found
 
 
 class Process(Stops):
@@ -127,15 +133,7 @@ class Process(Stops):
 
     def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
-
-        def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
-            of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-            for row in self.control.rows(event):
-                of[node_of_client(row)][row.node].append(row.time_ms)
-            return of
-
-        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
-        return made.get(self.life.node, {})
+        return _by_client(self.control, event).get(self.life.node, {})
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act], *, of: str = "") -> Iterator[Finding]:
         """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it. `of`: of

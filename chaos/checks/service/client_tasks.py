@@ -8,6 +8,7 @@ their time-outs. Each look-up is a `name_server_call`.
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 
 from ....remoting.node.profile import Profile
@@ -67,8 +68,8 @@ class ClientTasks(Tasks):
         for run in self.runs:
             if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
                 bound_ms = self.longest_ms(REBALANCE, run.began_ms, run.ended_ms)
-                queues = self._queues()  # of each topic the members are asked for, then one queue after the other
-                calls = len({topic for _, topic, _ in queues}) + len(queues)
+                # Of each topic the members are asked for, then one queue after the other.
+                calls = len({topic for _, topic, _ in self._queues}) + len(self._queues)
                 yield self.length(run, bound_ms, "its calls", max(calls, 1))
 
     def _any_trouble(self, from_ms: float, to_ms: float) -> bool:
@@ -87,17 +88,16 @@ class ClientTasks(Tasks):
         if task == HEARTBEAT:
             return asking_ms + self.timers.A_ms * len(hung) + (len(self.brokers) + 1) * each_ms
         if task == PERSIST:
-            queues = self._queues()
             names = set(map(broker_name, hung))  # a slave has them where its master is gone
-            waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in queues)
+            waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in self._queues)
             if silent and hung:  # an address that is not known is asked for
-                waits_ms += len(queues) * (lock_ms + self.call_ms(len(self.name_servers)))
+                waits_ms += len(self._queues) * (lock_ms + self.call_ms(len(self.name_servers)))
             return asking_ms + waits_ms + each_ms
         if task == FETCH:
             lost = self.troubles.among([ADDRESS_SERVER], from_ms, to_ms)
             return 2 * each_ms + (1000 * TIMEOUT_S if lost else 0.0)
         if task == REBALANCE:
-            return asking_ms + (2 * len(self._queues()) + 2 * len(self.brokers) + 4) * each_ms
+            return asking_ms + (2 * len(self._queues) + 2 * len(self.brokers) + 4) * each_ms
         return each_ms
 
     def calls_of(self, task: str, run: Run) -> int:
@@ -144,14 +144,8 @@ class ClientTasks(Tasks):
                 wrong=len(silent),
             )
 
+    @cached_property
     def _queues(self) -> set[tuple[str, str, int]]:
         """Every queue that the process ever held."""
-        found: set[tuple[str, str, int]] = self.control.memoized(
-            ("queues of", *self.process),
-            lambda: {
-                (row.broker_name or "", row.topic or "", row.queue_id or 0)
-                for row in self.control.rows("queue_taken")
-                if row.process == self.process
-            },
-        )
-        return found
+        taken = (run.row for run in self.rows("queue_taken"))
+        return {(row.broker_name or "", row.topic or "", row.queue_id or 0) for row in taken}

@@ -23,7 +23,7 @@ from ...oracle.world import World
 from ...topology import ADDRESS_SERVER
 from ...verdict import Finding
 from ..record.control import Control
-from ..record.timer_acts import Process, Run, by_process
+from ..record.timer_acts import Process, Run
 
 _LONGEST_CALL_MS = 60_000.0
 """One that began in some time has ended so long after it; a longer one is found by its own length."""
@@ -48,9 +48,9 @@ class Tasks(Process):
     def __init__(self, control: Control, world: World, life: Life, kind: str, schedules: Sequence[Schedule]) -> None:
         super().__init__(control, world, life, kind)
         self.schedules = schedules
-        runs = by_process(control, "scheduled_task").get(self.process, ())
+        runs = self.rows("scheduled_task")
         self.runs = [run for run in runs if run.began_ms >= self.start_ms - 1.0]
-        self.calls = by_process(control, self.calls_event).get(self.process, ())
+        self.calls = self.rows(self.calls_event)
         self._call_ends = [call.ended_ms for call in self.calls]
 
     def findings(self) -> Iterator[Finding]:

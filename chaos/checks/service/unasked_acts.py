@@ -28,8 +28,9 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...verdict import Finding
 from ..findings import at_no_time, finding
+from ..record.control import Control, once
 from ..record.known_brokers import MASTER_ID
-from ..record.timer_acts import Process, Run, by_process
+from ..record.timer_acts import Process, Run
 from .group_members import NOTICE
 
 _WRITE = 2
@@ -76,7 +77,7 @@ class Unasked(Process):
         """How many, and when those began that no poll made, of topics with a route that serves."""
         polls, examined, wrong = self.runs_of(POLL), 0, list[float]()
         begun, near_ms = [run.began_ms for run in polls], self.timers.delivery_ms
-        for call in by_process(self.control, "name_server_call").get(self.process, ()):
+        for call in self.rows("name_server_call"):
             topic, ended_ms = call.row.topic or "", call.ended_ms
             if call.row.f != "route" or not polls or ended_ms > polls[-1].ended_ms:
                 continue  # a poll that is under way at the end has left no row
@@ -95,7 +96,7 @@ class Unasked(Process):
         near_ms = self.timers.delivery_ms
         before = (
             other
-            for other in by_process(self.control, "name_server_call").get(self.process, ())
+            for other in self.rows("name_server_call")
             if other.row.f == "route" and abs(other.ended_ms - call.began_ms) <= near_ms
         )
         return any(
@@ -106,7 +107,7 @@ class Unasked(Process):
 
     def _serves(self, topic: str, at_ms: float) -> bool:
         """Whether the route that it has of the topic then leaves nothing to ask for."""
-        times, routes = self._routes().get(topic, ((), ()))
+        times, routes = self._routes.get(topic, ((), ()))
         number = bisect_right(times, at_ms) - 1
         if number < 0:
             return False
@@ -117,25 +118,21 @@ class Unasked(Process):
             of[1] > 0 and of[2] & _WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
         )
 
+    @cached_property
     def _routes(self) -> Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]:
-        def found() -> Mapping[str, tuple[list[float], list[Mapping[str, Any]]]]:
-            of: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
-            for run in by_process(self.control, "route_changed").get(self.process, ()):
-                times, routes = of[run.row.topic or ""]
-                times.append(run.ended_ms)
-                routes.append(run.row.decoded or {})
-            return of
-
-        made: Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]
-        made = self.control.memoized(("routes of", self.process), found)
-        return made
+        found: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
+        for run in self.rows("route_changed"):
+            times, routes = found[run.row.topic or ""]
+            times.append(run.ended_ms)
+            routes.append(run.row.decoded or {})
+        return found
 
     # -- dials
 
     def _dials(self) -> tuple[int, Sequence[float]]:
         """How many of brokers, and when those ended whose broker it had forgotten by then."""
         examined, wrong = 0, list[float]()
-        for run in by_process(self.control, "channel").get(self.process, ()):
+        for run in self.rows("channel"):
             address = run.row.address or ""
             if run.row.f not in _DIALS or address not in self.named:
                 continue
@@ -212,11 +209,12 @@ class Unasked(Process):
         it had heard of none on a new channel, and forgotten none, so shortly before that this may be on its way."""
         found: dict[str, tuple[int, list[float]]] = defaultdict(lambda: (0, []))
         near_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
+        changes_at = _changes(self.control, frozenset({*self.world.members_of(self.life.node), self.life.node}))
         for run in self.rows("members_changed"):
             broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
             if not broker or not self._is_calm(at_ms - near_ms, at_ms):
                 continue
-            changes = self._changes().get(broker, ())
+            changes = changes_at.get(broker, ())
             at = bisect_left(changes, at_ms - near_ms)
             examined, wrong = found[broker]
             if at == len(changes) or changes[at] > at_ms + near_ms:
@@ -224,19 +222,15 @@ class Unasked(Process):
             found[broker] = examined + 1, wrong
         return found
 
-    def _changes(self) -> Mapping[str, Sequence[float]]:
-        """By broker: when it first heard of a member of its group on a channel, or forgot one; ascending."""
-        members = {*self.world.members_of(self.life.node), self.life.node}
 
-        def found() -> Mapping[str, Sequence[float]]:
-            known: set[tuple[str, int, str | None]] = set()
-            times: dict[str, list[float]] = defaultdict(list)
-            for row in self.control.rows("client_heartbeat", "client_gone"):
-                channel = row.node, row.incarnation, row.op_id
-                if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
-                    known.add(channel)
-                    times[row.node].append(row.time_ms)
-            return {broker: sorted(of) for broker, of in times.items()}
-
-        made: Mapping[str, Sequence[float]] = self.control.memoized(("changes", frozenset(members)), found)
-        return made
+@once
+def _changes(control: Control, members: frozenset[str]) -> Mapping[str, Sequence[float]]:
+    """By broker: when it first heard of a member of this group on a channel, or forgot one; ascending."""
+    known: set[tuple[str, int, str | None]] = set()
+    times: dict[str, list[float]] = defaultdict(list)
+    for row in control.rows("client_heartbeat", "client_gone"):
+        channel = row.node, row.incarnation, row.op_id
+        if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
+            known.add(channel)
+            times[row.node].append(row.time_ms)
+    return {broker: sorted(of) for broker, of in times.items()}
