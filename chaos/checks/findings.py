@@ -74,6 +74,11 @@ def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
     return {"wrong": int(wrong), "late": int(not wrong and over_ms > tolerance.valid_up_to_ms)}
 
 
+def wrong_or_late(is_wrong: bool) -> dict[str, Any]:
+    """`wrong` and `late` of one thing that is wrong, or that the machine's lateness may explain."""
+    return {"wrong": int(is_wrong), "late": int(not is_wrong)}
+
+
 def rounded(value_ms: float | None) -> float | None:
     """To a tenth of a millisecond, as verdicts show times."""
     return None if value_ms is None else round(float(value_ms), 1)

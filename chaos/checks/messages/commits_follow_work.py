@@ -25,8 +25,8 @@ from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, largest
-from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
+from ..check import Check, Group, Needs, Reads, Section
+from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts, wrong_or_late
 from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
@@ -45,11 +45,10 @@ _COUNTS = ("commits", *_RULES, "at_brokers")
 
 
 @dataclass(frozen=True)
-class Commits(Facts):
+class Commits:
     """What became of the commits; messages are counted where they are ahead."""
 
     commits: int = 0
-    taken: int = 0
     ahead: int = 0
     back: int = 0
     older: int = 0
@@ -65,7 +64,6 @@ class Commits(Facts):
     at_brokers: int = 0
     unsure: int = 0
     """Of all these: their receipts may have died with a killed process, or the machine was late."""
-    lag_ms: float | None = largest()
     first: tuple[Finding, ...] = ()
     """The first of the wrong ones, or of the unsure ones."""
 
@@ -101,11 +99,9 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     counts = {name: sum(finding.more["rule"] == name for finding in found) for name in _RULES}
     return Commits(
         commits=facts.commits,
-        taken=facts.taken,
         **counts,
         at_brokers=sum(facts.at_brokers.values()),
         unsure=len(found) - len(wrong),
-        lag_ms=max((finding.lag_ms for finding in found if finding.lag_ms is not None), default=None),
         first=tuple(first),
     )
 
@@ -189,8 +185,7 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
     world = rules.world
     found: list[tuple[Ahead, str]] = []
     for one in facts.ahead:
-        queue = one.topic, one.broker_name, one.queue_id
-        began_at = rules.began_at(queue, groups[one.group], one.committed_ms)
+        began_at = rules.began_at(one.queue, groups[one.group], one.committed_ms)
         if began_at is None or one.offset < began_at or (one.topic, one.broker_name) in rules.deleted:
             continue  # where a group begins is its consumeFromWhere's to say
         if one.received_ms is not None and one.received_ms - one.committed_ms <= (world.timers.clocks_ms or 0.0):
@@ -198,73 +193,57 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         later_ms = one.committed_ms if one.acked_ms is None else one.acked_ms
         if rules.died_after(one.broker_name, one.committed_ms, later_ms) is not None:
             continue  # the broker has lost what was there, and given the offset to another message
-        if rules.was_reset(queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
+        if rules.was_reset(one.queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
             continue
-        found.append((one, node_of_client_id(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
+        found.append(
+            (one, node_of_client_id(one.client) or rules.holder(one.queue, groups[one.group], one.committed_ms))
+        )
     late = (((node,), one.committed_ms - 1000.0, one.committed_ms) for one, node in found)
     for (one, node), lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         members = groups[one.group].members
         unsure = one.received_ms is None and any(
             rules.may_be_unrecorded(member, one.committed_ms, lag_ms or 0.0) for member in members
         )
-        until_ms = world.end_ms if one.received_ms is None else one.received_ms
+        span = one.committed_ms, world.end_ms if one.received_ms is None else one.received_ms
         yield finding(
             (node or one.group, one.broker_name, one.topic),
             "committed past, and not received" if one.received_ms is None else "committed before it was received",
-            (one.committed_ms, until_ms),
+            span,
             at_no_time(_ROW),
-            out=(one.committed_ms, until_ms),
-            measured_ms=until_ms - one.committed_ms,
-            over_ms=until_ms - one.committed_ms,
-            wrong=int(not unsure),
-            late=int(unsure),
+            out=span,
+            **wrong_or_late(not unsure),
             times={} if one.acked_ms is None else {"acknowledged": one.acked_ms},
-            more={"rule": "ahead", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+            more=one.told("ahead"),
         )
 
 
 def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
-    world, found = rules.world, list[Back]()
+    world, found = rules.world, list[tuple[Back, tuple[Any, ...]]]()
     for one in facts.back:
-        queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
         if (one.topic, one.broker_name) in rules.deleted or offsets_vary(world, one.broker_name, one.at_ms):
             continue
-        if rules.may_go_back(queue, group, one.offset, one.before_ms, one.at_ms):
-            continue
-        if not rules.was_reset(queue, group, one.at_ms, one.at_ms):
-            found.append(one)
+        hands = one.queue, groups[one.group], one.offset, one.before_ms, one.at_ms
+        if not rules.may_go_back(*hands) and not rules.was_reset(one.queue, groups[one.group], one.at_ms, one.at_ms):
+            found.append((one, hands))
     late = (
         ((*groups[one.group].members, one.broker_name), (one.before_ms or one.at_ms) - 1000.0, one.at_ms)
-        for one in found
+        for one, _ in found
     )
-    for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
-        queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
+    for (one, hands), lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         allowed = tolerance(world.timers, lag_ms, _HANDS_OVER)
-        hands = queue, group, one.offset, one.before_ms, one.at_ms
         if rules.may_go_back(*hands, lag_ms=allowed.valid_up_to_ms - allowed.delivery_ms):
             continue
-        unsure = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
+        holder = node_of_client_id(one.client) or rules.holder(one.queue, groups[one.group], one.at_ms)
         yield finding(
-            (
-                node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
-                one.broker_name,
-                one.topic,
-            ),
+            (holder or one.group, one.broker_name, one.topic),
             "went back",
             (one.at_ms, one.at_ms),
             Rule(_ROW),
             out=(one.at_ms, one.at_ms),
-            wrong=int(not unsure),
-            late=int(unsure),
+            **wrong_or_late(not rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)),
             lag_ms=allowed.lag_ms,
             times={} if one.before_ms is None else {"committed before": one.before_ms},
-            more={
-                "rule": "back",
-                "group": one.group,
-                "queue_id": one.queue_id,
-                "offset": one.offset,
-                "before": one.before,
-            },
+            more={**one.told("back"), "before": one.before},
         )
 
 
@@ -288,8 +267,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         varies, answered = offsets_vary(world, one.broker_name, one.taken_ms), one.broker_name
         if varies and (copied is None or one.master_ms is None):
             continue
-        queue = one.topic, one.broker_name, one.queue_id
-        if rules.was_reset(queue, groups[one.group], one.passed_ms, one.taken_ms):
+        if rules.was_reset(one.queue, groups[one.group], one.passed_ms, one.taken_ms):
             continue
         if rules.may_have_lost(one.broker_name, one.passed_ms, one.taken_ms):
             continue
@@ -301,7 +279,6 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        wrong = over_ms > allowed.unknown_up_to_ms
         below = one.answered is not None and one.offset < one.answered
         yield finding(
             (one.consumer, answered, one.topic) if below else (answered, one.consumer, one.topic),
@@ -312,9 +289,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             tolerance=allowed,
             measured_ms=measured_ms,
             over_ms=over_ms,
-            wrong=int(wrong),
-            late=int(not wrong),
-            more={"rule": "older", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+            more=one.told("older"),
         )
 
 
@@ -344,7 +319,7 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
             tolerance=allowed,
             measured_ms=after_ms,
             over_ms=after_ms,
-            more={"rule": "given_up", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+            more=one.told("given_up"),
         )
 
 

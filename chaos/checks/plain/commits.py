@@ -58,14 +58,12 @@ def commits(part: Part, world: World) -> CommitFacts:
     first = {place: FirstPast(found) for place, found in of_place.items()}
     sends = with_offset(part.of("send", types=("ok",)))
     receipts = with_offset(part.of("receive"))
-    taken, older = (0, ()) if broadcasting else _older(part.control, world, of_place)
     return CommitFacts(
         commits=sum(map(len, of_place.values())),
-        taken=taken,
         at_brokers=at_brokers,
         ahead=tuple(_ahead(sends, receipts, world, first)),
         back=tuple(_back(of_place)),
-        older=tuple(older),
+        older=() if broadcasting else tuple(_older(part.control, world, of_place)),
         forgotten=tuple(_forgotten(of_place)),
         behind=tuple(_behind(receipts, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
@@ -196,7 +194,7 @@ def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[P
                 by = taken.node, taken.incarnation, taken.time_ms
                 committed_ms = first_ms if np.isfinite(first_ms) else None
                 dropped_ms = gives[0] if gives is not None and is_left else None
-                yield Behind(*place, *by, offset, worked_ms, committed_ms, dropped_ms)
+                yield Behind(*place, offset, *by, worked_ms, committed_ms, dropped_ms)
 
 
 def _late(
@@ -230,19 +228,14 @@ def _late(
     return found
 
 
-def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> tuple[int, list[Older]]:
-    """How many queues were taken after a commit, and those that were taken at an older offset."""
+def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Older]:
+    """Queues that were taken at an older offset than was committed."""
     import numpy as np
 
-    taken, found = 0, list[Older]()
     group_of = {member: group.name for group in askers(world) for member in group.members}
-    for row in control.rows("queue_taken"):
-        if row.node not in group_of:
-            continue
-        place = *_queue(row), group_of[row.node]
+    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
+        place, offset = (*_queue(row), group_of[row.node]), row.offset or 0
         before = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms]
-        taken += bool(before)
-        offset = row.offset or 0
         low_ms = max((one["time_ms"] for one in before if one["offset"] <= offset), default=-np.inf)
         higher = [one for one in before if one["time_ms"] > low_ms]
         if higher:
@@ -254,9 +247,7 @@ def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]
             ]
             passed_ms = min(one["time_ms"] for one in higher)
             answered = (row.decoded or {}).get("answered")
-            times = row.time_ms, passed_ms, min(at_master, default=None)
-            found.append(Older(*place, row.node, offset, *times, answered))
-    return taken, found
+            yield Older(*place, offset, row.node, row.time_ms, passed_ms, min(at_master, default=None), answered)
 
 
 def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtSlave]:
@@ -286,7 +277,7 @@ def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[R
             at_ms, dropped = last[consumer, place[:3]]
             number = bisect_right(at_ms, row["time_ms"]) - 1
             if number >= 0 and dropped[number] and row["time_ms"] - at_ms[number] > world.timers.delivery_ms:
-                yield GivenUp(*place, consumer, row["offset"], row["time_ms"], at_ms[number])
+                yield GivenUp(*place, row["offset"], consumer, row["time_ms"], at_ms[number])
 
 
 def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
@@ -296,7 +287,7 @@ def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
         for row in (row for row in of_place if not is_slave(row["node"])):
             told, before = last.get((row["node"], row["incarnation"])), row["value"].get("before")
             if told is not None and before not in (None, told["offset"]):
-                yield Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"])
+                yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"])
             last[row["node"], row["incarnation"]] = row
 
 

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from ...oracle.by_hand import ALL_CONSUMERS
-from ...oracle.deliveries import Dues
+from ...oracle.deliveries import Dues, Queue
 from ...oracle.world import World
 from ...topology import CONSUMER_GROUP
 from ..check import Facts, joined
@@ -14,15 +14,34 @@ from .control import Control, once
 from .uses import PART_MS
 
 
-class Ahead(NamedTuple):
-    """A message of a queue that its group committed past before a member had received it, or that none has."""
+@dataclass(frozen=True, order=True)
+class OfQueue:
+    """What is told of one offset of a queue, and of one group there; with broadcasting of a consumer."""
 
     topic: str
     broker_name: str
     queue_id: int
     group: str
-    """With broadcasting a consumer."""
     offset: int
+
+    @property
+    def queue(self) -> Queue:
+        return self.topic, self.broker_name, self.queue_id
+
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """Its queue, and its group."""
+        return *self.queue, self.group
+
+    def told(self, rule: str) -> dict[str, Any]:
+        """What a finding by that rule has of it besides its times."""
+        return {"rule": rule, "group": self.group, "queue_id": self.queue_id, "offset": self.offset}
+
+
+@dataclass(frozen=True, order=True)
+class Ahead(OfQueue):
+    """A message of a queue that its group committed past before a member had received it, or that none has."""
+
     committed_ms: float
     """The first commit beyond it."""
     client: str | None
@@ -31,14 +50,10 @@ class Ahead(NamedTuple):
     received_ms: float | None
 
 
-class Back(NamedTuple):
+@dataclass(frozen=True)
+class Back(OfQueue):
     """A commit of a lower offset than the one before."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
-    offset: int
     before: int
     at_ms: float
     before_ms: float | None
@@ -46,15 +61,11 @@ class Back(NamedTuple):
     client: str | None
 
 
-class Older(NamedTuple):
+@dataclass(frozen=True)
+class Older(OfQueue):
     """A queue taken at an offset below the one that had been committed last."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
     consumer: str
-    offset: int
     taken_ms: float
     passed_ms: float
     """Since when the committed offset has been a higher one."""
@@ -64,58 +75,45 @@ class Older(NamedTuple):
     """The offset that its consumer had been answered, where that is known."""
 
 
-class Copied(NamedTuple):
-    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
-
-    from_ms: float
-    to_ms: float
-
-
-class Forgotten(NamedTuple):
+@dataclass(frozen=True)
+class Forgotten(OfQueue):
     """A commit before which the broker had another offset than the same process of it had been told last."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
     before: int
     """What it had."""
-    told: int
     at_ms: float
     told_ms: float
 
 
-class Behind(NamedTuple):
+@dataclass(frozen=True)
+class Behind(OfQueue):
     """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
     later than persistConsumerOffsetInterval, or than the queue was given up, was the first to cover."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
-    """With broadcasting a consumer."""
     consumer: str
     incarnation: int
     taken_ms: float
     """When the holding began."""
-    offset: int
     worked_ms: float
     committed_ms: float | None
     dropped_ms: float | None = None
     """When its holder gave the queue up, where that is what had to commit it."""
 
 
-class GivenUp(NamedTuple):
+@dataclass(frozen=True)
+class GivenUp(OfQueue):
     """A commit of a consumer for a queue that it had given up and not taken again."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
     consumer: str
-    offset: int
     at_ms: float
     dropped_ms: float
+
+
+class Copied(NamedTuple):
+    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
+
+    from_ms: float
+    to_ms: float
 
 
 class AtSlave(NamedTuple):
@@ -135,8 +133,6 @@ class CommitFacts(Facts):
     """What is gathered of a history."""
 
     commits: int = 0
-    taken: int = 0
-    """Queues that were taken after the group had committed an offset there."""
     at_brokers: Mapping[str, int] = field(default_factory=dict)
     """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
     ahead: tuple[Ahead, ...] = joined()
@@ -155,11 +151,11 @@ class CommitFacts(Facts):
         return replace(
             self,
             ahead=tuple(sorted(self.ahead)),
-            back=tuple(sorted(self.back, key=lambda one: (one.at_ms, one.offset, one[:4]))),
-            older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one[:4]))),
-            forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one[:4]))),
+            back=tuple(sorted(self.back, key=lambda one: (one.at_ms, one.offset, one.place))),
+            older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one.place))),
+            forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one.place))),
             behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
-            given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one[:4]))),
+            given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one.place))),
             at_slaves=tuple(_together(found) for _, found in sorted(at_slaves.items(), key=lambda one: one[0])),
         )
 

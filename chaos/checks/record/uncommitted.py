@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, Holding, Queue
+from ...oracle.deliveries import Asker, Holding
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary
@@ -71,11 +71,10 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
     tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
     found = list[_Missed]()
     for one in facts.behind:
-        queue = one.topic, one.broker_name, one.queue_id
         if one.broker_name not in tell or (one.topic, one.broker_name) in rules.deleted:
             continue
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
-        if rules.was_reset(queue, groups[one.group], one.worked_ms, until_ms):
+        if rules.was_reset(one.queue, groups[one.group], one.worked_ms, until_ms):
             continue
         runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
         missed = _missed(one, rules, runs)
@@ -108,45 +107,39 @@ def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
         measured_ms=missed.until_ms - since_ms,
         over_ms=missed.over_ms,
         times=times,
-        more={
-            "rule": "left" if missed.is_left else "behind",
-            "group": one.group,
-            "queue_id": one.queue_id,
-            "offset": one.offset,
-        },
+        more=one.told("left" if missed.is_left else "behind"),
     )
 
 
 def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> list[_Missed]:
     """The runs that should have committed it, and were over before it was."""
-    queue = one.topic, one.broker_name, one.queue_id
     missed = []
-    for holding in _holdings(rules, queue, one):
+    for holding in _holdings(rules, one):
         until_ms = min(rules.dues.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
-        for start_ms, end_ms in rules.dues.free(queue, holding):
+        for start_ms, end_ms in rules.dues.free(one.queue, holding):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
                 missed.append(_Missed(one, runs[first].began_ms, runs[first].ended_ms, min(end_ms, until_ms)))
     return missed
 
 
-def _holdings(rules: CommitRules, queue: Queue, one: Behind) -> list[Holding]:
-    return [h for h in rules.dues.held.get(queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
+def _holdings(rules: CommitRules, one: Behind) -> list[Holding]:
+    return [h for h in rules.dues.held.get(one.queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
 
 
 def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, control: Control) -> bool:
     """Whether its holder, giving the queue up then, could reach its broker, which knows the queue."""
-    world, broker, queue = rules.world, one.broker_name, (one.topic, one.broker_name, one.queue_id)
+    world, broker = rules.world, one.broker_name
     if offsets_vary(world, broker, at_ms) or elects(world, broker) or at_ms + _JUST_MS > world.end_ms:
         return False
-    if any(reset.of(queue, group.name) for reset in world.resets):
+    if any(reset.of(one.queue, group.name) for reset in world.resets):
         return False
     if world.acts and (world.mixed_up_by_hand or any(act.node in (broker, one.consumer) for act in world.acts)):
         return False
     states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, one.topic)]
     if any(one.queue_id >= max(of.get("read", 0), of.get("write", 0)) for of in states if of):
         return False  # it refuses commits of queues that it has no more
-    free = [stretch for holding in _holdings(rules, queue, one) for stretch in rules.dues.free(queue, holding)]
+    free = [stretch for holding in _holdings(rules, one) for stretch in rules.dues.free(one.queue, holding)]
     is_free = any(start_ms <= at_ms - _JUST_MS and end_ms >= at_ms for start_ms, end_ms in free)
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
@@ -154,24 +147,17 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
 def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
     """Offsets that a process of a broker was told and did not have at the next commit."""
     for one in facts.forgotten:
-        queue = one.topic, one.broker_name, one.queue_id
         if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
             continue
-        if rules.was_reset(queue, groups[one.group], one.told_ms, one.at_ms):
+        if rules.was_reset(one.queue, groups[one.group], one.told_ms, one.at_ms):
             continue
         yield finding(
-            (one.broker_name, rules.holder(queue, groups[one.group], one.at_ms) or one.group, one.topic),
+            (one.broker_name, rules.holder(one.queue, groups[one.group], one.at_ms) or one.group, one.topic),
             "had another offset than was committed",
             (one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.told_ms, one.at_ms),
             wrong=1,
             times={"committed": one.told_ms},
-            more={
-                "rule": "forgotten",
-                "group": one.group,
-                "queue_id": one.queue_id,
-                "offset": one.told,
-                "before": one.before,
-            },
+            more={**one.told("forgotten"), "before": one.before},
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.commits_follow_work import CHECK, Commits
+from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
@@ -386,11 +386,6 @@ def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> No
 def test_where_nothing_was_committed_it_is_unknown(builder: HistoryBuilder, why: str) -> None:
     found = verdict(builder)
     assert (found.verdict, found.examined, found.why) == (Validity.UNKNOWN, 0, why)
-
-
-def test_the_commits_of_two_parts_are_those_of_the_whole() -> None:
-    one, other = Commits(commits=5, taken=1, ahead=1, lag_ms=9.0), Commits(commits=3, back=1, lag_ms=12.0)
-    assert one.plus(other) == Commits(commits=8, taken=1, ahead=1, back=1, lag_ms=12.0)
 
 
 _COUNTED = ("commits", "ahead", "back", "older", "behind", "left", "forgotten")
