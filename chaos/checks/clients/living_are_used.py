@@ -49,15 +49,9 @@ def gather(gathering: Gathering, world: World) -> Used:
     shares = gathering.counted(SHARES, world)
     for reading in (TRIES, READS):
         shares = shares.plus(gathering.counted(reading, world))
-    shares = replace(
-        shares,
-        same=tuple(sorted(shares.same, key=lambda one: one.time_ms)),
-        odd=tuple(sorted(shares.odd, key=lambda one: one.time_ms)),
-        given_up=tuple(sorted(shares.given_up, key=lambda one: one.ended_ms)),
-        in_turn=in_turn,
-        strays=strays,
-    )
-    return Used(shares, gathering.control)
+    of_tries = {"same": shares.same, "odd": shares.odd, "given_up": shares.given_up}
+    ordered: dict[str, Any] = {name: tuple(sorted(of, key=lambda one: one.time_ms)) for name, of in of_tries.items()}
+    return Used(replace(shares, **ordered, in_turn=in_turn, strays=strays), gathering.control)
 
 
 def judge(used: Used, world: World) -> Verdict:

@@ -35,7 +35,7 @@ def reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Find
         return
     due_by = dues_of(control, world)
     for group, queue, stretches in _due(due_by, control):
-        pulled = [parts for of, parts in shares.reads.items() if of[1:] == queue and of.node in group.members]
+        pulled = [parts for of, parts in shares.reads.items() if of[1:4] == queue and of.node in group.members]
         due = {first for stretch in stretches for first in _whole_parts(stretch)}
         unread = [first for first in sorted(due) if not any(p.get(first + n) for p in pulled for n in range(_PARTS))]
         if due:

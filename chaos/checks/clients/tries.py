@@ -25,7 +25,7 @@ from ..findings import Rule, at_a_moment, finding
 from ..record.control import Control
 from ..record.timer_acts import by_process
 from ..record.turns import Routes
-from ..record.uses import BrokerShares, GivenUp, SameBroker
+from ..record.uses import BrokerShares, Try
 
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _TRIED = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
@@ -42,22 +42,16 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
     unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
     if right > 0 and not unknown:
         yield finding("producers", "tried another broker", (0.0, world.end_ms), Rule(_OTHER), examined=right)
-    for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
-        more = {"op_id": one.op_id, "attempt": one.attempt}
-        kind = "tried again on the broker that had failed"
-        yield at_a_moment(one.node, one.broker_name, kind, one.time_ms, _OTHER, more)
-    for odd in shares.odd[:FINDINGS_MAX]:
-        more = {"op_id": odd.op_id, "attempt": odd.attempt}
-        yield at_a_moment(odd.node, odd.broker_name, odd.kind, odd.time_ms, _TRIED, more)
-    given_up_ = (one for one in shares.given_up if one.broker_name or _is_routed(one, routes, world))
-    missing = (one for one in given_up_ if not _asked_in_vain(one, control))
-    for given_up in islice(missing, FINDINGS_MAX):
-        more = {"op_id": given_up.op_id, "attempt": given_up.attempt, "left_ms": round(given_up.left_ms, 3)}
-        kind = "given up with a try and time left" if given_up.broker_name else "given up without a try"
-        yield at_a_moment(given_up.node, given_up.broker_name, kind, given_up.ended_ms, _TRIED, more)
+    given_up = (one for one in shares.given_up if one.broker_name or _is_routed(one, routes, world))
+    missing = (one for one in given_up if not _asked_in_vain(one, control))
+    for rule, those in ((_OTHER, wrong), (_TRIED, shares.odd), (_TRIED, missing)):
+        for one in islice(those, FINDINGS_MAX):
+            left = {} if one.left_ms is None else {"left_ms": round(one.left_ms, 3)}
+            more = {"op_id": one.op_id, "attempt": one.attempt, **left}
+            yield at_a_moment(one.node, one.broker_name, one.kind, one.time_ms, rule, more)
 
 
-def _has_another(one: SameBroker, routes: Routes, isolated: Isolated, world: World) -> bool:
+def _has_another(one: Try, routes: Routes, isolated: Isolated, world: World) -> bool:
     # For all its tries a send goes by the route that it began with, T ago at the earliest.
     began_ms = one.time_ms - world.timers_of(one.node).T_ms
     named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
@@ -90,14 +84,14 @@ class Isolated:
         return found
 
 
-def _is_routed(one: GivenUp, routes: Routes, world: World) -> bool:
+def _is_routed(one: Try, routes: Routes, world: World) -> bool:
     """Whether the producer had a route with a queue to write to when the send that it never tried began and ended."""
-    began_ms = one.ended_ms - world.timers_of(one.node).T_ms + one.left_ms
-    return all(routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.ended_ms))
+    began_ms = one.time_ms - world.timers_of(one.node).T_ms + (one.left_ms or 0.0)
+    return all(routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
 
 
-def _asked_in_vain(one: GivenUp, control: Control) -> bool:
+def _asked_in_vain(one: Try, control: Control) -> bool:
     """Whether a look-up failed just then: a send that needs an address ends with it."""
     calls = by_process(control, "name_server_call").get((one.node, one.incarnation), ())
-    until_ms = one.ended_ms + one.left_ms + _NEAR_MS
-    return any(one.ended_ms - _NEAR_MS <= call.ended_ms <= until_ms and call.row.type != "ok" for call in calls)
+    until_ms = one.time_ms + (one.left_ms or 0.0) + _NEAR_MS
+    return any(one.time_ms - _NEAR_MS <= call.ended_ms <= until_ms and call.row.type != "ok" for call in calls)

@@ -10,10 +10,10 @@ send_attempt ──────► where any failed: from queue to queue ──�
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...oracle.time_outs import NOT_STORED, STORED, avoidance, send_rules
 from ...oracle.world import World
@@ -23,14 +23,11 @@ from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
     BrokerShares,
-    GivenUp,
-    OddTry,
     Queue,
     Read,
-    RefusedRead,
-    SameBroker,
     Segment,
     SlaveRead,
+    Try,
     edges,
     least_left_ms,
     ran_out,
@@ -39,7 +36,6 @@ from ..record.uses import (
 from .part import (
     Floats,
     Gathering,
-    Numbers,
     Part,
     Reading,
     Row,
@@ -55,6 +51,7 @@ from .part import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+K = TypeVar("K")
 _OP = ("node", "incarnation", "op_id")
 
 
@@ -79,8 +76,12 @@ SHARES = Reading(
 
 
 def reads(part: Part, _world: World) -> BrokerShares:
-    """Who read which queue when."""
-    return BrokerShares(reads=_reads(part), refused=_refused(part))
+    """Who read which queue when, and who was refused it."""
+    import pyarrow as pa
+
+    got = pa.concat_tables([part.of("receive"), part.of("pull", types=("ok",))])
+    refused = part.of("pull", types=("fail",))
+    return BrokerShares(reads=_in_parts(got, Read, *Read._fields[:-1]), refused=_in_parts(refused, Read, *Read._fields))
 
 
 READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address"), reads, types=("ok", "fail"))
@@ -129,39 +130,20 @@ def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float]
     return dict(found)
 
 
-def _refused(part: Part) -> dict[RefusedRead, dict[int, int]]:
-    rows = part.of("pull", types=("fail",))
-    columns = {name: rows[name] for name in ("node", "topic", "broker_name", "queue_id", "address")}
-    found: dict[RefusedRead, dict[int, int]] = defaultdict(dict)
-    for *of, number, count in _counted({**columns, "part": _parts(rows)}):
-        found[RefusedRead(*of)][number] = count
-    return dict(found)
-
-
-def _reads(part: Part) -> dict[Read, dict[int, int]]:
-    found: dict[Read, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for rows in (part.of("receive"), part.of("pull", types=("ok",))):
-        columns = {name: rows[name] for name in ("node", "topic", "broker_name", "queue_id")}
-        for *of, number, count in _counted({**columns, "part": _parts(rows)}):
-            found[Read(*of)][number] += count
-    return {read: dict(parts) for read, parts in found.items()}
-
-
 def _at_slaves(part: Part, world: World) -> dict[SlaveRead, dict[int, int]]:
     rows = part.of("pull", types=("invoke",))
-    rows = rows.filter(is_one_of(rows["address"], slave_addresses(world)))
-    columns = {name: rows[name] for name in ("node", "broker_name", "address")}
-    found: dict[SlaveRead, dict[int, int]] = defaultdict(dict)
-    for *of, number, count in _counted({**columns, "part": _parts(rows)}):
-        found[SlaveRead(*of)][number] = count
-    return dict(found)
+    return _in_parts(rows.filter(is_one_of(rows["address"], slave_addresses(world))), SlaveRead, *SlaveRead._fields)
 
 
-def _parts(rows: pa.Table) -> Numbers:
+def _in_parts(rows: pa.Table, of: Callable[..., K], *columns: str) -> dict[K, dict[int, int]]:
+    """How many there are in each PART_MS, by what these columns say."""
     import numpy as np
 
-    found: Numbers = np.floor(floats(rows["time_ms"]) / PART_MS).astype(np.int64)
-    return found
+    found: dict[K, dict[int, int]] = defaultdict(dict)
+    parts = np.floor(floats(rows["time_ms"]) / PART_MS).astype(np.int64)
+    for *values, number, count in _counted({**{name: rows[name] for name in columns}, "part": parts}):
+        found[of(*values)][number] = count
+    return dict(found)
 
 
 def tries(part: Part, world: World) -> BrokerShares:
@@ -180,7 +162,7 @@ def tries(part: Part, world: World) -> BrokerShares:
     outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))}
     second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
     same = [
-        SameBroker(*key, tried[key]["broker_name"], tried[key]["time_ms"])
+        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], "tried again on the broker that had failed")
         for key in second
         if tried[key]["broker_name"] == tried[*key[:3], key[3] - 1]["broker_name"]
     ]
@@ -224,20 +206,20 @@ def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
 
 def _odd(
     again: Sequence[tuple[tuple[str, int, str, int], Row]], ended: Mapping[Any, Row], control: Control, world: World
-) -> list[OddTry]:
+) -> list[Try]:
     rules = send_rules(world)
-    over, found = ran_out(control, rules), list[OddTry]()
+    over, found = ran_out(control, rules), list[Try]()
     for (node, incarnation, op_id, attempt), row in again:
         before = node, incarnation, op_id, attempt - 1
         if node in rules and before in ended:
             how, code = ended[before]["type"], ended[before]["code"]
             kind = rules[node].odd(attempt, before=how, code=code, ran_out=before in over)
             if kind:
-                found.append(OddTry(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
+                found.append(Try(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
     return found
 
 
-def _not_stored(sent: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[OddTry]:
+def _not_stored(sent: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[Try]:
     """Of sends that were reported as sent and had a try that failed: those no try of which a broker acknowledged."""
     rules, last, stored = send_rules(world), dict[tuple[Any, ...], Row](), set[tuple[Any, ...]]()
     for (*op, attempt), row in ended.items():
@@ -247,11 +229,11 @@ def _not_stored(sent: Sequence[Row], ended: Mapping[Any, Row], world: World) -> 
             stored.add((*op,))
     ops = ((send["node"], send["incarnation"], send["op_id"]) for send in sent if send["node"] in rules)
     wrong = (last[op] for op in ops if op in last and op not in stored)
-    return [OddTry(*_try(row), row["broker_name"], row["time_ms"], NOT_STORED) for row in wrong]
+    return [Try(*_try(row), row["broker_name"], row["time_ms"], NOT_STORED) for row in wrong]
 
 
-def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[GivenUp]:
-    rules, last, found = send_rules(world), dict[tuple[Any, ...], int](), list[GivenUp]()
+def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[Try]:
+    rules, last, found = send_rules(world), dict[tuple[Any, ...], int](), list[Try]()
     for *op, attempt in ended:
         if attempt is not None:
             last[*op,] = max(attempt, last.get((*op,), 0))
@@ -261,13 +243,15 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
             continue
         rule = rules[send["node"]]
         if op not in last:
-            found.append(GivenUp(*op, 0, "", send["time_ms"], rule.time_ms - (send["duration_ms"] or 0.0)))
+            left_ms = rule.time_ms - (send["duration_ms"] or 0.0)
+            found.append(Try(*op, 0, "", send["time_ms"], "given up without a try", left_ms))
             continue
         one = ended[*op, last[op]]
         left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
         over = one["type"] == "ok" or one["code"] in STORED or rule.ends(one["code"])
         if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
-            found.append(GivenUp(*op, last[op], one["broker_name"], one["time_ms"], left_ms))
+            kind = "given up with a try and time left"
+            found.append(Try(*op, last[op], one["broker_name"], one["time_ms"], kind, left_ms))
     return found
 
 

@@ -31,22 +31,14 @@ class Segment(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A queue and who read it."""
+    """A queue and who read it, or asked for it."""
 
     node: str
     topic: str
     broker_name: str
     queue_id: int
-
-
-class RefusedRead(NamedTuple):
-    """A queue, who asked for it, and who refused."""
-
-    node: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    address: str | None
+    address: str | None = None
+    """Who refused."""
 
 
 class SlaveRead(NamedTuple):
@@ -57,27 +49,20 @@ class SlaveRead(NamedTuple):
     address: str
 
 
-class SameBroker(NamedTuple):
-    """A try on the broker on which the one before had failed."""
+class Try(NamedTuple):
+    """A try that should not have been, or not on that broker; or the last one, which ended so, of a send that failed
+    though it had another left, and the time for it."""
 
     node: str
     incarnation: int
     op_id: str
     attempt: int
     broker_name: str
-    time_ms: float
-
-
-class OddTry(NamedTuple):
-    """A try that should not have been."""
-
-    node: str
-    incarnation: int
-    op_id: str
-    attempt: int
-    broker_name: str
+    """Empty for a send that had no try that ended."""
     time_ms: float
     kind: str
+    left_ms: float | None = None
+    """For how much longer a send might have gone on that was given up."""
 
 
 class Stray(NamedTuple):
@@ -93,19 +78,6 @@ class Stray(NamedTuple):
     first_ms: float
 
 
-class GivenUp(NamedTuple):
-    """A send that failed though its last try, which ended so, left it another and the time for it. No `broker_name`: it
-    had no try that ended."""
-
-    node: str
-    incarnation: int
-    op_id: str
-    attempt: int
-    broker_name: str
-    ended_ms: float
-    left_ms: float
-
-
 @dataclass(frozen=True)
 class BrokerShares(Facts):
     """What clients used; see the module."""
@@ -115,15 +87,16 @@ class BrokerShares(Facts):
     failed: Mapping[tuple[str, float], int] = field(default_factory=dict)
     """Of each producer and segment's start: sends and tries that failed in it, and slow ones where those count."""
     retries: int = 0
-    same: tuple[SameBroker, ...] = ()
-    odd: tuple[OddTry, ...] = ()
-    given_up: tuple[GivenUp, ...] = ()
+    same: tuple[Try, ...] = ()
+    """On the broker on which the one before had failed."""
+    odd: tuple[Try, ...] = ()
+    given_up: tuple[Try, ...] = ()
     in_turn: int = 0
     """Tries at the next queue, where something failed."""
     strays: tuple[Stray, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
-    refused: Mapping[RefusedRead, Mapping[int, int]] = field(default_factory=dict)
+    refused: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered with a code that says no, in each PART_MS."""
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
     """How many pulls it began in each PART_MS."""
