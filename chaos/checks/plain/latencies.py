@@ -45,7 +45,7 @@ def send_times(
             broker = link["broker_name"]
             for stretch, inside in _inside(began[at], ended[at], stretches.get((link["node"], broker), ())):
                 who = Who("send", broker, stretch.start_ms)
-                timed = _timed(took_ms[at][inside], ended[at][inside], least_ms(world))
+                timed = timed_of(took_ms[at][inside], ended[at][inside], least_ms(world))
                 found[who] = found[who].plus(timed) if who in found else timed
         return Latencies(found)
 
@@ -82,9 +82,8 @@ def delivery_times(
             began_ms = sent_ms[at]
             for stretch, inside in _inside(began_ms, np.maximum(ended[at], began_ms), stretches):
                 took_ms = np.maximum(0.0, ended[at] - began_ms)
-                found[Who("delivery", broker, stretch.start_ms)] = _timed(
-                    took_ms[inside], ended[at][inside], least_ms(world)
-                )
+                who = Who("delivery", broker, stretch.start_ms)
+                found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world))
         return Latencies(found)
 
     return Reading(Together.MESSAGE, ("send", "receive"), ("type", "broker_name"), of, types=("ok",))
@@ -119,7 +118,8 @@ def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Itera
             yield stretch, np.flatnonzero(inside)
 
 
-def _timed(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
+def timed_of(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
+    """What took so long, and ended then, by how often it doubled the bound."""
     import numpy as np
 
     slow = took_ms > least_ms

@@ -1,6 +1,5 @@
 """How long operations took, counted by whom they waited for and by how far past a bound they were."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -33,8 +32,3 @@ class Timed(Facts):
     slowest_ms: float | None = largest()
     first_slow_ms: float | None = least()
     """The end of the first that took longer than the bound."""
-
-
-def level_of(took_ms: float, least_ms: float) -> int:
-    """-1 for what is not over the bound, else how often it doubled it, in eighths."""
-    return -1 if took_ms <= least_ms else min(int(STEPS * math.log2(took_ms / least_ms)), LEVELS)

@@ -17,7 +17,7 @@ of all but one second in a hundred.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,11 +38,11 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import delivery_times, send_times
+from ..plain.latencies import delivery_times, send_times, timed_of
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
-from ..record.timed import STEPS, Timed, Who, level_of
+from ..record.timed import STEPS, Timed, Who
 from ..tolerance import Tolerance, tolerance
 
 NAME = "prompt_answers"
@@ -134,6 +134,8 @@ SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
+    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+
     names = {node.address: node.name for node in world.of_kind("name_server")}
     least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float]]](list)
     registering = registrations(world)
@@ -146,24 +148,13 @@ def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
         for stretch in look_ups(world, row.node) if is_call else registering.get((row.node, server), ()):
             if stretch.start_ms <= began_ms and row.time_ms <= stretch.end_ms:
                 operation = "look-up" if is_call else "registration"
-                found[Who(operation, server, stretch.start_ms)].append((row.time_ms, row.duration_ms))
-    return {who: _timed(of, least_ms) for who, of in found.items()}
+                found[Who(operation, server, stretch.start_ms)].append((row.duration_ms, row.time_ms))
+    columns = {who: np.array(of) for who, of in found.items()}
+    return {who: timed_of(of[:, 0], of[:, 1], least_ms) for who, of in columns.items()}
 
 
 def _tries(row: Any) -> int:
     return len((row.decoded or {}).get("tried") or ())
-
-
-def _timed(times: Iterable[tuple[float, float]], least_ms: float) -> Timed:
-    over: dict[int, int] = defaultdict(int)
-    slow = []
-    times = list(times)
-    for at_ms, took_ms in times:
-        level = level_of(took_ms, least_ms)
-        if level >= 0:
-            over[level] += 1
-            slow.append(at_ms)
-    return Timed(len(times), dict(over), max(took for _, took in times), min(slow, default=None))
 
 
 def judge(times: Times, world: World) -> Verdict:
@@ -256,7 +247,7 @@ def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tu
     found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
     lags = [of for of in found if len(of)]
     longest_ms = max((float(of.max()) for of in lags), default=None)
-    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+    import numpy as np
 
     usual_ms = max((float(np.quantile(of, 0.99, method="lower")) for of in lags), default=None)
     return tolerance(world.timers, longest_ms, _HOPS), tolerance(world.timers, usual_ms, _HOPS)
