@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     from ..oracle.world import World
@@ -139,11 +139,6 @@ def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
     return of(known) if known else None
 
 
-def _control(gathering: Gathering, _world: World) -> Any:
-    """The facts of a check that reads control rows alone."""
-    return gathering.control
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Generic[Facts_]):
     """One check."""
@@ -164,10 +159,10 @@ class Check(Generic[Facts_]):
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
     judge: Callable[[Facts_, World], Verdict]
     reads: Reads = Reads.CONTROL
-    gather: Callable[[Gathering, World], Facts_] = _control
-    """Its facts. A check that reads control rows alone says neither this nor `readings`."""
     readings: tuple[Reading[Any], ...] = ()
-    """What `gather` asks for of the traffic: it is counted for all checks at once."""
+    """What it asks for of the traffic: it is counted for all checks at once."""
+    gather: Callable[[Gathering, World], Facts_] | None = None
+    """Its facts. None: those of its one reading; of a check that reads control rows alone, these."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
     clients: tuple[str, ...] | None = None
@@ -182,11 +177,17 @@ class Check(Generic[Facts_]):
     """Rows of these events have it judged, whatever checks were asked for."""
 
     def __post_init__(self) -> None:
-        if self.reads is not Reads.CONTROL and (self.gather is _control or not self.readings):
+        if (self.reads is Reads.CONTROL) == bool(self.readings) or (self.gather is None and len(self.readings) > 1):
             raise TypeError(
                 f"the check {self.name} reads {self.reads}, so its record must say what it counts (`readings`) and how "
                 "that becomes its facts (`gather`)"
             )
+
+    def facts(self, gathering: Gathering, world: World) -> Facts_:
+        """What it judges by."""
+        if self.gather is not None:
+            return self.gather(gathering, world)
+        return cast(Facts_, gathering.counted(self.readings[0], world) if self.readings else gathering.control)
 
     @property
     def looks_at(self) -> tuple[str, ...]:

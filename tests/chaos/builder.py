@@ -168,8 +168,8 @@ class HistoryBuilder:
         if spark is not None:
             return judged(check, self.frame(spark))
         history, world = in_memory(to_table(self.rows))
-        whole = check.judge(check.gather(history, world), world)
-        cut = check.judge(check.gather(InParts(history, random.Random(1)), world), world)
+        whole = check.judge(check.facts(history, world), world)
+        cut = check.judge(check.facts(InParts(history, random.Random(1)), world), world)
         assert said(whole) == said(cut)
         return whole
 
@@ -196,7 +196,7 @@ def judged(check: Check[Any], history: DataFrame) -> Verdict:
     from nemesrv.chaos.checks.spark.parts import gather
 
     gathering, world = gather(history)
-    return check.judge(check.gather(gathering, world), world)
+    return check.judge(check.facts(gathering, world), world)
 
 
 def cluster(

@@ -14,16 +14,10 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.fates import FATES, Fates, Missing
-from ..plain.part import Gathering
 
 NAME = "no_acknowledged_loss"
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
 _ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
-
-
-def gather(gathering: Gathering, world: World) -> Fates:
-    """One look at the messages."""
-    return gathering.counted(FATES, world)
 
 
 def judge(fates: Fates, world: World) -> Verdict:
@@ -76,7 +70,6 @@ CHECK = Check(
     ),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
-    gather=gather,
     readings=(FATES,),
     judge=judge,
     tells=lambda measured: _told(measured),

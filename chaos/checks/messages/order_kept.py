@@ -17,17 +17,11 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.order import ORDER, Misplaced, Order, is_ordered
-from ..plain.part import Gathering
 
 NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
-
-
-def gather(gathering: Gathering, world: World) -> Order:
-    """One sort of each queue."""
-    return gathering.counted(ORDER, world)
 
 
 def judge(order: Order, world: World) -> Verdict:
@@ -60,7 +54,6 @@ CHECK = Check(
     accuses_object=("send after one with a higher offset, or the same",),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
-    gather=gather,
     readings=(ORDER,),
     judge=judge,
     tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",

@@ -12,7 +12,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, first, largest
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.part import Gathering, Part, Reading, Together, rows_in, value_of
+from ..plain.part import Part, Reading, Together, rows_in, value_of
 
 NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")
@@ -58,11 +58,6 @@ def answers(part: Part, _world: World) -> Answers:
 ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)
 
 
-def gather(gathering: Gathering, world: World) -> Answers:
-    """One look at all calls."""
-    return gathering.counted(ANSWERS, world)
-
-
 def judge(answers: Answers, world: World) -> Verdict:
     """Examined: calls of clients that were answered. Violations: answers that no call had asked for."""
     measured = {"answered": answers.answered, "unasked": answers.unasked}
@@ -90,7 +85,6 @@ CHECK = Check(
     accuses_object=("unasked",),
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
-    gather=gather,
     readings=(ANSWERS,),
     judge=judge,
     tells=lambda measured: f"{measured.get('unasked', 0):,} unsolicited responses",

@@ -16,18 +16,12 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import finding, verdict_of
-from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
 from ..record.slots import Slots, of_clients
 from ..tolerance import Tolerance, tolerance
 
 NAME = "recovery_time"
-
-
-def gather(gathering: Gathering, world: World) -> Slots:
-    """The slots that availability is judged by too."""
-    return slots_of(gathering, world)
 
 
 def judge(seen: Slots, world: World) -> Verdict:
@@ -55,7 +49,7 @@ CHECK = Check(
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
-    gather=gather,
+    gather=slots_of,
     readings=(SLOTS,),
     judge=judge,
     outside=True,

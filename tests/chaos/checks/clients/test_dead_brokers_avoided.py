@@ -254,9 +254,9 @@ def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole() -> No
     for is_late in (False, True):
         is_there = [row["event"] not in COUNTED_ONLY or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
         part, _ = in_memory(to_table([*compress(builder.rows, is_there)]))
-        parts.append(CHECK.gather(part, world))
+        parts.append(CHECK.facts(part, world))
     early, late = parts
-    all_of_it = CHECK.gather(whole, world)
+    all_of_it = CHECK.facts(whole, world)
     assert early.plus(late) == all_of_it
     assert judge(all_of_it, world) == judge(early.plus(late), world)
     assert all_of_it.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150")
