@@ -63,6 +63,24 @@ def at_a_moment(
     return finding((subject, object_), kind, at, Rule(row), out=at, examined=times, wrong=times, more=dict(more))
 
 
+def of_many(
+    about: str | tuple[str, ...],
+    kind: str,
+    span: tuple[float, float],
+    row: str,
+    examined: int,
+    wrong_at: Sequence[float],
+    *,
+    to_ms: float | None = None,
+    **more: Any,
+) -> Finding:
+    """So many of what may be at no time; out of bounds from the first moment of `wrong_at` to the last, or `to_ms`."""
+    out = None
+    if wrong_at:
+        out = wrong_at[0], max(wrong_at[-1], wrong_at[0] + 1.0) if to_ms is None else to_ms
+    return finding(about, kind, span, at_no_time(row), out=out, examined=examined, wrong=len(wrong_at), **more)
+
+
 def tolerated(tolerance: Tolerance) -> dict[str, Any]:
     """The tolerance as a Finding keeps it."""
     return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
@@ -140,11 +158,17 @@ def verdict_by_counts(
     unsure: int = 0,
     why: str,
     why_unsure: str = "",
+    nothing: str = "",
+    unclear: str = "",
     findings: Iterable[Finding],
     **more: Any,
 ) -> Verdict:
     """The verdict where all are counted, and the findings are only the first of them. UNKNOWN where none is wrong for
-    certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may be."""
+    certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may be, `nothing` why nothing was
+    examined; `unclear`, if anything, why nobody knows whether what is wrong is."""
+    if not examined or (wrong and unclear):
+        details = {key: more[key] for key in ("measured", "allowed") if key in more}
+        return Verdict.nothing_examined(name, unclear if examined else nothing, **details)
     validity = Validity.INVALID if wrong else Validity.UNKNOWN if unsure else Validity.VALID
     found = tuple(findings)
     return Verdict(

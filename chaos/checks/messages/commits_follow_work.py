@@ -121,14 +121,7 @@ def judge(seen: Commits, world: World) -> Verdict:
     examined = (
         seen.commits + seen.at_brokers + seen.behind + seen.left
     )  # of a growing history old commits are gone when a queue is taken later
-    allowed = {"bound_ms": 0.0, "formula": NEVER, "row": _ROW}
-    if not examined:
-        why = "no offset was committed" if world.of_kind("consumer") else "there was no consumer"
-        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
-    wrong = bad - seen.unsure
-    if wrong and world.mixed_up_by_hand:
-        return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=allowed)
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
@@ -140,12 +133,14 @@ def judge(seen: Commits, world: World) -> Verdict:
     return verdict_by_counts(
         NAME,
         examined=examined,
-        wrong=wrong,
+        wrong=bad - seen.unsure,
         unsure=bad,
         why=why,
         why_unsure=f"{why}, which a killed consumer's last rows or the machine's lateness explain",
+        nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
+        unclear=world.mixed_up_by_hand,
         measured=measured,
-        allowed=allowed,
+        allowed={"bound_ms": 0.0, "formula": NEVER, "row": _ROW},
         findings=seen.first,
     )
 

@@ -65,8 +65,6 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     }
     if repeats.oldest_ms is not None:
         measured["oldest_ms"] = rounded(repeats.oldest_ms)
-    if not repeats.messages:
-        return Verdict.nothing_examined(NAME, "no message was received", measured=measured, allowed=allowed)
     lateness = "nobody measured" if repeats.lag_ms is None else f"up to {repeats.lag_ms:.0f} ms"
     if repeats.too_late:
         measured["received_too_late"] = repeats.too_late
@@ -83,6 +81,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
         why="; ".join(f"{count:,} {what}" for count, what in wrong if count),
         why_unsure=f"{repeats.late or repeats.perhaps_too_late} {perhaps} may be the machine's lateness ({lateness}), "
         "or the taking of their queue is missing",
+        nothing="no message was received",
         measured=measured,
         allowed=allowed,
         findings=(_finding(repeat, tolerance_, first_ms) for repeat in repeats.told),

@@ -150,10 +150,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
     examined = seen.acknowledged - seen.waiting
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
-    if not examined:
-        why = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
-        why = why if world.of_kind("consumer") else "there was no consumer"
-        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
+    nothing = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
     said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
     lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
     verdict = verdict_by_counts(
@@ -163,6 +160,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         unsure=seen.unsure,
         why=f"of {examined} acknowledged messages that were due: {said}",
         why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
+        nothing=nothing if world.of_kind("consumer") else "there was no consumer",
         measured=measured,
         allowed=allowed,
         findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED), world) for one in seen.first),

@@ -23,10 +23,6 @@ _ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an
 def judge(fates: Fates, world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
     measured = {name: getattr(fates, name) for name in _COUNTS}
-    if not fates.acknowledged:
-        return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=_ALLOWED)
-    if fates.lost and world.mixed_up_by_hand:
-        return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=_ALLOWED)
     why = f"{fates.lost} of {fates.acknowledged} acknowledged sends are neither received nor in the final reads"
     if fates.unsafe:
         measured["unsafe"] = fates.unsafe
@@ -48,6 +44,8 @@ def judge(fates: Fates, world: World) -> Verdict:
         why=why,
         why_unsure=f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are "
         "incomplete",
+        nothing="no send was acknowledged",
+        unclear=world.mixed_up_by_hand if fates.lost else "",
         measured=measured,
         allowed=_ALLOWED,
         findings=(

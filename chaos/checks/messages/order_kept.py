@@ -31,15 +31,13 @@ def judge(order: Order, world: World) -> Verdict:
     measured = {name: count for name, count in counts.items() if count} | {"out_of_order": wrong}
     formula = f"{_OF_SENDS}; {_OF_RECEIPTS}" if is_ordered(world) else _OF_SENDS
     allowed = {"bound_ms": None, "formula": formula, "tolerance_ms": 0, "row": _ROW}
-    if not examined:
-        return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
-    if wrong and world.mixed_up_by_hand:
-        return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=allowed)
     return verdict_by_counts(
         NAME,
         examined=examined,
         wrong=wrong,
         why=f"{wrong} of {examined} acknowledged sends or receipts are behind a later one of their queue",
+        nothing="no send was acknowledged",
+        unclear=world.mixed_up_by_hand,
         measured=measured,
         allowed=allowed,
         findings=map(_finding, sorted(order.misplaced)),

@@ -18,7 +18,7 @@ from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import Rule, at_no_time, counted, finding
+from ..findings import Rule, counted, finding, of_many
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row, once
 from .known_brokers import MASTER_ID
@@ -184,15 +184,8 @@ class Process(Stops):
         ]
         wrong = [at_ms for at_ms, how in left if how == "closed"]
         if left:
-            yield finding(
-                (self.life.node, LEAVE),
-                "everywhere, as it stops",
-                (from_ms, to_ms),
-                at_no_time(row),
-                out=(wrong[0], to_ms) if wrong else None,
-                examined=len(left),
-                wrong=len(wrong),
-            )
+            about, span = (self.life.node, LEAVE), (from_ms, to_ms)
+            yield of_many(about, "everywhere, as it stops", span, row, len(left), wrong, to_ms=to_ms)
 
     def tolerance(self, act: Act) -> Tolerance:
         """By how late its timers were around its own time, and around the one that it counts from."""

@@ -22,7 +22,7 @@ from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import at_no_time, finding, lasting, rounded, verdict_of
+from ..findings import finding, lasting, of_many, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control
 from ..record.received import received
@@ -132,12 +132,5 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
             told[name_server, row.node].append((row.time_ms, value["master"] not in masters))
     for about, answers in sorted(told.items()):
         wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
-        yield finding(
-            about,
-            SLAVE_TOLD,
-            (answers[0][0], answers[-1][0]),
-            at_no_time("registerBroker: a slave is answered with its master's address"),
-            out=(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else None,
-            examined=len(answers),
-            wrong=len(wrong),
-        )
+        told_row = "registerBroker: a slave is answered with its master's address"
+        yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)

@@ -22,7 +22,7 @@ from ...oracle.roles import member_at
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import at_no_time, finding, verdict_of
+from ..findings import at_no_time, finding, of_many, verdict_of
 from ..record.control import Control
 from ..record.differences import ADDRESS, QUEUES, ROW, by_hand, differences, unlike_what_was_sent
 from ..record.known_brokers import known_brokers
@@ -114,13 +114,14 @@ class _Registering:
                 continue
             wrong = [each for each in read if each[2]]
             name_server, first, kind = wrong[0] if wrong else read[0]
-            yield finding(
+            last_ms = (wrong or read)[-1][1].at_ms
+            yield of_many(
                 (broker, name_server),
                 kind or "registers what it is and has",
-                (first.at_ms, (wrong or read)[-1][1].at_ms),
-                at_no_time(_OWN_ROW),
-                out=(first.at_ms, wrong[-1][1].at_ms + 1.0) if wrong else None,
-                examined=len(read),
-                wrong=len(wrong),
+                (first.at_ms, last_ms),
+                _OWN_ROW,
+                len(read),
+                [one.at_ms for _, one, _ in wrong],
+                to_ms=last_ms + 1.0,
                 more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
             )

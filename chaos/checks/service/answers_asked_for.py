@@ -60,16 +60,14 @@ ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "addr
 
 def judge(answers: Answers, world: World) -> Verdict:
     """Examined: calls of clients that were answered. Violations: answers that no call had asked for."""
-    measured = {"answered": answers.answered, "unasked": answers.unasked}
-    if not answers.answered and not answers.unasked:
-        return Verdict.nothing_examined(NAME, "no call was answered", measured=measured, allowed=_ALLOWED)
     names, rows = world.owners, dict.fromkeys((*answers.first, *([answers.last] if answers.last else [])))
     findings = tuple(_finding(row, names.get(row.address, row.address)) for row in rows)
     return verdict_by_counts(
         NAME,
         examined=answers.answered + answers.unasked,
         wrong=answers.unasked,
-        measured=measured,
+        nothing="no call was answered",
+        measured={"answered": answers.answered, "unasked": answers.unasked},
         allowed=_ALLOWED,
         examples=tuple(f.example for f in (*findings[:1], *findings[1:][-1:])),
         findings=findings,

@@ -52,10 +52,6 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         "settle_ms": rounded(settle_ms(world.but_stalls())),
         "row": _ROW,
     }
-    measured = tallied.measured(world)
-    if not examined:
-        why = "no operation ended in a quiet time, or where a floor holds"
-        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     short = [*_refused(tallied), *_in_quiet(tallied, world), *_below(tallied, world, floor)]
     late_ms = lateness_of(short, tallied, world)
     wrong = [fall for fall, lag_ms in zip(short, late_ms, strict=True) if not is_explained(fall, lag_ms, world)]
@@ -70,7 +66,8 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         unsure=unsure,
         why=f"{failed} of {examined} operations failed where fewer may: {wrong[0].why if wrong else ''}",
         why_unsure=f"{unsure} of {examined} operations failed, but {said}",
-        measured=measured,
+        nothing="no operation ended in a quiet time, or where a floor holds",
+        measured=tallied.measured(world),
         allowed=allowed,
         findings=[_finding(fall, tallied, is_wrong=falls is wrong) for falls in (wrong, late) for fall in falls],
     )

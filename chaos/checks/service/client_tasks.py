@@ -20,7 +20,7 @@ from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding
-from ..findings import at_no_time, finding
+from ..findings import of_many
 from ..record.control import Control
 from ..record.timer_acts import Run
 from .tasks import Tasks
@@ -125,24 +125,18 @@ class ClientTasks(Tasks):
         polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
         asked_ms = self.calls[0].ended_ms if self.calls else math.inf
         silent = [
-            run
+            run.began_ms
             for run in polls
             if run.began_ms > asked_ms
             and not self.calls_in(run.began_ms, run.ended_ms)
             and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms)
         ]
         if polls:
-            last_ms = silent[-1].began_ms if silent else 0.0
+            last_ms = silent[-1] if silent else 0.0
             asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
-            yield finding(
-                (self.life.node, POLL),
-                "asks for every topic",
-                (polls[0].began_ms, self.end_ms),
-                at_no_time("MQClientInstance: each round asks for every topic"),
-                out=(silent[0].began_ms, asks_ms) if silent else None,
-                examined=len(polls),
-                wrong=len(silent),
-            )
+            about, span = (self.life.node, POLL), (polls[0].began_ms, self.end_ms)
+            row = "MQClientInstance: each round asks for every topic"
+            yield of_many(about, "asks for every topic", span, row, len(polls), silent, to_ms=asks_ms)
 
     @cached_property
     def _queues(self) -> set[tuple[str, str, int]]:

@@ -20,7 +20,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
 from ...verdict import Finding
-from ..findings import at_no_time, finding
+from ..findings import of_many
 from ..record.control import Row
 from ..record.timer_acts import Process
 
@@ -149,15 +149,9 @@ class Members(Process):
                 if not any(self.within(at_ms, from_ms, until_ms) for at_ms in ends):
                     missed.append(run.began_ms)
         if examined:
-            yield finding(
-                (self.life.node, HEARTBEAT),
-                "reaches every broker",
-                (rounds[0].began_ms, self.end_ms),
-                at_no_time("MQClientInstance: each round goes to every broker of its routes"),
-                out=(missed[0], self.end_ms) if missed else None,
-                examined=examined,
-                wrong=len(missed),
-            )
+            about, span = (self.life.node, HEARTBEAT), (rounds[0].began_ms, self.end_ms)
+            row = "MQClientInstance: each round goes to every broker of its routes"
+            yield of_many(about, "reaches every broker", span, row, examined, missed, to_ms=self.end_ms)
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""

@@ -27,7 +27,7 @@ from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...verdict import Finding
-from ..findings import at_no_time, finding
+from ..findings import of_many
 from ..record.control import Control, once
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Process, Run
@@ -56,17 +56,8 @@ class Unasked(Process):
     def _told(
         self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float], *, of: str = ""
     ) -> Iterator[Finding]:
-        if not examined:
-            return
-        yield finding(
-            (of or self.life.node, what),
-            kind,
-            (self.start_ms, self.end_ms),
-            at_no_time(row),
-            out=(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else None,
-            examined=examined,
-            wrong=len(wrong),
-        )
+        if examined:
+            yield of_many((of or self.life.node, what), kind, (self.start_ms, self.end_ms), row, examined, wrong)
 
     def _is_calm(self, from_ms: float, to_ms: float) -> bool:
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
