@@ -12,14 +12,7 @@ DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
 DEFAULT_CLUSTER = "DefaultCluster"
 
 NOT_ALLOWED_TO_SEND = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        HALF_TOPIC,
-        OP_TOPIC,
-        TRANSACTION_DISCARD_TOPIC,
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
+    {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC, "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
 )
 """Both ends hold to it: the client sends nothing there, and the broker takes nothing."""
 SYSTEM_TOPICS = NOT_ALLOWED_TO_SEND | {TBW102, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}

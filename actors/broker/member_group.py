@@ -83,9 +83,7 @@ class MemberGroup:
     async def _beat(self, target: Address) -> None:
         config = self._services.config
         header = BrokerHeartbeatRequestHeader(
-            cluster_name=config.cluster_name,
-            broker_addr=str(self._services.address),
-            broker_name=config.broker_name,
+            cluster_name=config.cluster_name, broker_addr=str(self._services.address), broker_name=config.broker_name
         )
         try:
             request = RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, header)

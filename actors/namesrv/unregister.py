@@ -175,10 +175,7 @@ class Tables:
             return ()
         return (
             Dropped(
-                broker_name=request.broker_name,
-                broker_id=request.broker_id,
-                address=address,
-                reason=request.reason,
+                broker_name=request.broker_name, broker_id=request.broker_id, address=address, reason=request.reason
             ),
         )
 
@@ -260,12 +257,7 @@ class Tables:
             if live is None:  # an earlier one of this scan took it along: they shared a channel
                 continue
             channels.append(live.channel_id)
-            self._say(
-                WARNING,
-                "The broker channel expired, %s %sms",
-                self._live_text(key),
-                live.heartbeat_timeout_ms,
-            )
+            self._say(WARNING, "The broker channel expired, %s %sms", self._live_text(key), live.heartbeat_timeout_ms)
             if self.profile is Profile.V5_X:
                 self._submit_for(key, DropReason.EXPIRED)
             else:

@@ -61,9 +61,8 @@ def doctor(
             if given:
                 raise click.BadParameter("is of logs, and -n asks servers", param_hint=option)
         if len(what) != 1 or not what[0].strip():
-            raise click.BadParameter(
-                "with -n one TOPIC is asked for" if len(what) > 1 else "it is empty", param_hint="TOPIC"
-            )
+            wrong = "with -n one TOPIC is asked for" if len(what) > 1 else "it is empty"
+            raise click.BadParameter(wrong, param_hint="TOPIC")
         sys.exit(_asked(what[0].strip(), name_servers, brokers, group, as_json=as_json))
     if brokers or group is not None:
         raise click.BadParameter("asks servers: name NameServers with -n", param_hint="-b" if brokers else "-g")
@@ -98,11 +97,8 @@ def _read(
         with with_standard_input(places, sys.stdin.buffer) as here:
             one = diagnosed(here, topic, zones=given_zones, offsets=given_offsets)
     except LogError as exc:
-        hint = (
-            f"; to ask servers about topic {places[0]}, name them with -n"
-            if len(places) == 1 and places[0] != "-"
-            else ""
-        )
+        is_a_topic = len(places) == 1 and places[0] != "-"
+        hint = f"; to ask servers about topic {places[0]}, name them with -n" if is_a_topic else ""
         raise click.BadParameter(f"{exc}{hint}", param_hint="LOGS") from exc
     if as_json:
         click.echo(one.json)

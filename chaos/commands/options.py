@@ -121,13 +121,9 @@ class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since cl
             return None
         found = re.fullmatch(r"\[?[^\s/]+?\]?:(\d{1,5})", str(value))
         if value != "auto" and (found is None or not 0 < int(found[1]) < 65536):
-            self.fail(
-                f"{value!r} is not allowed; expected "
-                f"auto for the cluster that this host is in, or HOST:PORT of its head; the "
-                "command itself has to be on one of its hosts",
-                param,
-                ctx,
-            )
+            where = "the command itself has to be on one of its hosts"
+            expected = f"auto for the cluster that this host is in, or HOST:PORT of its head; {where}"
+            self.fail(f"{value!r} is not allowed; expected {expected}", param, ctx)
         return value
 
 

@@ -90,9 +90,8 @@ def predict(
         raise ScenarioError("predict", "SCENARIO or --fault", told, "one of the two")
     if scenario is not None and (said or lasts_s is not None):
         key = "--for" if lasts_s is not None else f"--{next(iter(said)).replace('_', '-')}"
-        raise ScenarioError(
-            "predict", key, "", "--fault beside it; a scenario has its own value, and --set changes that"
-        )
+        allowed = "--fault beside it; a scenario has its own value, and --set changes that"
+        raise ScenarioError("predict", key, "", allowed)
 
     def made(changes: tuple[str, ...]) -> Scenario:
         if scenario is not None:

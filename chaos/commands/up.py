@@ -98,8 +98,7 @@ def up(
     API and signals; all are recorded. Exit status after Ctrl-C or --for: with --check that of the verdict, else 0.
     """
     if bind is not None and ray is not None:
-        allowed = "none with --ray: there programs dial this host's own address"
-        raise ScenarioError("--bind", "", bind, allowed)
+        raise ScenarioError("--bind", "", bind, "none with --ray: there programs dial this host's own address")
     require_extras("nemesrv up", "ray")
     from ..judging import named_checks
     from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of

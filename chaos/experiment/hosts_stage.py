@@ -177,12 +177,7 @@ class HostsStage(RealStage):
             there = self._there(lateness, host, number)
             host.ask("open", LAG, HostLag, host.clock(self.clock), there, step_s)
         api = HostsToxiproxy(hosts, self.host_of)
-        self.links = LinkFaults(
-            api,
-            self.clock,
-            record,
-            front_for=lambda node: RemoteFront(self.host_of(node)),
-        )
+        self.links = LinkFaults(api, self.clock, record, front_for=lambda node: RemoteFront(self.host_of(node)))
         self.links.open(upstreams, self._ports)
         watch = stack.enter_context(self._hosts_watch(record, {host: pid for host, (_, pid) in opened.items()}))
         stack.enter_context(self.joined.head_watch(self._alarm))

@@ -23,12 +23,6 @@ from ...remoting.topics import is_own
 from ..topology import broker_node, node_of_client_id
 from .schema import list_of, object_of
 
-EVENTS = (
-    "started", "stopped", "registration", "broker_dropped", "route", "write_perm", "register", "client_heartbeat",
-    "client_gone", "name_server_list", "name_server_chosen", "name_server_call", "route_changed", "node",
-)  # fmt: skip
-"""The events that show transitions."""
-
 SILENT = frozenset(("idle", "expired"))
 """Two signs of the same silence; which comes first is a matter of milliseconds."""
 CLOSED = frozenset(("closed", "exception"))
@@ -58,26 +52,24 @@ class Transition(NamedTuple):
     @property
     def words(self) -> str:
         """Return `ns-0 lost broker-a (silent)`."""
-        node, kind, subject, how = self.key
-        if kind in ("started", "stopped"):
-            return f"{node} {kind}"
-        if kind == "came":
-            return f"{node} has {subject}"
-        if kind == "lost":
-            return f"{node} lost {subject} ({how})"
-        if kind == "route":
-            return f"{node}: {subject} is at {how}"
-        if kind == "took":
-            return f"{node} takes the route of {subject}: {how}"
-        if kind == "chose":
-            return f"{node} chose {subject}"
-        if kind == "looks up":
-            return f"{node} looks up {subject}: {how}"
-        if kind == "registers":
-            return f"{node} registers at {subject}" if how == "ok" else f"{node} cannot register at {subject}"
-        if kind == "permission":
-            return f"{node}: write permission of {subject} {how}"
-        return f"{node}: {kind} {subject}" + (f" ({how})" if how else "")
+        kind = "cannot register" if self.kind == "registers" and self.how != "ok" else self.kind
+        otherwise = "{0.node}: {0.kind} {0.subject}" + (" ({0.how})" if self.how else "")
+        return _WORDS.get(kind, otherwise).format(self)
+
+
+_WORDS = {
+    "started": "{0.node} started",
+    "stopped": "{0.node} stopped",
+    "came": "{0.node} has {0.subject}",
+    "lost": "{0.node} lost {0.subject} ({0.how})",
+    "route": "{0.node}: {0.subject} is at {0.how}",
+    "took": "{0.node} takes the route of {0.subject}: {0.how}",
+    "chose": "{0.node} chose {0.subject}",
+    "looks up": "{0.node} looks up {0.subject}: {0.how}",
+    "registers": "{0.node} registers at {0.subject}",
+    "cannot register": "{0.node} cannot register at {0.subject}",
+    "permission": "{0.node}: write permission of {0.subject} {0.how}",
+}
 
 
 Lane = tuple[str, str]
@@ -319,6 +311,8 @@ _HANDLERS = {
     "name_server_call": _Reader.call,
     "route_changed": _Reader.took,
 }
+EVENTS = (*_HANDLERS, "name_server_list")
+"""The events that show transitions."""
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:

@@ -84,9 +84,7 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 
 
 def missing(
-    processes: Sequence[RecordedProcess],
-    gaps_of: Callable[[RecordedProcess], Iterable[Gap]],
-    table: pa.Table,
+    processes: Sequence[RecordedProcess], gaps_of: Callable[[RecordedProcess], Iterable[Gap]], table: pa.Table
 ) -> list[Row]:
     """Return the `rows_missing` rows of these processes; none for an import. `table` has at least all rows that are no
     traffic."""

@@ -44,10 +44,7 @@ def targets_of_actions(scenario: Scenario) -> None:
                 _links(action, expression, topology)
             except ValueError as exc:
                 raise NotAllowed(f"timeline.{index}.links", repr(expression), str(exc)) from exc
-        may_be = (
-            *topology.of(*SERVERS, *CLIENTS),
-            *topology.of(NodeKind.ADDRESS_SERVER),
-        )  # not the harness's own client
+        may_be = (*topology.of(*SERVERS, *CLIENTS), *topology.of(NodeKind.ADDRESS_SERVER))  # not the harness's client
         if isinstance(action.what, Remove):
             may_be = topology.of(NodeKind.NAME_SERVER)
         elif isinstance(action.what, RollingRestart | RestartStorm):
@@ -55,9 +52,8 @@ def targets_of_actions(scenario: Scenario) -> None:
             may_be = (*may_be, *(group for group in groups if topology.members(group)))
         for node in action.nodes:
             if node not in may_be or not topology.members(node):
-                raise NotAllowed(
-                    f"timeline.{index}.nodes", repr(node), f"one of {listed(may_be)}{nearest(node, may_be)}"
-                )
+                allowed = f"one of {listed(may_be)}{nearest(node, may_be)}"
+                raise NotAllowed(f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise NotAllowed(f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
 

@@ -118,8 +118,7 @@ class PullProcessor:
         now_ms = services.now_ms
         wait_ms = header.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
         held = HeldRequest(
-            partial(self._run_again, connection, request, header),
-            asyncio.get_running_loop().create_future(),
+            partial(self._run_again, connection, request, header), asyncio.get_running_loop().create_future()
         )
         pull = HeldPull(
             connection.id,

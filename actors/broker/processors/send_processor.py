@@ -139,11 +139,7 @@ class SendProcessor:
         retry = name.startswith(RETRY_GROUP_TOPIC_PREFIX)
         sys_flag = (2 if retry else 1) if header.unit_mode else 0
         created = services.topics.create_by_default(
-            name,
-            header.default_topic,
-            header.default_topic_queue_nums,
-            topic_sys_flag=sys_flag,
-            now_ms=services.now_ms,
+            name, header.default_topic, header.default_topic_queue_nums, topic_sys_flag=sys_flag, now_ms=services.now_ms
         )
         if created is None and retry:
             created = services.topics.create_for_group(name, 1, topic_sys_flag=sys_flag, now_ms=services.now_ms)

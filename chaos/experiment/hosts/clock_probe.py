@@ -56,11 +56,7 @@ class HostClocks:
     """
 
     def __init__(
-        self,
-        asks: Mapping[str, Milliseconds | None],
-        now_ms: Milliseconds,
-        record: Recorder,
-        every_s: float = EVERY_S,
+        self, asks: Mapping[str, Milliseconds | None], now_ms: Milliseconds, record: Recorder, every_s: float = EVERY_S
     ) -> None:
         self._asks, self._now_ms, self._record, self._every_s = dict(asks), now_ms, record, every_s
         self._ended = threading.Event()

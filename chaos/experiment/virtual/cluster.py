@@ -57,11 +57,7 @@ class VirtualCluster(NodesByName[_Member]):
     """Nodes on virtual time. `run` lets virtual time pass until a future is done, or raises TimeoutError."""
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        clock: VirtualClock,
-        seed: int,
-        run: Callable[[asyncio.Future[Any], float], None],
+        self, scheduler: Scheduler, clock: VirtualClock, seed: int, run: Callable[[asyncio.Future[Any], float], None]
     ) -> None:
         super().__init__(clock)
         self._scheduler, self._run = scheduler, run

@@ -214,11 +214,7 @@ class _Registration:
 
     @property
     def about(self) -> dict[str, Any]:
-        return {
-            "broker_name": self.act["broker"],
-            "broker_id": self.act["broker_id"],
-            "address": str(self.address),
-        }
+        return {"broker_name": self.act["broker"], "broker_id": self.act["broker_id"], "address": str(self.address)}
 
     async def send(self) -> bool:
         return await self.node._noted(self.act, self.asked, self.about, self._send)
