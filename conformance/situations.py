@@ -26,12 +26,10 @@ from ..chaos.fronts.behaviour import (
     Behaviour,
 )
 from ..chaos.fronts.observed import Answered, Asked, Observation
+from ..chaos.fronts.rows import SENDS
 from ..chaos.oracle.choosing.labels import Label
 
 GET_ROUTEINFO = 105
-SENDS = (10, 310, 320)
-"""SEND_MESSAGE, its V2, and a batch."""
-PULLS = (11, 361)
 SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, TOPIC_NOT_EXIST = 1, 14, 17
 LIST_PERIOD_S = 120.0
 """A Java client asks for its list by HTTP after 10 s and then each 120 s; Go does the same."""

@@ -32,6 +32,7 @@ from ..chaos.experiment.workloads.address_server import AddressServerNode
 from ..chaos.fronts.behaviour import PASSES, REFUSES
 from ..chaos.fronts.front import Front
 from ..chaos.fronts.observed import Asked, Happened, Observation
+from ..chaos.fronts.rows import PULLS, SENDS
 from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
 from ..remoting.errors import ConnectError, RocketMQError
@@ -41,7 +42,7 @@ from ..remoting.node.network import Address, Listener, Network, ProtocolFactory,
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.node.tasks import cancel_all
-from .situations import KILL, NAME_SERVER_LIST, PULLS, QUEUES, RESTART, SENDS, RouteAnswers, SituationStep, Target
+from .situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, RouteAnswers, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 ADDRESS_SERVER = "address-server"

@@ -34,13 +34,13 @@ from ...remoting.headers.broker import (
 )
 from ...remoting.node.network import Address
 from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
+from ..fronts.rows import PULLS
 from .server_rows import Put, ServerAbout, ServerRows
 
 _ALWAYS = "SELF_TEST_TOPIC"
 """Topics of every broker, in every full registration."""
 _COMMIT_OFFSET = 1
 """The bit of a pull's sysFlag that commits."""
-_PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
 _SERVED = frozenset(
     {int(ResponseCode.SUCCESS), *range(ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED + 1)}
 )
@@ -230,7 +230,7 @@ class BrokerRows(ServerRows):
         if not one.oneway:
             connection.waiting[one.opaque] = one
         try:
-            if one.code in _PULLS:
+            if one.code in PULLS:
                 pull = PullMessageRequestHeader.from_ext_fields(one.fields)
                 if pull.sys_flag & _COMMIT_OFFSET and pull.commit_offset >= 0 and self._id == MASTER_ID:
                     place = pull.consumer_group, pull.topic, pull.queue_id

@@ -8,14 +8,12 @@ JVM ── anything else                             passes no proxy, so faults 
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from ...remoting.node.network import Address
 from ..errors import HarnessError
-from ..fronts.sockets import Socket, sockets
+from ..fronts.sockets import Socket, inodes_of, sockets
 
 LOOKS_EACH_S = 1.0
 """Looks per second of machine time."""
@@ -24,35 +22,11 @@ FILE = "round-the-proxies"
 """File in a node's data folder, one line per connection found."""
 
 
-class StrayConnection(NamedTuple):
-    local: Address
-    remote: Address
-
-    def __str__(self) -> str:
-        return f"{self.local} with {self.remote}"
-
-
-def inodes_of(process: int | str) -> frozenset[int]:
-    """Return the inodes of the process's open sockets; empty if the process is gone."""
-    found = set()
-    try:
-        for entry in os.scandir(f"/proc/{process}/fd"):
-            try:
-                target = os.readlink(entry.path)
-            except OSError:  # closed meanwhile
-                continue
-            if target.startswith("socket:["):
-                found.add(int(target[8:-1]))
-    except OSError:
-        pass
-    return frozenset(found)
-
-
 def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
-) -> list[StrayConnection]:
-    """The connections that avoid the fronts. `java`, `own`: socket inodes of the program and of its node; `fronts`:
-    their addresses.
+) -> list[str]:
+    """Return the connections that avoid the fronts: `10.0.0.1:5 with 10.0.0.2:6`. `java`, `own`: socket inodes of the
+    program and of its node; `fronts`: their addresses.
 
     The other end of a closing connection may be gone from the socket table. If it was on loopback, its owner is
     unknown, and it is not reported.
@@ -65,20 +39,21 @@ def strays(
             continue
         other = ends.get((one.remote, one.local))
         if other is None:
-            if not one.remote.host.startswith("127."):
-                found.append(StrayConnection(one.local, one.remote))
-        elif other.inode and other.inode not in java and other.inode not in own:
-            found.append(StrayConnection(one.local, one.remote))
+            is_stray = not one.remote.host.startswith("127.")
+        else:
+            is_stray = bool(other.inode) and other.inode not in java and other.inode not in own
+        if is_stray:
+            found.append(f"{one.local} with {one.remote}")
     return found
 
 
-def look(java: int, fronts: Collection[Address]) -> list[StrayConnection]:
+def look(java: int, fronts: Collection[Address]) -> list[str]:
     """Return this program's current connections that avoid the fronts. Call it in the process of its node."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
 
-def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
+def noted(folder: Path, found: Iterable[str]) -> None:
     """Write the connection into the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
@@ -88,14 +63,14 @@ async def keep_looking(
     programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
 ) -> None:
     """Look until cancelled. Each connection that avoids the fronts is written once into `folder` and the node's log."""
-    known: set[StrayConnection] = set()
+    known: set[str] = set()
     while True:
         for pid in programs():
             fresh = set(look(pid, fronts)) - known
             if fresh:
                 known |= fresh
                 noted(folder, fresh)
-                log.error("the JVM goes round its proxies: %s", ", ".join(map(str, fresh)))
+                log.error("the JVM goes round its proxies: %s", ", ".join(fresh))
         await asyncio.sleep(LOOKS_EACH_S)
 
 

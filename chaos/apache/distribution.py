@@ -52,7 +52,9 @@ class Distribution:
     def version_of(self, part: ProgramPart) -> str:
         if self.version is not None:
             return _NEAREST.get((part, self.version), self.version)
-        found = [match[1] for jar in self._jars() if (match := _JAR_VERSION.fullmatch(jar.name))]
+        assert self.home is not None
+        jars = sorted((self.home / "lib").glob("rocketmq-common-*.jar"))
+        found = [match[1] for jar in jars if (match := _JAR_VERSION.fullmatch(jar.name))]
         if not found:
             raise JavaMissing(f"{self.home} is no RocketMQ distribution: there is no lib/rocketmq-common-VERSION.jar")
         return found[0]
@@ -84,9 +86,6 @@ class Distribution:
             return f"{folder}/*"
         return f"{resolve(f'RocketMQ {version} {part}', POM.read_text(encoding='utf-8'), folder, arguments)}/*"
 
-    def _jars(self) -> list[Path]:
-        return sorted((self.home / "lib").glob("rocketmq-*.jar")) if self.home is not None else []
-
 
 def distribution(text: str) -> Distribution | None:
     """Return the implementation that a scenario names for a node; None for nemesrv's. ValueError if it is unknown."""
@@ -105,22 +104,18 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Return the class path of a client of that version, with our workload before its jars. JavaMissing. `verified`:
-    the checksums were compared already."""
+    """Return the class path of a client of that version, with our compiled workload before its jars. JavaMissing, also
+    without a working JDK. `verified`: the checksums were compared already."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation
-    return compiled(made_by.class_path(ProgramPart.CLIENTS, verified=verified))
-
-
-def compiled(class_path: str) -> str:
-    """Return the class path with the compiled workload before Apache's jars. JavaMissing without a working JDK."""
+    jars = made_by.class_path(ProgramPart.CLIENTS, verified=verified)
     require("javac", "java")
     version = subprocess.run(["javac", "-version"], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    made_of = "\n".join((SOURCE.read_text(encoding="utf-8"), class_path, version.stdout))
+    made_of = "\n".join((SOURCE.read_text(encoding="utf-8"), jars, version.stdout))
     folder = cache("apache") / f"workload-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
     if not folder.is_dir():
-        _compile(class_path, folder)
-    return f"{folder}:{class_path}"
+        _compile(jars, folder)
+    return f"{folder}:{jars}"
 
 
 def _compile(class_path: str, folder: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
+from ..fronts.decode import ROUTE
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import number_of
 from .server_rows import SETTLES_MS, Put, ServerAbout, ServerRows
@@ -38,7 +39,6 @@ _PERMS = {
 _BY_BROKER = frozenset({*map(int, (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)), *_PERMS})
 _BY_TOPIC = frozenset({int(RequestCode.DELETE_TOPIC_IN_NAMESRV), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
 _TAKE_AWAY = frozenset({int(RequestCode.UNREGISTER_BROKER), int(RequestCode.DELETE_TOPIC_IN_NAMESRV)})
-_ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class NameServerRows(ServerRows):
             self._know_topics(one)
             if one.oneway:  # of a broker whose role has changed: nobody is told how it went
                 self._is_registered(one.at_ms, ResponseCode.SUCCESS, one, connection)
-        elif one.code == _ROUTE:
+        elif one.code == ROUTE:
             self._topics.setdefault(one.fields.get("topic", ""), one.at_ms)
         elif one.code == RequestCode.UNREGISTER_BROKER:
             self._why[one.fields.get("brokerAddr", "")].append(_Why(one.at_ms, "unregistered"))
@@ -168,7 +168,7 @@ class NameServerRows(ServerRows):
             return
         self._caused(asked, one.at_ms)
         fields, code = asked.fields, asked.code
-        if code == _ROUTE and not fields.get("__ZONE_NAME"):
+        if code == ROUTE and not fields.get("__ZONE_NAME"):
             is_known, route = route_of(one.code, one.body)
             if is_known:
                 self._sightings.append(_Sighting(one.at_ms, asked.at_ms, fields.get("topic", ""), route, "wire"))

@@ -33,8 +33,8 @@ SEND_ENDS_MS = 4_000.0
 """Longer than any client waits before it tries another broker."""
 ROUND_MS = 5_000.0
 """Heartbeats to several brokers within this time are one round."""
-_STORED = frozenset((0, 10, 11, 12))
-"""SUCCESS; flush to disk or slave timed out; no slave."""
+STORED = frozenset((0, 10, 11, 12))
+"""Answers to a send that was stored: SUCCESS; flush to disk or slave timed out; no slave."""
 
 
 class TimedRow(NamedTuple):
@@ -244,7 +244,7 @@ class ClientRows:
             self._put(one.at_ms, "pull", type="ok", **fields)
         elif (attempt := self._attempts.pop(key, None)) is not None:
             send = self._sends.get(attempt.op_id)
-            is_ok = one.code in _STORED
+            is_ok = one.code in STORED
             self._ended(attempt, send, one.at_ms, "ok" if one.code == ResponseCode.SUCCESS else "info", one.code)
             if send is None:
                 return

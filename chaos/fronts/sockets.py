@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from ...remoting.node.network import Address
@@ -76,30 +77,30 @@ class DiallingLately:
 
 def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | None:
     """Return which of these processes has the connection from `peer` to `own`; None if none of them visibly has it."""
-    inodes = {each.inode for each in sockets(peer.port) if each.local == peer and each.remote == own}
-    names = {f"socket:[{inode}]" for inode in inodes if inode}
-    for process in processes:
-        try:
-            with os.scandir(f"/proc/{process}/fd") as entries:
-                for entry in entries:
-                    if os.readlink(entry.path) in names:
-                        return process
-        except OSError:  # it is gone, or another user's
-            continue
-    return None
+    inodes = {each.inode for each in sockets(peer.port) if each.local == peer and each.remote == own} - {0}
+    return next((process for process in processes if inodes & inodes_of(process)), None)
+
+
+def inodes_of(process: int | str) -> frozenset[int]:
+    """Return the inodes of the process's open sockets; empty if the process is gone, or another user's."""
+    found = set()
+    with suppress(OSError), os.scandir(f"/proc/{process}/fd") as entries:
+        for entry in entries:
+            with suppress(OSError):  # closed meanwhile
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    found.add(int(target[8:-1]))
+    return frozenset(found)
 
 
 def descendants(process: int) -> tuple[int, ...]:
     """Return the process and all its living descendants."""
     found, at = [process], 0
     while at < len(found):
-        try:
-            threads = os.listdir(f"/proc/{found[at]}/task")
-            for thread in threads:
+        with suppress(OSError):
+            for thread in os.listdir(f"/proc/{found[at]}/task"):
                 with open(f"/proc/{found[at]}/task/{thread}/children", encoding="ascii") as file:
                     found += map(int, file.read().split())
-        except OSError:
-            pass
         at += 1
     return tuple(found)
 

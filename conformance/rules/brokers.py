@@ -13,7 +13,8 @@ from typing import Any
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
-from ..situations import KILL, PULLS, QUEUES, RESTART, SENDS, Watched
+from ...chaos.fronts.rows import PULLS, SENDS, STORED
+from ..situations import KILL, QUEUES, RESTART, Watched
 from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
@@ -113,10 +114,6 @@ def sends_on_the_wire(watched: Watched) -> list[Send]:
             send.tries[number] = (one.front, one.code)
             send.ended_ms, send.ok = one.at_ms, send.ok or one.code in STORED
     return sorted(found.values(), key=lambda send: send.began_ms)
-
-
-STORED = frozenset({0, 10, 11, 12})
-"""SUCCESS, and stored but not flushed or copied in time."""
 
 
 def sends_told(watched: Watched) -> list[Send]:

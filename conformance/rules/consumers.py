@@ -9,13 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ...chaos.fronts.instances import HEART_BEAT
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
-from ..situations import KILL, PULLS, STOP, Watched
+from ...chaos.fronts.rows import PULLS
+from ..situations import KILL, STOP, Watched
 from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 Queue = tuple[str, str]
 NEVER = "never"
-HEART_BEAT = 34
 TWICE_BY_CHANCE = 25.0
 """Ten messages come a second and offsets are committed each 5 s, so half of 50 are the ended consumer's."""
 NO_CONSUMER = LeftOut(why="it pulls nothing")

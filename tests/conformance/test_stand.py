@@ -15,9 +15,10 @@ import pytest
 
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviour, Connected, Dials
 from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
+from nemesrv.chaos.fronts.rows import SENDS
 from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
-from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, SENDS, SituationStep, Target
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, SituationStep, Target
 from nemesrv.conformance.stand import TOPIC, Stand
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.errors import ConnectError, ResponseError
