@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -29,19 +29,18 @@ from ..chaos.fronts.behaviour import Behaviour
 from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
 from ..chaos.reports.ci import junit
-from ..chaos.reports.terminal import paragraphs, standard_output
+from ..chaos.reports.terminal import STYLE, paragraphs, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
 from .rules import LeftOut, Measured
 from .rules.rule import plain, said
 from .scene import ConformPlan
-from .situations import SITUATIONS, Watched
+from .situations import Watched
 from .trial import Trial
 
 PIPE_COLUMNS = 120
 NARROW = 72
-_STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 MEASURED = "measured"
 """Instead of a verdict where there was no profile."""
 NAME = "conform"
@@ -115,7 +114,7 @@ class ConformResult:
             "hindered": self.trial.hindered,
             "notes": list(self.trial.notes),
             "versions": {
-                "nemesrv": _own_version(),
+                "nemesrv": version("nemesrv"),
                 "python": python_version(),
                 "client_language": None if asked is None else asked.language,
                 "client_version": None if asked is None else asked.version,
@@ -152,7 +151,8 @@ def write(result: ConformResult, folder: RunFolder) -> None:
     }
     folder.verdicts_file.write_text(_json(told), encoding="utf-8")
     folder.junit_file.write_bytes(junit(NAME, result.plan.seed, verdicts, result.left_out, whole=True))
-    write_evidence(result.trial.watched, folder.logs)
+    for each in result.trial.watched:
+        (folder.logs / f"{each.log}.seen.jsonl").write_text("".join(lines(each)), encoding="utf-8")
 
 
 def _json(document: object) -> str:
@@ -188,27 +188,6 @@ def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
         examples=tuple(Example(more=dict(example)) for example in measured.examples),
         why=why,
     )
-
-
-def _own_version() -> str:
-    try:
-        return version("nemesrv")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def write_evidence(watched: Iterable[Watched], logs: Path) -> None:
-    """Write a file of observations for each process."""
-    for each in watched:
-        (logs / f"{name_of(each)}.seen.jsonl").write_text("".join(lines(each)), encoding="utf-8")
-
-
-def name_of(watched: Watched) -> str:
-    """Return the name of the process's log."""
-    situation = SITUATIONS[watched.situation]
-    if situation.many:
-        return f"{situation.name}-{watched.number:03d}"
-    return situation.name if situation.processes == 1 else f"{situation.name}-{watched.number}"
 
 
 def lines(watched: Watched) -> Iterable[str]:
@@ -276,12 +255,6 @@ def tidy(folder: RunFolder) -> None:
 # --- the terminal -----------------------------------------------------------------------------------------------------
 
 
-def title(result: ConformResult) -> str:
-    """Return the client, the profile and the verdict."""
-    against = f" held against {result.profile}" if result.profile else ""
-    return f"{result.client}{against}: {result.said}"
-
-
 def measured_text(found: RuleVerdict) -> str:
     """Return `3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
     measured = found.measured
@@ -313,12 +286,13 @@ def expected_text(found: RuleVerdict) -> str:
 def verdict_text(found: RuleVerdict) -> Text:
     if found.verdict is None:
         return Text(MEASURED, style="dim")
-    return Text(str(found.verdict), style=_STYLE[found.verdict])
+    return Text(str(found.verdict), style=STYLE[found.verdict])
 
 
 def table(result: ConformResult) -> Table:
-    """Return a table with a row per rule."""
-    rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
+    """Return a table with a row per rule, below the client, the profile and the verdict."""
+    against = f" held against {result.profile}" if result.profile else ""
+    rows = Table(title=Text(f"{result.client}{against}: {result.said}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
     clients = next(([*found.clients] for found in result.rules if found.clients), [])
     for name in clients or ["measured"]:

@@ -150,8 +150,7 @@ class Scene:
             role=self._situation.role,
         )
         for at in range(self._situation.processes):
-            name = self._name if self._situation.processes == 1 else f"{self._name}-{at}"
-            log = self._logs / f"{name}.log"
+            log = self._logs / f"{self._name}{f'-{at}' * (self._situation.processes > 1)}.log"
             seat = Seat(number + at, [*self._before], self._plan.program, told, log, self._clock, self._stand.front_of)
             self._seats.append(seat)
             await seat.subject.start()
@@ -245,6 +244,7 @@ class Scene:
         watched = Watched(
             situation=self._situation.name,
             number=seat.number,
+            log=seat.log,
             name_servers=self._stand.names,
             brokers=self._stand.broker_names,
             topic=TOPIC,
@@ -279,7 +279,7 @@ class Seat:
         clock: RealClock,
         front_of: Mapping[Address, str],
     ) -> None:
-        self.number, self.seen = number, seen
+        self.number, self.seen, self.log = number, seen, log.stem
         self.dials = DialWatch(self.saw, clock, front_of.get)
         self.subject = Subject(
             program, told, log=log, saw=seen.append, now_ms=lambda: clock.monotonic_s() * 1000, dials=self.dials

@@ -47,20 +47,6 @@ class Target(StrEnum):
     LIST = "the address server's list, which loses the NameServer in use and gains another"
     CLIENT = "the second process of the program"
 
-    def among(
-        self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
-    ) -> tuple[str, ...]:
-        """Return the names of the fronts; before any answer or use, the first front of each kind."""
-        chosen = answered_last or name_servers[0]
-        return {
-            Target.CHOSEN: (chosen,),
-            Target.FIRST: (*name_servers[:1],),
-            Target.SECOND: (*name_servers[1:2],),
-            Target.OTHERS: tuple(name for name in name_servers if name != chosen),
-            Target.NAME_SERVERS: (*name_servers,),
-            Target.BROKER: (used_last or brokers[0],),
-        }[self]
-
 
 QUEUES = 4
 """Of the topic, at each broker."""
@@ -80,10 +66,19 @@ class SituationStep:
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Return the behaviour of each front from now on."""
+        """Return the behaviour of each front from now on. Before any answer or use the first front of its kind is
+        meant."""
         if self.behaviour is None:
             return []
-        meant = self.target.among(name_servers, brokers, answered_last, used_last)
+        chosen = answered_last or name_servers[0]
+        meant = {
+            Target.CHOSEN: [chosen],
+            Target.FIRST: name_servers[:1],
+            Target.SECOND: name_servers[1:2],
+            Target.OTHERS: [name for name in name_servers if name != chosen],
+            Target.NAME_SERVERS: name_servers,
+            Target.BROKER: [used_last or brokers[0]],
+        }[self.target]
         if self.behaviour.without:  # a route without a broker is NameServers' to give
             named = replace(self.behaviour, without=frozenset(meant))
             return [(name, named) for name in name_servers]
@@ -263,8 +258,14 @@ class Watched:
     """Its client's way of choosing, by all observations; None: not determined."""
     unclear: str = ""
     """Why it cannot be told apart from another client in its process; "" if it can."""
+    log: str = ""
+    """Name of the process's log."""
     seen: tuple[Observation, ...]
     """In order of time; of this process alone."""
+
+    @property
+    def ended_by_itself(self) -> bool:
+        return self.ended not in ("stopped", "killed", "hung")
 
     def of(self, kind: type[Seen]) -> Iterator[Seen]:
         """Return the observations of one kind, in order of time."""

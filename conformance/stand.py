@@ -83,7 +83,7 @@ class Stand:
         self._has_topic, self._by_http = has_topic, by_http
         self._data, self._log_path, self._seed = data, log, seed
         self._log_file: TextIO | None = None
-        self._log: logging.Logger = logging.getLogger("nemesrv")
+        self.log: logging.Logger = logging.getLogger("nemesrv")
         self.fronts: dict[str, Front] = {}
         self._name_servers: dict[str, NameServer] = {}
         self._name_server_addresses: list[Address] = []
@@ -103,8 +103,8 @@ class Stand:
         """Start everything. Afterwards every NameServer has the route to every broker. HarnessError if that fails."""
         self._data.mkdir(parents=True)
         self._log_file = self._log_path.open("a", encoding="utf-8")
-        self._log = LineLogger("conform", self._log_file)
-        self._log.setLevel(logging.WARNING)
+        self.log = LineLogger("conform", self._log_file)
+        self.log.setLevel(logging.WARNING)
         try:
             for name in (*self.names, *self._spare):
                 await self._open_name_server(name)
@@ -120,7 +120,7 @@ class Stand:
             raise
 
     async def _open_name_server(self, name: str) -> None:
-        server = NameServer(self._context(name), NamesrvConfig(profile=self._profile), listen=_ANY_PORT)
+        server = NameServer(self.context(name), NamesrvConfig(profile=self._profile), listen=_ANY_PORT)
         self._name_servers[name] = server
         address = await server.listen()
         self._name_server_addresses.append(address)
@@ -142,13 +142,12 @@ class Stand:
             mapped_file_size_commit_log=_STORE_FILE,
         )
         front = await self._open_front(name, None)
-        running = RunningBroker(self._mortal_network, lambda net: self._context(name, net), config, front, self._log)
-        self._brokers[name] = running
+        running = self._brokers[name] = RunningBroker(self, config, front)
         await running.start(dict.fromkeys(self.topics, QUEUES) if self._has_topic else {})
 
     async def _open_address_server(self) -> None:
         told = [self.fronts[name].address for name in self.names]
-        self._addressing = AddressServerNode(self._context(ADDRESS_SERVER), _ANY_PORT, told)
+        self._addressing = AddressServerNode(self.context(ADDRESS_SERVER), _ANY_PORT, told)
         await self._open_front(ADDRESS_SERVER, await self._addressing.listen())
 
     def _front(self, name: str, upstream: Address | None) -> Front:
@@ -157,10 +156,10 @@ class Stand:
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
         return TcpNetwork(links)
 
-    def _mortal_network(self) -> MortalNetwork:
+    def mortal_network(self) -> MortalNetwork:
         return MortalNetwork()
 
-    def _context(self, name: str, network: Network | None = None) -> NodeContext:
+    def context(self, name: str, network: Network | None = None) -> NodeContext:
         data = self._data / name
         data.mkdir(exist_ok=True)
         return NodeContext(
@@ -168,7 +167,7 @@ class Stand:
             clock=self.clock,
             network=network or self._network(),
             rng=random.Random(f"{self._seed} {name}"),
-            log=self._log,
+            log=self.log,
             data_dir=data,
         )
 
@@ -187,9 +186,9 @@ class Stand:
         for server in self._name_servers.values():
             await server.stop()
         if self._log_file is not None:
-            if isinstance(self._log, LineLogger):
-                self._log.flush()
-            self._log.disabled = True
+            if isinstance(self.log, LineLogger):
+                self.log.flush()
+            self.log.disabled = True
             self._log_file.close()
         shutil.rmtree(self._data, ignore_errors=True)
 
@@ -259,7 +258,7 @@ class Stand:
         config = ProducerConfig(
             namesrv_addr=tuple(self._name_server_addresses), producer_group="nemesrv-feeder", profile=self._profile
         )
-        self._producer = DefaultMQProducer(self._context("feeder", self._network(links)), config)
+        self._producer = DefaultMQProducer(self.context("feeder", self._network(links)), config)
         await self._producer.start()
         self._feeding = asyncio.create_task(self._feed(self._producer))
 
@@ -273,16 +272,8 @@ class Stand:
 class RunningBroker:
     """A broker that can die like a process, and restart with its files at another port behind the same front."""
 
-    def __init__(
-        self,
-        network: Callable[[], MortalNetwork],
-        context: Callable[[Network], NodeContext],
-        config: BrokerConfig,
-        front: Front,
-        log: logging.Logger,
-    ) -> None:
-        self._new_network, self._context = network, context
-        self._config, self._front, self._log = config, front, log
+    def __init__(self, stand: Stand, config: BrokerConfig, front: Front) -> None:
+        self._stand, self._config, self._front = stand, config, front
         self._network: MortalNetwork | None = None
         self._broker: Broker | None = None
         self._listens_at: Address | None = None
@@ -294,10 +285,9 @@ class RunningBroker:
 
     async def start(self, topics: dict[str, int]) -> None:
         """Start the broker. On return it is registered with every NameServer."""
-        self._network = self._new_network()
-        self._broker = Broker(
-            self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
-        )
+        self._network = self._stand.mortal_network()
+        context = self._stand.context(self._config.broker_name, self._network)
+        self._broker = Broker(context, self._config, listen=_ANY_PORT, advertised=self._front.address)
         await self._broker.listen()
         self._front.upstream = self._listens_at = self._network.listens_at
         self._broker.have_topics(topics)
@@ -309,9 +299,9 @@ class RunningBroker:
         if self._network is not None:
             self._network.crash()
         if broker is not None:
-            self._log.disabled = True  # it takes its leave of nobody, and would say so
+            self._stand.log.disabled = True  # it takes its leave of nobody, and would say so
             await broker.stop()
-            self._log.disabled = False
+            self._stand.log.disabled = False
 
 
 class MortalNetwork:

@@ -261,7 +261,6 @@ def _in_order(watched: Sequence[Watched]) -> list[Watched]:
     return sorted(watched, key=lambda each: (order[each.situation], each.number))
 
 
-_ENDED_BY_US = ("stopped", "killed", "hung")
 _HUNG = f"hung at its end: it was there {STOP_S:g} s after SIGTERM, and was killed"
 
 
@@ -271,7 +270,7 @@ def _late_ms(watched: Sequence[Watched], situation: str) -> float:
 
 
 def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
-    return any(each.situation == situation and each.ended not in _ENDED_BY_US for each in watched)
+    return any(each.situation == situation and each.ended_by_itself for each in watched)
 
 
 def _counted(number: int, noun: str) -> str:

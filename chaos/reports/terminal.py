@@ -102,7 +102,7 @@ LONGEST = 60
 NARROW = 100
 """Below so many columns a check is a paragraph, not a row."""
 
-_STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
+STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 
 
 def brief(values: Mapping[str, object]) -> str:
@@ -136,7 +136,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     table.add_column("measured")
     table.add_column("allowed")
     for v in verdicts:
-        verdict = f"[{_STYLE[v.verdict]}]{v.verdict}[/]"
+        verdict = f"[{STYLE[v.verdict]}]{v.verdict}[/]"
         table.add_row(v.name, verdict, f"{v.examined:,}", f"{v.violations:,}", measured(v), allowed(v))
     return table
 
@@ -181,6 +181,6 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
 
 def _coloured(line: str) -> Text:
     text = Text(line)
-    for validity, style in _STYLE.items():
+    for validity, style in STYLE.items():
         text.highlight_regex(rf"\b{validity}\b", style)
     return text

@@ -58,8 +58,7 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
 
 def _by_itself(watched: Sequence[Watched]) -> str:
     """Return why a consumer ended before it was told to; "" if none did."""
-    of = (one for one in watched if one.ended not in ("stopped", "killed", "hung"))
-    one = next(of, None)
+    one = next((one for one in watched if one.ended_by_itself), None)
     if one is None:
         return ""
     return f"a consumer ended by itself ({one.ended}) after {(one.ended_ms - one.began_ms) / 1000:.1f} s"

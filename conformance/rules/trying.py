@@ -286,7 +286,7 @@ def _failover(watched: Sequence[Watched]) -> Measured:
         since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
         dropped = [number for number, tried in enumerate(since) if tried.outcome is TryOutcome.DROPPED]
         if not dropped:
-            ended = "" if one.ended in ("stopped", "killed", "hung") else f": it ended by itself ({one.ended})"
+            ended = f": it ended by itself ({one.ended})" if one.ended_by_itself else ""
             found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
             continue
         first = since[dropped[0]]

@@ -213,7 +213,7 @@ class MemoryStand(Stand):
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
         return _Round(self.network, links or {})
 
-    def _mortal_network(self) -> MortalNetwork:
+    def mortal_network(self) -> MortalNetwork:
         return _OfServer(self.network)
 
     # -- seen
@@ -253,7 +253,7 @@ class MemoryStand(Stand):
         for each in seats:
             networks[each] = _OfProcess(self, each, thread=1 if beside else None)
             networks[each].beside = [_OfProcess(self, each, thread=2 + other) for other in range(beside)]
-            context = self._context(f"client-{each}", networks[each])
+            context = self.context(f"client-{each}", networks[each])
             place: dict[str, Any] = {"name_servers": self.name_servers}
             if self.address_server is not None:
                 place = {"name_servers": (), "address_server": self.address_server}
@@ -281,7 +281,7 @@ class MemoryStand(Stand):
             for other in range(beside):
                 name = f"beside-{other}"
                 more = {"topic": name, "group": name, "profile": profile, "every_s": SEND_EVERY_S}
-                own = self._context(f"client-{each}-{name}", networks[each].beside[other])
+                own = self.context(f"client-{each}-{name}", networks[each].beside[other])
                 others.append(Client(own, **place, **more))
                 with suppress(RocketMQError):
                     await others[-1].start()
