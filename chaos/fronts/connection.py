@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from ...remoting.codes import RequestCode, ResponseCode
@@ -48,7 +49,6 @@ class FrontConnection:
         self._conversation = Conversation(front.name, number)
         self._up, self._down = Stream(), Stream()
         self._is_foreign = False
-        self._up_passed = self._down_passed = 0  # bytes of the unfinished frame that have been passed on
         self._early: list[bytes] = []  # for the server, whose end is not there yet
         self._begun: asyncio.Future[None] | None = None  # somebody waits for the first of these
         self._between: deque[bytes] = deque()  # answers of the front's own, until the server's frame is whole
@@ -64,41 +64,40 @@ class FrontConnection:
         front, up = self._front, self._up
         behaviour = front.behaviour
         plain = not (behaviour.swallows or behaviour.codes or front.said)
-        if plain and up.unfinished == self._up_passed:
+        if plain and up.unfinished == up.passed:
             self._to_server(data)
-            self._look_up(data, front.now_ms())
+            self._look(up, data, self._asked)
             return
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(data)
             return
-        passed, self._up_passed = self._up_passed, 0
+        passed, up.passed = up.passed, 0
         frames = up.feed(data)
         for frame in frames:
             if front.said and not passed:
                 frame = told(frame, front.said)
-            asked = self._asked(frame, front.now_ms())
+            asked = self._asked(frame)
             if passed or not (behaviour.swallows or self._answers(frame, asked)):
                 self._to_server(frame[passed:])
             passed = 0
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(up.rest[passed:])
-            self._foreign(up, front.now_ms())
+            self._foreign(up)
         elif not frames:
-            self._up_passed = passed
+            up.passed = passed
 
-    def _look_up(self, data: bytes, at_ms: float) -> None:
-        up = self._up
-        for frame in up.feed(data):
-            self._asked(frame, at_ms)
-        self._up_passed = up.unfinished
-        if up.is_broken:
-            self._foreign(up, at_ms)
+    def _look(self, stream: Stream, data: bytes, see: Callable[[bytes], object]) -> None:
+        for frame in stream.feed(data):
+            see(frame)
+        stream.passed = stream.unfinished
+        if stream.is_broken:
+            self._foreign(stream)
 
-    def _asked(self, frame: bytes, at_ms: float) -> Asked | None:
+    def _asked(self, frame: bytes) -> Asked | None:
         try:
-            asked = self._conversation.of_client(frame, at_ms)
+            asked = self._conversation.of_client(frame, self._front.now_ms())
         except ProtocolError:
             self._up.break_off(frame)
             return None
@@ -114,17 +113,14 @@ class FrontConnection:
         if code is None or asked.oneway:
             return False
         self._between.append(answer_to(frame, code, asked.fields.get("topic", "")))
-        if not self._down_passed:
+        if not self._down.passed:
             self._own_answers()
         return True
 
     def _to_server(self, data: bytes) -> None:
-        server = self.server.transport
-        if not data:
-            return
-        if server is not None:
-            server.write(data)
-        else:
+        if self.server.transport is not None:
+            self.server.write(data)
+        elif data:
             self._early.append(data)
             self._has_begun()
             if sum(map(len, self._early)) > HELD_MAX:
@@ -148,15 +144,15 @@ class FrontConnection:
         front, down = self._front, self._down
         behaviour = front.behaviour
         changes = behaviour.swallows or behaviour.delay_ms or behaviour.without or front.addresses
-        if not (changes or self._delayed or self._between) and down.unfinished == self._down_passed:
-            self._to_client(data)
-            self._look_down(data, front.now_ms())
+        if not (changes or self._delayed or self._between) and down.unfinished == down.passed:
+            self.client.write(data)
+            self._look(down, data, self._answered)
             return
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(data, None, By.SERVER)
             return
-        passed, self._down_passed = self._down_passed, 0
+        passed, down.passed = down.passed, 0
         frames = down.feed(data)
         for frame in frames:
             if passed:
@@ -169,17 +165,9 @@ class FrontConnection:
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(down.rest[passed:], None, By.SERVER)
-            self._foreign(down, front.now_ms())
+            self._foreign(down)
         elif not frames:
-            self._down_passed = passed
-
-    def _look_down(self, data: bytes, at_ms: float) -> None:
-        down = self._down
-        for frame in down.feed(data):
-            self._answered(frame, By.SERVER, at_ms)
-        self._down_passed = down.unfinished
-        if down.is_broken:
-            self._foreign(down, at_ms)
+            down.passed = passed
 
     def _rewritten(self, frame: bytes) -> bytes:
         """Return the frame with its route answer changed, if this front changes route answers."""
@@ -217,9 +205,7 @@ class FrontConnection:
         """Send to the client, after all that waits and after the delay. These bytes complete `frame`."""
         delay_ms = self._front.behaviour.delay_ms
         if not delay_ms and not self._delayed:
-            self._to_client(data)
-            if frame is not None:
-                self._answered(frame, by, self._front.now_ms())
+            self._to_client(data, frame, by)
             return
         self._delayed.append((self._front.now_ms() + delay_ms, data, frame, by))
         self._delayed_size += len(data)
@@ -236,9 +222,7 @@ class FrontConnection:
         while self._delayed and self._delayed[0][0] <= now_ms + 0.5:
             _due_ms, data, frame, by = self._delayed.popleft()
             self._delayed_size -= len(data)
-            self._to_client(data)
-            if frame is not None:
-                self._answered(frame, by, self._front.now_ms())
+            self._to_client(data, frame, by)
         if self._delayed:
             self._timer = self._front.clock.call_later((self._delayed[0][0] - now_ms) / 1000.0, self._due)
         elif self._server_is_done and not self._front.behaviour.swallows:
@@ -247,22 +231,23 @@ class FrontConnection:
         if self._delayed_size <= HELD_MAX:
             self.server.resume()
 
-    def _answered(self, frame: bytes, by: By, at_ms: float) -> None:
+    def _to_client(self, data: bytes, frame: bytes | None, by: By) -> None:
+        self.client.write(data)
+        if frame is not None:
+            self._answered(frame, by)
+
+    def _answered(self, frame: bytes, by: By = By.SERVER) -> None:
         try:
-            self._front.see(self._conversation.of_server(frame, at_ms, by))
+            self._front.see(self._conversation.of_server(frame, self._front.now_ms(), by))
         except ProtocolError:
             self._down.break_off(frame)
 
-    def _to_client(self, data: bytes) -> None:
-        if data and self.client.transport is not None:
-            self.client.transport.write(data)
-
     # --- its ends -----------------------------------------------------------------------------------------------------
 
-    def _foreign(self, broken: Stream, at_ms: float) -> None:
+    def _foreign(self, broken: Stream) -> None:
         if not self._is_foreign:
             self._is_foreign = True
-            self._front.see(self._conversation.foreign(broken.began, at_ms))
+            self._front.see(self._conversation.foreign(broken.began, self._front.now_ms()))
 
     def connected(self, end: _End) -> None:
         if self.ended:
@@ -398,7 +383,7 @@ class _End(asyncio.Protocol):
                 self.transport.resume_reading()
 
     def write(self, data: bytes) -> None:
-        if self.transport is not None:
+        if data and self.transport is not None:
             self.transport.write(data)
 
     def write_eof(self) -> None:

@@ -29,11 +29,13 @@ _METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CON
 class Stream:
     """Cuts the bytes of one direction into frames."""
 
-    __slots__ = ("_head", "_reader", "began", "is_broken", "rest")
+    __slots__ = ("_head", "_reader", "began", "is_broken", "passed", "rest")
 
     def __init__(self) -> None:
         self._reader = FrameReader()
         self._head = b""  # the first bytes of an unfinished frame, as long as its prefix is not there
+        self.passed = 0
+        """How many bytes of the unfinished frame have been passed on already."""
         self.is_broken = False
         self.began = self.rest = b""
         """Once broken: what is no frame; and which bytes have come behind the last whole frame."""
