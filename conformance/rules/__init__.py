@@ -1,4 +1,4 @@
-"""The rules of a client profile: one record each, beside the functions that measure it.
+"""The rules of a client profile. A rule is one function: its name is the rule's, its docstring says what is measured.
 
     choosing    list_order, start, sticky, next
     leaving     leaves_on_…: refused, SYN dropped, silence, close, reset, closed at accept, error codes
@@ -7,7 +7,7 @@
     brokers     …_broker_s: its last use, or its first; sends_lost, send_stall_s, send_retries
     consumers   queues_of_…_s, received_twice
 
-A new rule is a record in RULES of its file; command, profiles and docs find it here.
+A new rule is a function under `@rules` of its file; command, profiles and docs find it here.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from .rule import LeftOut, Measured, Rule
 
 _FILES = (choosing, leaving, trying, polling, brokers, consumers)
 
-RULES: Mapping[str, Rule] = {rule.name: rule for file in _FILES for rule in file.RULES}
+RULES: Mapping[str, Rule] = {rule.name: rule for file in _FILES for rule in file.rules}
 """By name, in the order of the output."""
 
-OF_PROGRAM = frozenset(rule.name for file in (brokers, consumers) for rule in file.RULES)
+OF_PROGRAM = frozenset(rule.name for file in (brokers, consumers) for rule in file.rules)
 """Rules about brokers, which concern the program as a whole; all others concern each client in it."""
 
 __all__ = ["OF_PROGRAM", "RULES", "LeftOut", "Measured", "Rule"]

@@ -15,14 +15,18 @@ from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ...chaos.fronts.rows import PULLS, SENDS, STORED
 from ..situations import KILL, QUEUES, RESTART, Watched
-from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rule, Rules, Samples
 
-STILL_USED = "still used"
+STILL_USED, NOT_USED = "still used", "not used again"
+ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 USES = frozenset({*SENDS, 325, *PULLS})
 LAST_S = 10.0
 """A broker used within the last so many seconds is still used. Heartbeats, each 30 s, are mostly outside."""
 NO_BROKER = LeftOut(why="it neither sends nor pulls")
 _KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
+_FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
+
+rules = Rules()
 
 
 def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
@@ -68,6 +72,18 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
         more = {"dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
         found.add(after_s, one, since_ms, front=front, **more)
     return found.longest(STILL_USED)
+
+
+rules += (
+    Rule(name, f"the last use of a broker that {what}", (situation,), _last_use, "s", (STILL_USED,), 1.0, is_bound=True)
+    for name, what, situation in (
+        ("killed_broker_s", "died; NameServers dropped it", "broker_killed"),
+        ("silent_broker_s", "answers nothing and is still in the route", "broker_silent"),
+        ("refusing_broker_s", "refuses and is still in the route", "broker_refuses"),
+        ("unreachable_broker_s", "is cut off and is still in the route", "broker_unreachable"),
+        ("unrouted_broker_s", "left the route and still answers", "route_changes"),
+    )
+)
 
 
 # -- sends
@@ -144,7 +160,9 @@ def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, lis
             yield one, lost[0], done, by
 
 
-def _sends_lost(watched: Sequence[Watched]) -> Measured:
+@rules(*_FAILS, unit="of all", tolerance=0.1, is_bound=True)
+def sends_lost(watched: Sequence[Watched]) -> Measured:
+    """the share of sends that failed after a broker died, hung, refused or was cut off"""
     total = count = 0
     examples: list[Mapping[str, Any]] = []
     why = ""
@@ -166,9 +184,13 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
     return Measured.undecided("no broker failed while it sent")
 
 
-def _stall(watched: Sequence[Watched]) -> Measured:
-    """The longest one, between the time of one send and that of as many as the broker has queues: chance decides how
-    many sends in a row choose one of these."""
+@rules.seconds(*_FAILS, by_chance=True)
+def send_stall_s(watched: Sequence[Watched]) -> Measured:
+    """the longest time without a send that succeeded, after a broker died, hung, refused or was cut off
+
+    It is between the time of one send and that of as many as the broker has queues: chance decides how many sends in a
+    row choose one of these.
+    """
     longest, longest_send, count = 0.0, 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
@@ -187,7 +209,9 @@ def _stall(watched: Sequence[Watched]) -> Measured:
     return Measured(value=round(longest, 2), count=count, interval=interval, examples=examples)
 
 
-def _retries(watched: Sequence[Watched]) -> Measured:
+@rules("broker_busy", words=(ELSEWHERE, SAME, NONE))
+def send_retries(watched: Sequence[Watched]) -> Measured:
+    """where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14"""
     found = Samples("")
     most = 1
     for one in watched:
@@ -209,10 +233,9 @@ def _retries(watched: Sequence[Watched]) -> Measured:
     )
 
 
-ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
-
-
-def _return(watched: Sequence[Watched]) -> Measured:
+@rules.seconds("broker_returns", words=(NOT_USED,))
+def returned_broker_s(watched: Sequence[Watched]) -> Measured:
+    """from when a broker that died is back until it is used"""
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker returned while it was at work")
@@ -223,51 +246,3 @@ def _return(watched: Sequence[Watched]) -> Measured:
             after_s = next((round((used_ms - back.at_ms) / 1000, 1) for used_ms in used), None)
             found.add(after_s, one, back.at_ms, front=back.whom, after_s=after_s)
     return found.longest(NOT_USED)
-
-
-NOT_USED = "not used again"
-
-
-def _last_use_rule(name: str, what: str, situation: str) -> Rule:
-    return seconds_rule(name, f"the last use of a broker that {what}", (situation,), _last_use, STILL_USED)
-
-
-_FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
-
-RULES = (
-    _last_use_rule("killed_broker_s", "died; NameServers dropped it", "broker_killed"),
-    _last_use_rule("silent_broker_s", "answers nothing and is still in the route", "broker_silent"),
-    _last_use_rule("refusing_broker_s", "refuses and is still in the route", "broker_refuses"),
-    _last_use_rule("unreachable_broker_s", "is cut off and is still in the route", "broker_unreachable"),
-    _last_use_rule("unrouted_broker_s", "left the route and still answers", "route_changes"),
-    Rule(
-        "sends_lost",
-        "the share of sends that failed after a broker died, hung, refused or was cut off",
-        _FAILS,
-        _sends_lost,
-        unit="of all",
-        tolerance=0.1,
-        is_bound=True,
-    ),
-    seconds_rule(
-        "send_stall_s",
-        "the longest time without a send that succeeded, after a broker died, hung, refused or was cut off",
-        _FAILS,
-        _stall,
-        by_chance=True,
-    ),
-    Rule(
-        "send_retries",
-        "where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14",
-        ("broker_busy",),
-        _retries,
-        words=(ELSEWHERE, SAME, NONE),
-    ),
-    seconds_rule(
-        "returned_broker_s",
-        "from when a broker that died is back until it is used",
-        ("broker_returns",),
-        _return,
-        NOT_USED,
-    ),
-)

@@ -17,7 +17,7 @@ from ...chaos.oracle.choosing.machine import Successions
 from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
 from .lookups import Try, TryOutcome, broken, free_steps, goes_anywhere, label_in, tries, walk
-from .rule import LeftOut, Measured, Rule
+from .rule import LeftOut, Measured, Rules
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
@@ -35,6 +35,8 @@ ENOUGH_TURNS = 0.1
 """`next` is decided if other ways look like that no more often than this. If a call makes one try, it meets four
 refusing NameServers no more often in two polls. `p` says how often."""
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
+
+rules = Rules()
 
 
 def first_choice(watched: Watched) -> str | None:
@@ -131,7 +133,10 @@ def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
     return chance, firsts
 
 
-def _order(watched: Sequence[Watched]) -> Measured:
+@rules(*CHOICES, words=("as given", "shuffled"), of_choice=True)
+def list_order(watched: Sequence[Watched]) -> Measured:
+    """the list in use: in the order that it was told, or shuffled; from the starts of many processes and from which
+    NameServer follows which"""
     if goes_anywhere(label_in(watched)):
         return NO_LIST
     made_two = list(_in_order(watched))
@@ -171,7 +176,13 @@ def _to_decide(watched: Sequence[Watched]) -> str:
     return f"{more}leave this rule out (--rules)"
 
 
-def _start(watched: Sequence[Watched]) -> Measured:
+_STARTS = ("random", *map(str, range(10)), "scored", "uneven")
+
+
+@rules("starts", words=_STARTS, also={"0 of the shuffle": ("random",)}, of_choice=True)
+def start(watched: Sequence[Watched]) -> Measured:
+    """the NameServer that is asked first: random (p: how often even choices are at least so uneven), a fixed place of
+    the list, or chosen by its latency"""
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -209,7 +220,9 @@ def _dials_all_first(watched: Watched) -> bool:
     return len(watched.name_servers) > 1 and dialled == set(watched.name_servers)
 
 
-def _sticky(watched: Sequence[Watched]) -> Measured:
+@rules(*LASTS, words=WORDS, more=tuple(SITUATIONS), of_choice=True)
+def sticky(watched: Sequence[Watched]) -> Measured:
+    """whether the NameServer that answered is asked again: the likelihoods of all four beside each other"""
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
@@ -228,13 +241,15 @@ def _sticky(watched: Sequence[Watched]) -> Measured:
     return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 
-def _next(watched: Sequence[Watched]) -> Measured:
+@rules(*CHOICES, name="next", words=("the next", AGAIN, "skips", "out of turn"), of_choice=True)
+def following(watched: Sequence[Watched]) -> Measured:
+    """the NameServer that follows: the next of the list; in a shuffled one all others have their turn first"""
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)
     if goes_anywhere(label):
         return NO_LIST
-    order = _order(watched)
+    order = list_order(watched)
     as_given = order.value == "as given"
     seen = [*_in_order(watched)]
     if not seen:
@@ -294,43 +309,3 @@ def _again(watched: Sequence[Watched]) -> tuple[int, int]:
             lost += 1
             again += after[0] == when[1]
     return again, lost
-
-
-RULES = (
-    Rule(
-        "list_order",
-        "the list in use: in the order that it was told, or shuffled; from the starts of many processes and from "
-        "which NameServer follows which",
-        CHOICES,
-        _order,
-        words=("as given", "shuffled"),
-        of_choice=True,
-    ),
-    Rule(
-        "start",
-        "the NameServer that is asked first: random (p: how often even choices are at least so uneven), a fixed "
-        "place of the list, or chosen by its latency",
-        ("starts",),
-        _start,
-        words=("random", *map(str, range(10)), "scored", "uneven"),
-        also={"0 of the shuffle": ("random",)},
-        of_choice=True,
-    ),
-    Rule(
-        "sticky",
-        "whether the NameServer that answered is asked again: the likelihoods of all four beside each other",
-        LASTS,
-        _sticky,
-        words=WORDS,
-        more=tuple(SITUATIONS),
-        of_choice=True,
-    ),
-    Rule(
-        "next",
-        "the NameServer that follows: the next of the list; in a shuffled one all others have their turn first",
-        CHOICES,
-        _next,
-        words=("the next", AGAIN, "skips", "out of turn"),
-        of_choice=True,
-    ),
-)

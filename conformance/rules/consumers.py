@@ -13,13 +13,16 @@ from ...chaos.fronts.instances import HEART_BEAT
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
 from ...chaos.fronts.rows import PULLS
 from ..situations import KILL, STOP, Watched
-from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rules, Samples
 
 Queue = tuple[str, str]
 NEVER = "never"
+_ENDS = ("consumer_dies", "consumer_stops")
 TWICE_BY_CHANCE = 25.0
 """Ten messages come a second and offsets are committed each 5 s, so half of 50 are the ended consumer's."""
 NO_CONSUMER = LeftOut(why="it pulls nothing")
+
+rules = Rules()
 
 
 def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
@@ -54,6 +57,18 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
             found.add(after_s, stays, end_ms, queue="/".join(queue), after_s=after_s)
     found.examples.sort(key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
     return found.longest(NEVER)
+
+
+@rules.seconds("consumer_dies", words=(NEVER,))
+def queues_of_killed_s(watched: Sequence[Watched]) -> Measured:
+    """until every queue of a consumer that was killed is pulled by the other of its group"""
+    return _taken("consumer_dies", watched)
+
+
+@rules.seconds("consumer_stops", words=(NEVER,))
+def queues_of_stopped_s(watched: Sequence[Watched]) -> Measured:
+    """until every queue of a consumer that stopped is pulled by the other of its group"""
+    return _taken("consumer_stops", watched)
 
 
 def _by_itself(watched: Sequence[Watched]) -> str:
@@ -102,7 +117,9 @@ def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
     return sum(count - 1 for count in found.values()), len(found)
 
 
-def _twice(watched: Sequence[Watched]) -> Measured:
+@rules(*_ENDS, unit="messages", tolerance=TWICE_BY_CHANCE, is_bound=True)
+def received_twice(watched: Sequence[Watched]) -> Measured:
+    """messages that were received again when one of two consumers of a group ended"""
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
     again = all_ = 0
@@ -116,29 +133,3 @@ def _twice(watched: Sequence[Watched]) -> Measured:
     if not all_:
         return Measured.undecided(_by_itself(watched) or "nothing was received")
     return Measured(value=float(again), count=all_, why=f"{again} of {all_} messages {by} twice")
-
-
-_ENDS = ("consumer_dies", "consumer_stops")
-
-
-def _rule(name: str, what: str, situation: str) -> Rule:
-    def measure(watched: Sequence[Watched]) -> Measured:
-        return _taken(situation, watched)
-
-    says = f"until every queue of a consumer that {what} is pulled by the other of its group"
-    return seconds_rule(name, says, (situation,), measure, NEVER)
-
-
-RULES = (
-    _rule("queues_of_killed_s", "was killed", "consumer_dies"),
-    _rule("queues_of_stopped_s", "stopped", "consumer_stops"),
-    Rule(
-        "received_twice",
-        "messages that were received again when one of two consumers of a group ended",
-        _ENDS,
-        _twice,
-        unit="messages",
-        tolerance=TWICE_BY_CHANCE,
-        is_bound=True,
-    ),
-)

@@ -75,7 +75,7 @@ def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try],
     return Rule(name, says, (situation, "quiet"), _measure(situation, decide), words=(LEFT, KEPT, "either"))
 
 
-RULES = (
+rules = (
     _rule("leaves_on_refused", "refuses", "refused", _after_failure),
     _rule("leaves_on_syn_dropped", "drops SYNs", "syn_dropped", _after_failure),
     _rule("leaves_on_silence", "accepts and never answers", "silent", _after_failure),

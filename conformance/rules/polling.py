@@ -13,13 +13,17 @@ from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import TryOutcome, lookups, tries
-from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rules, Samples
 
 RATE, DELAY = "fixed rate", "fixed delay"
+NOT_AGAIN, NOT_TAKEN, NOT_ASKED = "not again", "not taken", "not asked again"
+_SLOW = ("quiet", "slow")
 ROUND_MS = 2_000.0
 """Look-ups nearer than this are one round, or of the start; no known client polls this often."""
 SLOWER_S = (0.25, 0.5)
 """Answers that take 1 s lengthen the period by at least 1 s, or not at all."""
+
+rules = Rules()
 
 
 def _rounds_ms(watched: Watched) -> list[float]:
@@ -43,12 +47,13 @@ def _periods_s(watched: Watched) -> list[float]:
     return gaps
 
 
-NOT_AGAIN = "not again"
 ONCE_S = 60.0
 """Who asked but once so long ago has not just begun: twice the longest period of a client of RocketMQ's."""
 
 
-def _period(watched: Sequence[Watched]) -> Measured:
+@rules("quiet", unit="s", words=(NOT_AGAIN,), tolerance=0.5)
+def poll_period_s(watched: Sequence[Watched]) -> Measured:
+    """the time between two look-ups of the topic's route while nothing happens (median)"""
     gaps = [gap for one in watched for gap in _periods_s(one)]
     rounds = [(one, _rounds_ms(one)) for one in watched]
     left_s = max(((one.stopping_ms - began[0]) / 1000 for one, began in rounds if began), default=0.0)
@@ -57,17 +62,9 @@ def _period(watched: Sequence[Watched]) -> Measured:
     return Measured.median(gaps, "the topic's route was asked for in one round only")
 
 
-def _jitter(watched: Sequence[Watched]) -> Measured:
-    of = [_periods_s(one) for one in watched]
-    # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
-    gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
-    if len(gaps) < 2:
-        return Measured.undecided("fewer than three rounds", len(gaps))
-    middle = median(gaps)
-    return Measured(value=round(max(abs(gap - middle) for gap in gaps), 3), count=len(gaps))
-
-
-def _kind(watched: Sequence[Watched]) -> Measured:
+@rules(*_SLOW, words=(RATE, DELAY), by_time=True)
+def poll_kind(watched: Sequence[Watched]) -> Measured:
+    """whether a poll is due so long after the last one began or ended: its period while answers take 1 s"""
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
@@ -84,10 +81,21 @@ def _kind(watched: Sequence[Watched]) -> Measured:
     return Measured.undecided(why, count)
 
 
-_SLOW = ("quiet", "slow")
+@rules.seconds("quiet", tolerance=0.2)
+def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
+    """how far one period is from the median at most"""
+    of = [_periods_s(one) for one in watched]
+    # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
+    gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
+    if len(gaps) < 2:
+        return Measured.undecided("fewer than three rounds", len(gaps))
+    middle = median(gaps)
+    return Measured(value=round(max(abs(gap - middle) for gap in gaps), 3), count=len(gaps))
 
 
-def _list_change(watched: Sequence[Watched]) -> Measured:
+@rules.seconds("list_changes", words=(NOT_TAKEN,))
+def list_change_s(watched: Sequence[Watched]) -> Measured:
+    """from when the list by HTTP lost the NameServer in use until the client uses one of the new list"""
     found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
@@ -112,10 +120,9 @@ def _list_change(watched: Sequence[Watched]) -> Measured:
     return found.longest(NOT_TAKEN, of_any=True)
 
 
-NOT_TAKEN = "not taken"
-
-
-def _storm(watched: Sequence[Watched]) -> Measured:
+@rules("empty", unit="look-ups", tolerance=0.0, is_bound=True, by_chance=True)
+def storm(watched: Sequence[Watched]) -> Measured:
+    """look-ups in the first second at NameServers that know no route of the topic"""
     found = Samples("it asked no NameServer")
     for one in watched:
         asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
@@ -134,7 +141,9 @@ def _storm(watched: Sequence[Watched]) -> Measured:
     return replace(longest, count=sum(one["all"] for one in examples), interval=interval)
 
 
-def _gone_and_back(watched: Sequence[Watched]) -> Measured:
+@rules.seconds("all_gone", words=(NOT_ASKED,))
+def back_after_all_gone_s(watched: Sequence[Watched]) -> Measured:
+    """from when one of the NameServers, all of which refused, is back until it answers a look-up"""
     found = Samples("no NameServer came back")
     for one in watched:
         back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)
@@ -152,51 +161,3 @@ def _gone_and_back(watched: Sequence[Watched]) -> Measured:
         after_s = None if again is None else round((again.began_ms - back.at_ms) / 1000, 1)
         found.add(after_s, one, back.at_ms, front=back.front, after_s=after_s)
     return found.longest(NOT_ASKED, of_any=True)
-
-
-NOT_ASKED = "not asked again"
-
-RULES = (
-    Rule(
-        "poll_period_s",
-        "the time between two look-ups of the topic's route while nothing happens (median)",
-        ("quiet",),
-        _period,
-        unit="s",
-        words=(NOT_AGAIN,),
-        tolerance=0.5,
-    ),
-    Rule(
-        "poll_kind",
-        "whether a poll is due so long after the last one began or ended: its period while answers take 1 s",
-        _SLOW,
-        _kind,
-        words=(RATE, DELAY),
-        by_time=True,
-    ),
-    seconds_rule("poll_jitter_s", "how far one period is from the median at most", ("quiet",), _jitter, tolerance=0.2),
-    seconds_rule(
-        "list_change_s",
-        "from when the list by HTTP lost the NameServer in use until the client uses one of the new list",
-        ("list_changes",),
-        _list_change,
-        NOT_TAKEN,
-    ),
-    Rule(
-        "storm",
-        "look-ups in the first second at NameServers that know no route of the topic",
-        ("empty",),
-        _storm,
-        unit="look-ups",
-        tolerance=0.0,
-        is_bound=True,
-        by_chance=True,
-    ),
-    seconds_rule(
-        "back_after_all_gone_s",
-        "from when one of the NameServers, all of which refused, is back until it answers a look-up",
-        ("all_gone",),
-        _gone_and_back,
-        NOT_ASKED,
-    ),
-)

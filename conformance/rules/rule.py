@@ -10,6 +10,7 @@ met. Profile files use the same forms.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -216,18 +217,26 @@ class Rule:
         raise ValueError(f"{value!r} is not allowed; expected {self.allowed}")
 
 
-def seconds_rule(
-    name: str,
-    says: str,
-    situations: tuple[str, ...],
-    measure: Measure,
-    *words: str,
-    tolerance: float = 1.0,
-    by_chance: bool = False,
-) -> Rule:
-    """Return a rule whose value is a time; a shorter time than expected is VALID. `words` are its values if that time
-    never comes."""
-    return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True, by_chance=by_chance)
+class Rules(list[Rule]):
+    """The rules of one module, in order."""
+
+    def __call__(self, *situations: str, name: str = "", **record: Any) -> Callable[[Measure], Measure]:
+        """Add the rule that the function measures. Its name is the rule's, its docstring's first paragraph what is
+        measured; `record` has the other fields."""
+
+        def add(measure: Measure) -> Measure:
+            says = " ".join((inspect.getdoc(measure) or "").split("\n\n")[0].split())
+            self.append(Rule(name or measure.__name__, says, situations, measure, **record))
+            return measure
+
+        return add
+
+    def seconds(
+        self, *situations: str, words: tuple[str, ...] = (), tolerance: float = 1.0, **record: Any
+    ) -> Callable[[Measure], Measure]:
+        """Add a rule whose value is a time; a shorter time than expected is VALID. `words` are its values if that time
+        never comes."""
+        return self(*situations, unit="s", words=words, tolerance=tolerance, is_bound=True, **record)
 
 
 def plain(expected: Expected) -> object:

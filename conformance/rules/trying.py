@@ -30,7 +30,7 @@ from .lookups import (
     next_of_call,
     tries,
 )
-from .rule import LeftOut, Measured, Rule, Samples
+from .rule import LeftOut, Measured, Rules, Samples
 
 ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"
@@ -39,6 +39,10 @@ RECOVERS, NEVER = "recovers", "never"
 FAILOVER_CALLS = 3
 """After so many failures in a row a client fails for ever: two NameServers have had their turns."""
 TIME_OUT_TOLERANCE_S = 0.15
+_SILENT = ("silent", "black_hole", "one_dead")
+_DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
+
+rules = Rules()
 
 
 def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
@@ -72,7 +76,9 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
-def _tries_refused(watched: Sequence[Watched]) -> Measured:
+@rules("all_gone", words=(ONE, MORE, ALL), by_time=True)
+def tries_refused(watched: Sequence[Watched]) -> Measured:
+    """how many NameServers a look-up tries while all refuse"""
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial was refused while every NameServer refused")
     for one in watched:
@@ -100,7 +106,9 @@ def _in_vain(watched: Sequence[Watched], outcome: TryOutcome) -> Iterator[tuple[
                 yield one, tried, next_of_call(one, found, number)
 
 
-def _tries_silent(watched: Sequence[Watched]) -> Measured:
+@rules(*_SILENT, words=(ONE, ALL), by_time=True)
+def tries_silent(watched: Sequence[Watched]) -> Measured:
+    """whether a look-up that is not answered goes on to the other NameServers"""
     of = [
         (one, tried, then)
         for one, tried, then in _in_vain(watched, TryOutcome.SILENT)
@@ -123,7 +131,9 @@ def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) ->
     return Measured.median([took_ms / 1000 for took_ms, _ in lengths], why, examples)
 
 
-def _connect_timeout(watched: Sequence[Watched]) -> Measured:
+@rules(*_DROPPED, unit="s", tolerance=TIME_OUT_TOLERANCE_S)
+def connect_timeout_s(watched: Sequence[Watched]) -> Measured:
+    """how long the client waits for an unanswered connect"""
     lengths = []
     dropped = 0
     for one, tried, then in _in_vain(watched, TryOutcome.DROPPED):
@@ -137,9 +147,12 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measured:
     return _of_lengths(lengths, unseen if unseen and not dropped else why)
 
 
-def _answer_timeout(watched: Sequence[Watched]) -> Measured:
-    """Return how long a client waits for an answer. A short time in the program's first call does not count, because it
-    is unknown when that call began."""
+@rules(*_SILENT, unit="s", tolerance=TIME_OUT_TOLERANCE_S)
+def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
+    """how long an answer is waited for: from the request until the client closes the connection or goes on
+
+    A short time in the program's first call does not count, because it is unknown when that call began.
+    """
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
@@ -164,7 +177,9 @@ def _one_at_a_time_ms(watched: Watched) -> float:
     return float("inf") if since_ms is None else since_ms
 
 
-def _timeouts_add(watched: Sequence[Watched]) -> Measured:
+@rules(*_DROPPED, words=(ADDED, ONE_DEADLINE), by_time=True)
+def timeouts_add(watched: Sequence[Watched]) -> Measured:
+    """whether a look-up that spent its connect time-out still has time to ask the next NameServer"""
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
@@ -191,10 +206,13 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
     return watched.at_work_ms is not None or (asked_at_once and then.topic == watched.topic)
 
 
-def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
-    """Measure whether a client closes a connection because its request stays unanswered. A connection that closes at
-    once was not closed for the silence: Go's ends 120 s after its last answer, or after its connect if it had none
-    (`receiveResponse` in internal/remote/remote_client.go), whatever was asked."""
+@rules(*_SILENT, words=("yes", "no", "some"), by_time=True)
+def closes_on_silence(watched: Sequence[Watched]) -> Measured:
+    """whether a connection is closed when its look-up is not answered in time
+
+    One that closes at once was not closed for the silence: Go's ends 120 s after its last answer, or after its connect
+    if it had none (`receiveResponse` in internal/remote/remote_client.go), whatever was asked.
+    """
     silent = _in_vain(watched, TryOutcome.SILENT)
     of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
     if not of:
@@ -224,7 +242,10 @@ def _calls_after_first_failure(watched: Watched) -> list[Try]:
     return [one for one in found[met + 1 :] if one not in continued and one.began_ms >= since_ms]
 
 
-def _phase_lock(watched: Sequence[Watched]) -> Measured:
+@rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)
+def phase_lock(watched: Sequence[Watched]) -> Measured:
+    """how many look-ups meet a dead NameServer first, after the first that did: of a client that takes turns and spends
+    two of them on a failure, 1 of N - 1"""
     label = label_in(watched)
     if goes_anywhere(label):
         return LeftOut(why="it takes no turns: it does not go through its list in order")
@@ -272,12 +293,14 @@ def _is_late(tried: Try) -> bool:
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 
-def _failover(watched: Sequence[Watched]) -> Measured:
-    """Whether one of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, is answered.
+@rules("one_unreachable", words=(RECOVERS, NEVER))
+def failover(watched: Sequence[Watched]) -> Measured:
+    """whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)
 
-    In 4.9 a call connects to one NameServer after the other within one deadline, which the unreachable one uses up: the
-    connection to the other comes too late and is closed. In C++ 3.0.0 each call waits for the first connect. So a
-    connection that its client closes without a request is a failed call, unless its failed connect was counted.
+    One of the first FAILOVER_CALLS calls that meet it, or a later try, is then answered. In 4.9 a call connects to one
+    NameServer after the other within one deadline, which the unreachable one uses up: the connection to the other comes
+    too late and is closed. In C++ 3.0.0 each call waits for the first connect. So a connection that its client closes
+    without a request is a failed call, unless its failed connect was counted.
     """
     found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0
@@ -308,74 +331,3 @@ def _failover(watched: Sequence[Watched]) -> Measured:
         why = f"none of {failed_most} calls got an answer"
         return Measured(value=NEVER, count=len(found.values), why=why, examples=found.examples)
     return found.commonest(f"after {failed_most} that met it")
-
-
-_SILENT = ("silent", "black_hole", "one_dead")
-_DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
-
-RULES = (
-    Rule(
-        "tries_refused",
-        "how many NameServers a look-up tries while all refuse",
-        ("all_gone",),
-        _tries_refused,
-        words=(ONE, MORE, ALL),
-        by_time=True,
-    ),
-    Rule(
-        "tries_silent",
-        "whether a look-up that is not answered goes on to the other NameServers",
-        _SILENT,
-        _tries_silent,
-        words=(ONE, ALL),
-        by_time=True,
-    ),
-    Rule(
-        "connect_timeout_s",
-        "how long the client waits for an unanswered connect",
-        _DROPPED,
-        _connect_timeout,
-        unit="s",
-        tolerance=TIME_OUT_TOLERANCE_S,
-    ),
-    Rule(
-        "answer_timeout_s",
-        "how long an answer is waited for: from the request until the client closes the connection or goes on",
-        _SILENT,
-        _answer_timeout,
-        unit="s",
-        tolerance=TIME_OUT_TOLERANCE_S,
-    ),
-    Rule(
-        "timeouts_add",
-        "whether a look-up that spent its connect time-out still has time to ask the next NameServer",
-        _DROPPED,
-        _timeouts_add,
-        words=(ADDED, ONE_DEADLINE),
-        by_time=True,
-    ),
-    Rule(
-        "closes_on_silence",
-        "whether a connection is closed when its look-up is not answered in time",
-        _SILENT,
-        _closes_on_silence,
-        words=("yes", "no", "some"),
-        by_time=True,
-    ),
-    Rule(
-        "phase_lock",
-        "how many look-ups meet a dead NameServer first, after the first that did: of a client that takes turns "
-        "and spends two of them on a failure, 1 of N - 1",
-        ("one_dead", "silent"),
-        _phase_lock,
-        words=(NO_LOCK, "some", LOCK),
-        by_time=True,
-    ),
-    Rule(
-        "failover",
-        "whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)",
-        ("one_unreachable",),
-        _failover,
-        words=(RECOVERS, NEVER),
-    ),
-)
