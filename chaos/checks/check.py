@@ -8,9 +8,10 @@ A reading counts the same of a whole history in this process and, added up, of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -98,13 +99,13 @@ class Facts:
 
     def plus(self, other: Self) -> Self:
         """The facts of both parts, `other` being the later one."""
-        return replace(
-            self,
-            **{
-                f.name: f.metadata.get(_ADDING, _add)(getattr(self, f.name), getattr(other, f.name))
-                for f in fields(self)
-            },
-        )
+        return self.total((self, other))
+
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """The facts of one part or more, in their order."""
+        adding = ((f.name, f.metadata.get(_ADDING, _add)) for f in fields(cls))
+        return cls(**{name: reduce(add, [getattr(part, name) for part in parts]) for name, add in adding})
 
 
 def least() -> Any:

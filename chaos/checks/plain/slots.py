@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
-from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, bucket_ms, counted_nodes, edges
+from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, Tally, bucket_ms, counted_nodes, edges
 from .part import Flags, Gathering, Part, Reading, Together, began_ms, floats, is_one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KEYS = ("node", "operation", "bucket", "segment", "until")
-
 
 def slots_of(gathering: Gathering, world: World) -> Slots:
     """Between every fault, heal and bound of a quiet stretch, counted once for all checks that ask."""
     found = gathering.counted(SLOTS, world)
-    return Slots(edges(world), tuple(sorted(found.slots.values())), gathering.control.lateness)
+    return Slots(edges(world), dict(sorted(found.slots.items())), gathering.control.lateness)
 
 
 def slots(part: Part, world: World) -> SlotFacts:
@@ -55,21 +53,21 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
     }
     counted = (
         pa.table(columns)
-        .group_by(_KEYS)
+        .group_by(Slot._fields)
         .aggregate(
             [
                 ("good", "sum"),
                 ("bad", "sum"),
                 ("good_ms", "min"),
                 ("ended_ms", "max"),
-                ("bad_ms", "max"),
                 ("bad_ms", "min"),
+                ("bad_ms", "max"),
             ]
         )
     )
-    order = (*_KEYS, "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_max", "bad_ms_min")
-    found = map(Slot._make, zip(*(counted[name].to_pylist() for name in order), strict=True))
-    return SlotFacts({slot[: len(_KEYS)]: slot for slot in found})
+    order = (*Slot._fields, "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_min", "bad_ms_max")
+    found, n = zip(*(counted[name].to_pylist() for name in order), strict=True), len(Slot._fields)
+    return SlotFacts({Slot(*row[:n]): Tally(*row[n:]) for row in found})
 
 
 _COLUMNS = ("type", "broker_name", "code", "duration_ms")

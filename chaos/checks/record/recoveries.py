@@ -17,7 +17,7 @@ from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..findings import rounded
-from .slots import Slot
+from .slots import Slot, Tally
 
 NAMES = {"send": "send", "pull": "pull", LOOK_UP: "look-up"}
 _SHOWN = 60
@@ -54,18 +54,18 @@ class Recovery:
 
 
 def recoveries(
-    world: World, found: Sequence[Moment], seen: Sequence[Slot], edges: Sequence[float] | None = None
+    world: World, found: Sequence[Moment], seen: Mapping[Slot, Tally], edges: Sequence[float] | None = None
 ) -> list[Recovery]:
     """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
     among them; None: the moments and no others."""
     edges = [moment.at_ms for moment in found] if edges is None else edges
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     works_until: dict[str, float] = defaultdict(float)
-    for slot in seen:
-        works_until[slot.operation] = max(works_until[slot.operation], slot.last_ms)
+    for slot, tally in seen.items():
+        works_until[slot.operation] = max(works_until[slot.operation], tally.last_ms or 0.0)
         segments = first[slot.node, slot.operation]
-        if slot.first_good_ms is not None:
-            segments[slot.segment] = min(segments.get(slot.segment, math.inf), slot.first_good_ms)
+        if tally.first_good_ms is not None:
+            segments[slot.segment] = min(segments.get(slot.segment, math.inf), tally.first_good_ms)
     recoveries_: list[Recovery] = []
     for (client, operation), segments in sorted(first.items()):
         for index, moment in enumerate(found):

@@ -15,8 +15,8 @@ from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.time_outs import send_cap_ms
 from ...oracle.world import World
-from .slots import TRY
-from .tallies import Tallies, Tally
+from .slots import TRY, Tally
+from .tallies import Tallies
 
 _HOPS = 3
 """Event loops that must run one after the other for an answer: client, server, client."""

@@ -15,15 +15,15 @@ too: they ask the NameServers that no client sits at, and are no client's operat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import calm_but_stalls
 from ...oracle.reach import moments
 from ...oracle.world import World
-from ..check import Facts
+from ..check import Facts, largest, least
 from .lateness import Lateness
 
 OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
@@ -34,6 +34,8 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 class Slot(NamedTuple):
+    """What tells operations apart."""
+
     node: str
     operation: str
     bucket: int
@@ -41,44 +43,32 @@ class Slot(NamedTuple):
     """How many of the edges had passed when its operations began."""
     until: int
     """How many had passed when they ended."""
-    good: int
-    bad: int
-    first_good_ms: float | None
-    """The earliest end of a good one."""
-    last_ms: float
-    """The latest end of any."""
-    last_bad_ms: float | None
-    first_bad_ms: float | None = None
-
-    def plus(self, other: Slot) -> Slot:
-        """The operations of both, which are of one slot."""
-        return self._replace(
-            good=self.good + other.good,
-            bad=self.bad + other.bad,
-            first_good_ms=_best(min, self.first_good_ms, other.first_good_ms),
-            last_ms=max(self.last_ms, other.last_ms),
-            last_bad_ms=_best(max, self.last_bad_ms, other.last_bad_ms),
-            first_bad_ms=_best(min, self.first_bad_ms, other.first_bad_ms),
-        )
 
 
-def _best(of: Callable[[Iterable[float]], float], *values: float | None) -> float | None:
-    known = [value for value in values if value is not None]
-    return of(known) if known else None
+@dataclass(frozen=True)
+class Tally(Facts):
+    """Operations that ended, and when the first and the last of them did."""
+
+    good: int = 0
+    bad: int = 0
+    first_good_ms: float | None = least()
+    last_ms: float | None = largest()
+    first_bad_ms: float | None = least()
+    last_bad_ms: float | None = largest()
+
+    @property
+    def ended(self) -> int:
+        return self.good + self.bad
+
+    @property
+    def ratio(self) -> float:
+        """To six places; 1 only when nothing failed."""
+        return 1.0 if not self.bad else min(round(self.good / self.ended, 6), 0.999999)
 
 
 @dataclass(frozen=True)
 class SlotFacts(Facts):
-    """Slots by what tells them apart: node, operation, bucket, segment and until."""
-
-    slots: Mapping[tuple[Any, ...], Slot] = field(default_factory=dict)
-
-    def plus(self, other: Self) -> Self:
-        """The slots of both parts, those of one key added up."""
-        found = dict(self.slots)
-        for key, slot in other.slots.items():
-            found[key] = found[key].plus(slot) if key in found else slot
-        return type(self)(found)
+    slots: Mapping[Slot, Tally] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +76,7 @@ class Slots:
     """All slots of a history, between `edges`, and how late its nodes' timers were."""
 
     edges: Sequence[float] = ()
-    slots: Sequence[Slot] = ()
+    slots: Mapping[Slot, Tally] = field(default_factory=dict)
     lateness: Lateness = field(default_factory=Lateness)
 
     def begins_ms(self, slot: Slot) -> float:
@@ -104,10 +94,10 @@ def counted_nodes(world: World) -> list[str]:
     return [node.name for node in world.of_kind("producer", "consumer", "prober")]
 
 
-def of_clients(slots: Sequence[Slot], world: World) -> list[Slot]:
+def of_clients(slots: Mapping[Slot, Tally], world: World) -> Mapping[Slot, Tally]:
     """The clients' operations, without the prober's, and without single tries."""
     probers = {node.name for node in world.of_kind("prober")}
-    return [slot for slot in slots if slot.node not in probers and slot.operation != TRY]
+    return {slot: of for slot, of in slots.items() if slot.node not in probers and slot.operation != TRY}
 
 
 def edges(world: World) -> list[float]:

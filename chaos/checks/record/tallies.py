@@ -13,42 +13,9 @@ from ...oracle.world import World
 from ..findings import rounded
 from .control import Control
 from .lateness import Lateness
-from .slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, of_clients
+from .slots import OPERATIONS, TRY, Slots, Tally, bucket_ms, of_clients
 
 K = TypeVar("K")
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Operations that ended."""
-
-    good: int = 0
-    bad: int = 0
-    first_good_ms: float | None = None
-    first_bad_ms: float | None = None
-    last_bad_ms: float | None = None
-
-    @classmethod
-    def of(cls, slots: Sequence[Slot]) -> Tally:
-        failed_ms = [
-            ms for slot in slots for ms in (slot.first_bad_ms, slot.last_bad_ms) if slot.bad and ms is not None
-        ]
-        return cls(
-            sum(slot.good for slot in slots),
-            sum(slot.bad for slot in slots),
-            min((slot.first_good_ms for slot in slots if slot.first_good_ms is not None), default=None),
-            min(failed_ms, default=None),
-            max(failed_ms, default=None),
-        )
-
-    @property
-    def ended(self) -> int:
-        return self.good + self.bad
-
-    @property
-    def ratio(self) -> float:
-        """To six places; 1 only when nothing failed."""
-        return 1.0 if not self.bad else min(round(self.good / self.ended, 6), 0.999999)
 
 
 @dataclass(frozen=True)
@@ -78,7 +45,7 @@ class Tallies:
             buckets = self.series.get(operation, {})
             counts = [buckets.get(bucket, Tally()) for bucket in range(max(buckets, default=-1) + 1)]
             series[operation] = [[tally.ended, tally.bad] for tally in counts]
-        quiet = Tally(sum(one.good for one in self.quiet.values()), sum(one.bad for one in self.quiet.values()))
+        quiet = Tally.total([Tally(), *self.quiet.values()])
         return {
             **{operation: self.whole[operation].ratio for operation in series},
             "quiet": quiet.ratio if quiet.ended else None,
@@ -93,41 +60,43 @@ def tallies(seen: Slots, world: World, control: Control) -> Tallies:
     """What the slots add up to where a floor may hold."""
     still = calm_but_stalls(world)
     first_ms = min((moment.at_ms for moment in moments(world)), default=None)
-    whole: dict[str, list[Slot]] = defaultdict(list)
-    buckets: dict[str, dict[int, list[Slot]]] = defaultdict(lambda: defaultdict(list))
-    faulted: dict[str, list[Slot]] = defaultdict(list)
-    quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
-    tries: dict[tuple[float, str], list[Slot]] = defaultdict(list)
-    first_sent_ms: dict[str, float] = {}
-    clients = set(of_clients(seen.slots, world))
-    for slot in seen.slots:
+    whole: dict[str, list[Tally]] = defaultdict(list)
+    buckets: dict[str, dict[int, list[Tally]]] = defaultdict(lambda: defaultdict(list))
+    faulted: dict[str, list[Tally]] = defaultdict(list)
+    quiet: dict[tuple[float, str, str], list[Tally]] = defaultdict(list)
+    tries: dict[tuple[float, str], list[Tally]] = defaultdict(list)
+    sent: dict[str, list[Tally]] = defaultdict(list)
+    clients = of_clients(seen.slots, world)
+    for slot, tally in seen.slots.items():
         stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
         if stretch is not None and slot.operation == TRY:
-            tries[stretch.start_ms, slot.node].append(slot)
+            tries[stretch.start_ms, slot.node].append(tally)
         elif stretch is not None:
-            quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
+            quiet[stretch.start_ms, slot.operation, slot.node].append(tally)
         if slot not in clients:
             continue
-        whole[slot.operation].append(slot)
-        buckets[slot.operation][slot.bucket].append(slot)
+        whole[slot.operation].append(tally)
+        buckets[slot.operation][slot.bucket].append(tally)
         if first_ms is not None and slot.segment and seen.begins_ms(slot) >= first_ms:
-            faulted[slot.operation].append(slot)
-        if slot.operation == "send" and slot.first_good_ms is not None:
-            first_sent_ms[slot.node] = min(first_sent_ms.get(slot.node, slot.first_good_ms), slot.first_good_ms)
+            faulted[slot.operation].append(tally)
+        if slot.operation == "send":
+            sent[slot.node].append(tally)
     return Tallies(
         whole=_of_each(whole),
         series={operation: _of_each(of) for operation, of in buckets.items()},
         faulted=_of_each(faulted),
         quiet=_of_each(quiet),
         tries=_of_each(tries),
-        first_sent_ms=first_sent_ms,
+        first_sent_ms={
+            node: tally.first_good_ms for node, tally in _of_each(sent).items() if tally.first_good_ms is not None
+        },
         silent=_silent(control, world),
         lateness=seen.lateness,
     )
 
 
-def _of_each(found: Mapping[K, Sequence[Slot]]) -> dict[K, Tally]:
-    return {key: Tally.of(slots) for key, slots in found.items()}
+def _of_each(found: Mapping[K, Sequence[Tally]]) -> dict[K, Tally]:
+    return {key: Tally.total(parts) for key, parts in found.items()}
 
 
 def _silent(control: Control, world: World) -> frozenset[str]:

@@ -25,8 +25,8 @@ from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
-from ..record.slots import OPERATIONS, TRY
-from ..record.tallies import Tallies, Tally, tallies
+from ..record.slots import OPERATIONS, TRY, Tally
+from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
 _BELOW = "below the scenario's availability_floor"

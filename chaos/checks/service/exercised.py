@@ -39,7 +39,6 @@ from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.control import Control, Row
 from ..record.lateness import Lateness
-from ..record.slots import Slots
 
 NAME = "exercised"
 _SHOWN = 60
@@ -86,11 +85,8 @@ EFFECTS = effects(lambda world: _asked_of_calls(world))
 def gather(gathering: Gathering, world: World) -> Evidence:
     """One look at tries and pulls where there was a fault; the slots of other checks."""
     effects = gathering.counted(EFFECTS, world).of
-    return Evidence(gathering.control, effects, _worked(slots_of(gathering, world)))
-
-
-def _worked(slots: Slots) -> frozenset[str]:
-    return frozenset(slot.node for slot in slots.slots if slot.good)
+    worked = frozenset(slot.node for slot, tally in slots_of(gathering, world).slots.items() if tally.good)
+    return Evidence(gathering.control, effects, worked)
 
 
 def judge(evidence: Evidence, world: World) -> Verdict:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from ...checks.plain.slots import slots_between
 from ...checks.plain.verdicts import in_memory
 from ...checks.record.recoveries import recoveries
-from ...checks.record.slots import OPERATIONS, Slot
+from ...checks.record.slots import OPERATIONS, Slot, Tally
 from ...history.rows import to_table
 from ...history.schema import object_of
 from ...history.transitions import seen
@@ -96,7 +96,7 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows]))
     counted = slots_between(history.part, world, [moment.at_ms for moment in found]).slots
-    of_clients = [slot for _, slot in sorted(counted.items())]
+    of_clients = dict(sorted(counted.items()))
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
     cut_short: dict[str, int] = defaultdict(int)
     for recovery in recoveries(world, found, of_clients):
@@ -203,14 +203,14 @@ def _implementations(world: World) -> dict[str, str]:
     return {f"implementation of {kind}s": ", ".join(sorted(names)) for kind, names in found.items()}
 
 
-def _shares(seen: Sequence[Slot], operation: str, *, after: int) -> list[float]:
+def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[float]:
     """Return each client's share of good operations among those that began after this number of moments."""
     good: dict[str, int] = defaultdict(int)
     all_: dict[str, int] = defaultdict(int)
-    for slot in seen:
+    for slot, tally in seen.items():
         if slot.operation == operation and slot.segment >= after:
-            good[slot.node] += slot.good
-            all_[slot.node] += slot.good + slot.bad
+            good[slot.node] += tally.good
+            all_[slot.node] += tally.ended
     return [good[node] / count for node, count in sorted(all_.items()) if count]
 
 

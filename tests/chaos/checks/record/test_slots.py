@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.slots import slots_of as counted
 from nemesrv.chaos.checks.plain.verdicts import in_memory
-from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, bucket_ms, counted_nodes
+from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, counted_nodes
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.slaves import CODES as STORED_ALONE
 from nemesrv.chaos.oracle.slaves import unreplicated
@@ -44,19 +44,19 @@ def at_random(seed: int) -> HistoryBuilder:
 def test_slots_are_what_one_operation_at_a_time_comes_to(seed: int) -> None:
     builder = at_random(seed)
     found, world = slots_of(builder)
-    assert found.slots == tuple(sorted(one_at_a_time(builder.rows, world, found.edges).values()))
+    assert found.slots == one_at_a_time(builder.rows, world, found.edges)
 
 
 def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to() -> None:
     rows = generate.rows_of(6_000, 5)
     history, world = in_memory(to_table(rows))
     found = counted(history, world)
-    assert found.slots == tuple(sorted(one_at_a_time(rows, world, found.edges).values()))
+    assert found.slots == one_at_a_time(rows, world, found.edges)
     assert len(found.slots) > 100
 
 
-def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequence[float]) -> dict[object, Slot]:
-    found: dict[object, Slot] = {}
+def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequence[float]) -> dict[Slot, Tally]:
+    found: dict[Slot, Tally] = {}
     for row in rows:
         operation, at_ms = row["event"], row["time_ms"]
         if operation not in (*OPERATIONS, TRY) or row.get("type") not in ("ok", "fail", "info"):
@@ -73,6 +73,6 @@ def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequen
             good |= row.get("code") is not None
         key = who, operation, int(at_ms // bucket_ms(world)), bisect_right(edges, began_ms), bisect_right(edges, at_ms)
         good_ms, bad_ms = (at_ms, None) if good else (None, at_ms)
-        slot = Slot(*key, int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms)
-        found[key] = found[key].plus(slot) if key in found else slot
+        tally = Tally(int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms)
+        found[Slot(*key)] = found[Slot(*key)].plus(tally) if key in found else tally
     return found
