@@ -20,7 +20,7 @@ from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
-from ..record.broker_uses import BrokerUses, LastUse, Use, Uses, departures, key_of
+from ..record.broker_uses import BrokerUses, Uses, departures, key_of
 from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_brokers_avoided"
@@ -90,9 +90,8 @@ def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
-    worst = uses.worst
-    reaches_ms = worst.reaches_ms if worst else 0.0
-    shown: Use | LastUse | None = worst
+    worst = shown = uses.worst
+    reaches_ms = worst.over_ms if worst else 0.0
     last_ms, over_ms = uses.last_ms, 0.0
     if uses.last is not None and reaches_ms > tolerance_.valid_up_to_ms:
         shown, over_ms = uses.last, uses.last.over_ms

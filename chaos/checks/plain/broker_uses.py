@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
-from ..record.broker_uses import BrokerUses, LastUse, Use, Uses, key_of, lost_at
+from ..record.broker_uses import BrokerUses, Use, Uses, key_of, lost_at
 from ..record.control import Control
 from ..record.route_tables import exists
 from .part import Flags, Part, Reading, Together, floats, is_one_of, rows_in
@@ -50,7 +50,7 @@ def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Read
                 topic = row["topic"] or topic_of.get((row["node"], row["op_id"]))
                 if topic in bounded:
                     use = row["time_ms"], str(topic), row["op_id"] or ""
-                    last = LastUse(float(chose_ms) - absence.from_ms, *use)
+                    last = Use(float(chose_ms) - absence.from_ms, *use)
                     worst = Use(float(reach_ms), *use)
                     seen = seen.plus(Uses(late=1, last_ms=float(chose_ms), worst=worst, last=last))
             uses[key_of(absence)] = seen

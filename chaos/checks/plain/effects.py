@@ -2,13 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...oracle.world import World
 from ..check import Facts
 from .part import Part, Reading, Together, floats, is_one_of
 
-Asked = tuple[str, str | None, str | None, float, float, float]
-"""fault_id, the address that is hit, who dials it (None: anybody), from when to when, slow_ms (0: no delay)."""
+
+class Asked(NamedTuple):
+    """What of a fault a row may show."""
+
+    fault_id: str
+    address: str | None
+    """That is hit."""
+    by: str | None
+    """Who dials it, or drops it; None: anybody."""
+    only: str
+    """The kind of effect that counts; empty: all, those of tries and pulls among them."""
+    start_ms: float
+    until_ms: float
+    slow_ms: float
+    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
+    again_ms: float = 0.0
+    """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
 
 
 @dataclass(frozen=True)
@@ -25,26 +41,26 @@ def effects(asked: Callable[[World], Sequence[Asked]]) -> Reading[Effects]:
         import numpy as np
         import pyarrow.compute as pc
 
-        faults = asked(world)
+        faults = [one for one in asked(world) if not one.only]
         rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
         rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))
         failed = is_one_of(rows["type"], ("fail", "info")).to_numpy() & pc.is_null(rows["code"]).to_numpy()
         took_ms = floats(rows["duration_ms"], 0.0)
-        tells = failed | (took_ms >= min((slow_ms for *_, slow_ms in faults if slow_ms > 0), default=np.inf))
+        tells = failed | (took_ms >= min((one.slow_ms for one in faults if one.slow_ms > 0), default=np.inf))
         rows, failed, took_ms = rows.filter(tells), failed[tells], took_ms[tells]
         at_ms, found = floats(rows["time_ms"]), dict[str, dict[str, int]]()
         address = pc.coalesce(rows["address"], rows["name_server"])
-        for fault_id, hit, by, start_ms, until_ms, slow_ms in faults:
-            of_fault = (start_ms <= at_ms) & (at_ms <= until_ms)
-            if hit is None or not of_fault.any():
+        for one in faults:
+            of_fault = (one.start_ms <= at_ms) & (at_ms <= one.until_ms)
+            if one.address is None or not of_fault.any():
                 continue
-            of_fault &= pc.equal(address, hit).to_numpy()
-            if by is not None:
-                of_fault &= pc.equal(rows["node"], by).to_numpy()
-            slow = of_fault & ~failed & (took_ms >= slow_ms) if slow_ms > 0 else of_fault & False
+            of_fault &= pc.equal(address, one.address).to_numpy()
+            if one.by is not None:
+                of_fault &= pc.equal(rows["node"], one.by).to_numpy()
+            slow = of_fault & ~failed & (took_ms >= one.slow_ms) if one.slow_ms > 0 else of_fault & False
             for kind, shown in (("failed", of_fault & failed), ("slow", slow)):
                 if count := int(shown.sum()):
-                    of_kind = found.setdefault(fault_id, {})
+                    of_kind = found.setdefault(one.fault_id, {})
                     of_kind[kind] = of_kind.get(kind, 0) + count
         return Effects(found)
 

@@ -139,10 +139,6 @@ class Whole:
     part: Part
     _counted: dict[Any, tuple[World, Any]] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def of_table(cls, table: pa.Table, control: Control) -> Whole:
-        return cls(Part(table, control))
-
     @property
     def control(self) -> Control:
         return self.part.control

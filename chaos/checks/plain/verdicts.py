@@ -16,7 +16,7 @@ from ...verdict import Validity, Verdict
 from .. import CHECKS
 from ..finishing import finished, seen_by, with_joining
 from ..record.control import told_by
-from .part import Gathering, Whole, is_one_of
+from .part import Gathering, Part, Whole, is_one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ def in_memory(table: pa.Table, *, is_whole: bool = False) -> tuple[Whole, World]
     lost = missing_of_table(table) if is_whole else []
     last_ms = pc.max(table["time_ms"]).as_py()
     control, world = told_by(table.filter(pc.invert(counted)), lost=lost, last_ms=last_ms)
-    return Whole.of_table(table, control), world
+    return Whole(Part(table, control)), world
 
 
 def verdicts_of(history: Gathering, world: World, names: Collection[str] | None = None) -> list[Verdict]:

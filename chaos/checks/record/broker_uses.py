@@ -31,24 +31,14 @@ from .control import Control, decoded, order
 
 
 class Use(NamedTuple):
-    """A use of the lost broker after the window; the greatest is furthest out of bounds."""
+    """A use of the lost broker after the window."""
 
-    reaches_ms: float
-    """How far from the nearer end of the time after the window: what lateness may explain."""
+    over_ms: float
+    """How far out of bounds: from the nearer end of the time after the window, or how long after it it was chosen."""
     time_ms: float
     topic: str
     op_id: str
     """Empty for a pull that has none."""
-
-
-class LastUse(NamedTuple):
-    """A use of the lost broker after the window; the greatest was chosen last."""
-
-    over_ms: float
-    """How long after the window it was chosen."""
-    time_ms: float
-    topic: str
-    op_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +52,9 @@ class Uses(Facts):
     last_ms: float | None = largest()
     """When the last use of the lost one was chosen that was in time, or late for such a topic."""
     worst: Use | None = largest()  # noqa: RUF009
-    """Of the late ones."""
-    last: LastUse | None = largest()  # noqa: RUF009
-    """Of the late ones, too."""
+    """Of the late ones, that which reaches furthest from the nearer end: what lateness may explain."""
+    last: Use | None = largest()  # noqa: RUF009
+    """Of the late ones, that which was chosen longest after the window."""
     lag_ms: float | None = largest()
     """How late the machine was when the window lasted; None: nobody measured it."""
 

@@ -20,7 +20,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
@@ -33,8 +33,7 @@ from ...topology import ADMIN
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.effects import Asked as AskedOfCalls
-from ..plain.effects import effects
+from ..plain.effects import Asked, effects
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.control import Control, Row
@@ -61,25 +60,7 @@ class Evidence:
     """Clients that had a success."""
 
 
-class Asked(NamedTuple):
-    """What of a fault a row may show."""
-
-    fault_id: str
-    address: str | None
-    """That is hit."""
-    by: str | None
-    """Who dials it, or drops it; None: anybody."""
-    only: str
-    """The kind of effect that counts; empty: all."""
-    start_ms: float
-    until_ms: float
-    slow_ms: float
-    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
-    again_ms: float = 0.0
-    """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
-
-
-EFFECTS = effects(lambda world: _asked_of_calls(world))
+EFFECTS = effects(lambda world: _asked(world))
 
 
 def gather(gathering: Gathering, world: World) -> Evidence:
@@ -213,12 +194,6 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     if fault.loss(world.timers) is Loss.UNDIALLED:
         return False  # who is connected need not notice
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
-
-
-def _asked_of_calls(world: World) -> list[AskedOfCalls]:
-    """What tries and pulls may show; some faults show in other rows only."""
-    found = (one for one in _asked(world) if not one.only)
-    return [(one.fault_id, one.address, one.by, one.start_ms, one.until_ms, one.slow_ms) for one in found]
 
 
 def _asked(world: World) -> list[Asked]:

@@ -170,7 +170,7 @@ def _count_parts(
     """The facts of this partition's rows, which are one part, or of so many at once."""
     import pyarrow as pa
 
-    asked, control = _heard(said)
+    asked, control = _heard(said.value)
     sums: list[Any] = [None] * len(asked)
     for table in _tables(batches, at_once):
         part = Part(table, control)
@@ -182,14 +182,10 @@ def _count_parts(
 
 
 @lru_cache(maxsize=4)
-def _unpickled(text: bytes) -> tuple[list[Asked], Control]:
-    found: tuple[list[Asked], Control] = pickle.loads(text)
-    return found
-
-
-def _heard(said: Broadcast[bytes]) -> tuple[list[Asked], Control]:
+def _heard(said: bytes) -> tuple[list[Asked], Control]:
     """What is asked for, and the control rows; once a worker."""
-    return _unpickled(said.value)
+    found: tuple[list[Asked], Control] = pickle.loads(said)
+    return found
 
 
 def _tables(batches: Iterator[pa.RecordBatch], at_once: int | None) -> Iterator[pa.Table]:

@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
 from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
-from nemesrv.chaos.checks.record.broker_uses import BrokerUses, LastUse, Use, Uses
+from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
@@ -131,7 +131,7 @@ def test_a_retry_may_use_the_route_its_send_began_with() -> None:
 def test_a_use_is_late_by_no_more_than_timers_fired_late(lag_ms: float, expected: Validity) -> None:
     _, world = crash(last_send_s=135, last_pull_s=149).facts()
     use = 5000.0, 135_000.0, "orders", "op-135"
-    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(*use), last=LastUse(*use), lag_ms=lag_ms)
+    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(*use), last=Use(*use), lag_ms=lag_ms)
     verdict = judge(BrokerUses({PRODUCER: late}), world)
     assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
 
