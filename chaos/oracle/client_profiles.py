@@ -189,12 +189,9 @@ def from_rules(name: str, document: Mapping[str, Any]) -> ClientProfile | None:
     )
 
 
-def _built_in() -> Mapping[str, ClientProfile]:
-    found = ((name, from_rules(name, document)) for name, document in built_in().items())
-    return {name: profile for name, profile in found if profile is not None}
-
-
-PROFILES: Mapping[str, ClientProfile] = _built_in()
+PROFILES: Mapping[str, ClientProfile] = {
+    name: profile for name, document in built_in().items() if (profile := from_rules(name, document)) is not None
+}
 
 OF_CLUSTER: Mapping[Profile, str] = {Profile.V4_9: "java-4.9", Profile.V5_X: "java-5.3"}
 """What our own clients are, for each profile of a cluster."""

@@ -66,7 +66,7 @@ class CommitRules:
         """Whether a commit of `offset` at `at_ms` may follow that of a higher one at `before_ms`; None: who committed
         that is not known, for it was before this process of the broker. A holder's last commit arrives at once, or
         `lag_ms` later."""
-        if before_ms is None or self._disturbed(queue[1], group, at_ms):
+        if before_ms is None or not all(self.dues.is_whole(member, queue[1], at_ms, at_ms) for member in group.members):
             return True
         held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms + lag_ms
         then = [h for h in held if h.start_ms <= before_ms <= h.end_ms + late_ms]
@@ -109,9 +109,6 @@ class CommitRules:
             return False
         lives = [life for life in self.world.lives_of(broker) if life.start_ms <= at_ms]
         return not lives or (broker, lives[-1].incarnation) not in self.stopped
-
-    def _disturbed(self, broker: str, group: Asker, at_ms: float) -> bool:
-        return not all(self.dues.is_whole(member, broker, at_ms, at_ms) for member in group.members)
 
 
 COMMIT_MS = 10_000.0

@@ -1,9 +1,11 @@
 """Stretches of time: joining overlapping ones, the gaps between them, and the stretches between successive rows."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-State = TypeVar("State")
+Item = TypeVar("Item")
 
 
 class Stretch(NamedTuple):
@@ -11,17 +13,25 @@ class Stretch(NamedTuple):
     end_ms: float
 
 
+def touching(
+    items: Iterable[Item], begins_ms: Callable[[Item], float], ends_ms: Callable[[Item], float]
+) -> Iterator[list[Item]]:
+    """Items in order of their beginning, those together of which each begins before all before it have ended."""
+    group, until_ms = list[Item](), -math.inf
+    for one in items:
+        if group and begins_ms(one) > until_ms:
+            yield group
+            group = []
+        group.append(one)
+        until_ms = max(until_ms, ends_ms(one))
+    if group:
+        yield group
+
+
 def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
     """The same time as disjoint stretches in order."""
-    found: list[Stretch] = []
-    for start_ms, end_ms in sorted(stretches):
-        if start_ms >= end_ms:
-            continue
-        if found and start_ms <= found[-1].end_ms:
-            found[-1] = Stretch(found[-1].start_ms, max(found[-1].end_ms, end_ms))
-        else:
-            found.append(Stretch(start_ms, end_ms))
-    return found
+    some = sorted(one for one in stretches if one[0] < one[1])
+    return [Stretch(of[0][0], max(end_ms for _, end_ms in of)) for of in touching(some, itemgetter(0), itemgetter(1))]
 
 
 def longest(stretches: Iterable[Stretch]) -> Stretch:
@@ -31,26 +41,15 @@ def longest(stretches: Iterable[Stretch]) -> Stretch:
 
 def without(start_ms: float, end_ms: float, taken: Iterable[Stretch]) -> list[Stretch]:
     """What is left of [start_ms, end_ms) outside of `taken`."""
-    left: list[Stretch] = []
-    for stretch in merged(taken):
-        if stretch.start_ms > start_ms:
-            left.append(Stretch(start_ms, min(stretch.start_ms, end_ms)))
-        start_ms = max(start_ms, stretch.end_ms)
-        if start_ms >= end_ms:
-            break
-    else:
-        left.append(Stretch(start_ms, end_ms))
+    held = merged(taken)
+    gaps = zip([start_ms, *(one.end_ms for one in held)], [*(one.start_ms for one in held), end_ms], strict=True)
+    left = (Stretch(max(from_ms, start_ms), min(to_ms, end_ms)) for from_ms, to_ms in gaps)
     return [stretch for stretch in left if stretch.start_ms < stretch.end_ms]
 
 
-def _begins_ms(state: Any) -> float:
-    at_ms: float = state[0]
-    return at_ms
-
-
 def until_next(
-    states: Sequence[State], end_ms: float, at_ms: Callable[[State], float] = _begins_ms
-) -> Iterator[tuple[State, float]]:
+    states: Sequence[Item], end_ms: float, at_ms: Callable[[Any], float] = itemgetter(0)
+) -> Iterator[tuple[Item, float]]:
     """Each state, in order of time, with when the next one takes its place; the last lasts until `end_ms`. A state is a
     row, or begins with its time, unless `at_ms` says when it begins."""
     ends = [*map(at_ms, states[1:]), max([end_ms, *map(at_ms, states[-1:])])]

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from ...remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ..faults.fault import Delay, Loss
@@ -284,16 +284,6 @@ class Handled(NamedTuple):
         return cls(at_ms, at_ms, sure, at_ms)
 
 
-class Call(Protocol):
-    """A request, as its sender recorded it."""
-
-    @property
-    def ended_ms(self) -> float: ...
-
-    @property
-    def is_ok(self) -> bool: ...
-
-
 _LOSES = frozenset({Loss.CLOSED, Loss.RESET, Loss.DROPPED, Loss.OTHER, Loss.STALE, Loss.SLOW})
 """What is under way, or its whole channel, may be lost with it."""
 _PASSES = frozenset({Loss.HARMLESS, Loss.BACKWARD_PROXY, Loss.UNDIALLED})
@@ -341,11 +331,11 @@ class Way:
         """What the sender may have sent last, and did not live to record."""
         yield from (self.arrives(c.start_ms)._replace(sure=False) for c in self._sender if c.loss.closes)
 
-    def ends(self, sent: Iterable[Call]) -> Iterator[Handled]:
-        """When channels of the sender end at the receiver, or may: by its own time-outs (Z), its end, or the link."""
-        yield from (self.arrives(one.ended_ms)._replace(sure=False) for one in sent if not one.is_ok)
-        for cause in self._sender:
-            yield self._end_of(cause)
+    def ends(self, failed_ms: Iterable[float]) -> Iterator[Handled]:
+        """When channels of the sender end at the receiver, or may: by its own time-outs (Z), its end, or the link.
+        `failed_ms`: when its calls failed."""
+        yield from (self.arrives(at_ms)._replace(sure=False) for at_ms in failed_ms)
+        yield from map(self._end_of, self._sender)
         for cause in self._causes:
             start_ms, until_ms = cause.start_ms, cause.end_ms + self._timers.delivery_ms
             if cause.loss is Loss.CLOSED:

@@ -16,8 +16,10 @@ over `World`.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ..faults.fault import Loss
+from .intervals import touching
 from .link import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
 from .promises import RouteState, route_states, told_by_hand
 from .quiet import alone_until
@@ -116,17 +118,14 @@ def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, flo
 
 def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float, str]]:
     """The stretches in which any of these causes held, with the fault that began each; the run's own start is none."""
-    found: list[tuple[float, float, str]] = []
-    for cause in sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms)):
-        end_ms = min(cause.end_ms, until_ms)
-        if cause.start_ms >= end_ms:
-            continue
-        if found and cause.start_ms <= found[-1][1]:
-            start_ms, before_ms, fault_id = found[-1]
-            found[-1] = (start_ms, max(before_ms, end_ms), fault_id or cause.fault_id)
-        else:
-            found.append((cause.start_ms, end_ms, cause.fault_id))
-    return [stretch for stretch in found if stretch[0] > -math.inf]
+    held = sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms))
+    held = [cause for cause in held if cause.start_ms < min(cause.end_ms, until_ms)]
+    found = []
+    for of in touching(held, attrgetter("start_ms"), attrgetter("end_ms")):
+        fault_id = next((cause.fault_id for cause in of if cause.fault_id), "")
+        if of[0].start_ms > -math.inf:
+            found.append((of[0].start_ms, min(max(cause.end_ms for cause in of), until_ms), fault_id))
+    return found
 
 
 def _states(world: World, broker: str, client: str) -> list[RouteState]:

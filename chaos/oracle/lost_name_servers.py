@@ -167,11 +167,6 @@ class Reach(StrEnum):
             return cls.UNANSWERED
         return None
 
-    @property
-    def closes(self) -> bool:
-        """Whether the client's channel closes at once, so that its next call chooses another."""
-        return self is Reach.REFUSED
-
 
 def leave_window(timers: Timers, reach: Reach, *, each_request: bool = False) -> Window:
     """When a client has chosen another NameServer than the one that is lost: found out at a poll, left at the next.
@@ -185,7 +180,7 @@ def leave_window(timers: Timers, reach: Reach, *, each_request: bool = False) ->
     """
     who = "that takes the next one at every request" if each_request else _CLIENTS[timers.profile]
     row = f"client leaves a NameServer: {reach}, client {who}"
-    if reach.closes:
+    if reach is Reach.REFUSED:
         return Window(0, timers.P_ms, "P", row, 2)
     if each_request and reach is Reach.SYN_DROPPED:
         return Window(0, timers.P_ms + timers.C_ms, "P + C", row, 3)

@@ -35,13 +35,14 @@ and from the way between (link.py): each arrival is a stretch then, and may be u
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from ..faults.process_faults import Stop
 from .by_hand import expires_ms
+from .intervals import touching
 from .link import Handled, Way, earliest_effect_ms
 from .recorded import OURS, Life
 from .timers import Schedule, Timers
@@ -64,8 +65,9 @@ def may_refuse(world: World, lives: Iterable[Life], from_ms: float, to_ms: float
     """Whether one of these processes may answer code 1 then: while it waits for service (needWaitForService), by its
     wall clock, which may go back; and, in 5.x, from SIGTERM to its end (apache/rocketmq#11073)."""
     for life in lives:
-        timers, wall_ms = world.timers_of(life.node), partial(world.wall_ms, life.node)
-        up_ms = min(from_ms - life.start_ms, *(wall_ms(at_ms) - wall_ms(life.start_ms) for at_ms in (from_ms, to_ms)))
+        timers = world.timers_of(life.node)
+        ages_ms = (world.age_ms(life.node, life.start_ms, at_ms) for at_ms in (from_ms, to_ms))
+        up_ms = min(from_ms - life.start_ms, *ages_ms)
         if timers.W_ms is not None and up_ms <= timers.W_ms + timers.delivery_ms:
             return True
         if timers.profile is Profile.V5_X and is_stopping(world, life.node, from_ms, to_ms):
@@ -157,7 +159,7 @@ class BrokerAtNameServer:
         self._way = Way(world, broker, life)
         if read is None:
             self.registered, self._heard = self._sent_here(), list[Read]()
-            self._ends = [*self._way.ends(self.sent)]
+            self._ends = [*self._way.ends(one.ended_ms for one in self.sent if not one.is_ok)]
         else:
             self.registered = self._read_here(read)
             self._heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
@@ -286,21 +288,12 @@ class BrokerAtNameServer:
         return bool(self._world.clocks.get(self.life.node))
 
     def _is_expired(self, last_ms: float, at_ms: float) -> bool:
-        wall_ms, node = self._world.wall_ms, self.life.node
-        return wall_ms(node, at_ms) - wall_ms(node, last_ms) > self.timers.E_ms
+        return self._world.age_ms(self.life.node, last_ms, at_ms) > self.timers.E_ms
 
 
 def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:
     """Those that touch, together."""
-    group, end_ms = list[Kept](), float("-inf")
-    for one in sorted(kept):
-        if group and one.start_ms > end_ms:
-            yield group
-            group = []
-        group.append(one)
-        end_ms = max(end_ms, one.end_ms)
-    if group:
-        yield group
+    return touching(sorted(kept), attrgetter("start_ms"), attrgetter("end_ms"))
 
 
 class Request(NamedTuple):
@@ -531,9 +524,7 @@ class RoutesRead:
         return one.at_ms - max(of, default=0.0) > self._timers.silence_ms - self._timers.delivery_ms
 
     def _is_silent(self, live: _Live, at_ms: float, over_ms: float) -> bool:
-        wall_ms = self._world.wall_ms
-        silent_ms = wall_ms(self._life.node, at_ms) - wall_ms(self._life.node, live.heard_ms)
-        return silent_ms > live.timeout_ms + over_ms
+        return self._world.age_ms(self._life.node, live.heard_ms, at_ms) > live.timeout_ms + over_ms
 
     # -- what is shown
 

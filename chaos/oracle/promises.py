@@ -17,17 +17,18 @@ What a NameServer may hold because somebody registered it by hand, and need not 
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
 from ..topology import broker_name, is_slave
 from .by_hand import Act
-from .intervals import Stretch
+from .intervals import Stretch, touching
 from .link import MOMENT_MS, Cause, healed_from_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Registered, Silence
 from .recorded import Life
@@ -62,11 +63,6 @@ class RouteState:
     window: Window
     """From the beginning of the stretch."""
     label: FaultEdge
-
-    @property
-    def at_ms(self) -> float:
-        """The change that the window counts from."""
-        return self.start_ms
 
     @property
     def settled_ms(self) -> float:
@@ -119,7 +115,7 @@ def _changes_nothing(cause: Cause, timers: Timers) -> bool:
 class _Episode(NamedTuple):
     """Causes that follow each other so soon that the broker was not sure to be back between them."""
 
-    causes: tuple[Cause, ...]
+    causes: Sequence[Cause]
 
     @property
     def start_ms(self) -> float:
@@ -163,7 +159,8 @@ class _Pair:
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
             causes = unlisted  # what is never sent cannot arrive, whatever else happens
         ordered = sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms))
-        self.episodes = [one for one in self._episodes(ordered) if not self._is_unnoticed(one)]
+        episodes = map(_Episode, touching(ordered, attrgetter("start_ms"), self._over_ms))
+        self.episodes = [one for one in episodes if not self._is_unnoticed(one)]
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
         self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
 
@@ -176,16 +173,6 @@ class _Pair:
             within = any(other.start_ms <= cause.start_ms and cause.end_ms <= other.end_ms for other in others)
             if cause.fault_id not in stalls or not within:
                 yield cause
-
-    def _episodes(self, causes: Iterable[Cause]) -> Iterator[_Episode]:
-        group: list[Cause] = []
-        for cause in causes:
-            if group and cause.start_ms > max(self._over_ms(one) for one in group):
-                yield _Episode(tuple(group))
-                group = []
-            group.append(cause)
-        if group:
-            yield _Episode(tuple(group))
 
     def _is_unnoticed(self, episode: _Episode) -> bool:
         """Whether it is a pause of the NameServer that no registration outlasts: what it missed waits in its sockets; a

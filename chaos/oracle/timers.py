@@ -57,20 +57,16 @@ class Timers:
                 raise ValueError(f"timer {spec.name} is {value!r}; expected a positive number")
 
     @classmethod
-    def for_profile(cls, profile: Profile | str, *, acting_master: bool = False, **overrides: Any) -> Timers:
+    def for_profile(cls, profile: Profile | str, **overrides: Any) -> Timers:
         """The defaults of a profile with `overrides` (field names); ValueError for an unknown or impossible one."""
         profile = Profile(profile)
-        defaults: dict[str, Any] = {"profile": profile}
-        if profile is Profile.V5_X:
-            defaults |= {"B_ms": 24_000, "S_ms": 5_000}
-            if acting_master:
-                defaults |= {"E_ms": ACTING_E_MS, "h_ms": ACTING_H_MS}
-        elif acting_master:
-            raise ValueError("slave-acting-master exists in profile 5.x only")
+        defaults: dict[str, Any] = {"B_ms": 24_000, "S_ms": 5_000} if profile is Profile.V5_X else {}
         known = {spec.name for spec in fields(cls)} - {"profile"}
         if unknown := overrides.keys() - known:
             raise ValueError(f"unknown timer {sorted(unknown)[0]!r}; expected one of {', '.join(sorted(known))}")
-        return cls(**defaults | {name: value for name, value in overrides.items() if value is not None})
+        return cls(
+            profile=profile, **defaults | {name: value for name, value in overrides.items() if value is not None}
+        )
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Timers:

@@ -217,6 +217,10 @@ class World:
         """What the node's wall clock showed then."""
         return wall_ms(self.clocks.get(node, ()), at_ms)
 
+    def age_ms(self, node: str, since_ms: float, at_ms: float) -> float:
+        """How old what the node noted at `since_ms` is at `at_ms` by its wall clock."""
+        return self.wall_ms(node, at_ms) - self.wall_ms(node, since_ms)
+
     @once
     def timers_of(self, *nodes: str) -> Timers:
         """The timers as these nodes have them: a broker and a NameServer, or a client; the run's own for the rest."""

@@ -79,11 +79,11 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
     for change in tables.topic_changes:
         if change.started_ms < change.time_ms < segment.to_ms:
             changed[change.topic] = max(change.time_ms, changed.get(change.topic, change.time_ms))
-    span = latest.at_ms - world.timers.R_ms, segment.from_ms
+    span = latest.start_ms - world.timers.R_ms, segment.from_ms
     lag_ms = control.lateness.largest(world, (*names, latest.broker), *span)
     seen = Settling(tolerance(world.timers, lag_ms, latest.window.timers))
     for topic in tables.topics:
-        due = Due(topic, segment.from_ms, segment.to_ms, latest.at_ms, latest.window)
+        due = Due(topic, segment.from_ms, segment.to_ms, latest.start_ms, latest.window)
         at_ms = changed.get(topic, -math.inf)
         if at_ms + own.latest_ms > segment.from_ms:
             due = due._replace(from_ms=at_ms + own.latest_ms, at_ms=at_ms, window=own)
@@ -126,7 +126,7 @@ def _converged(seen: Sequence[tuple[Segment, Settling]]) -> list[dict[str, Any]]
     found: dict[str, tuple[float, float]] = {}
     for segment, of in seen:
         # A topic that was changed later has a window of its own, of which only what is wrong is told here.
-        ends = [at_ms for due, at_ms in of.ends if of.is_out or due.at_ms == segment.latest.at_ms]
+        ends = [at_ms for due, at_ms in of.ends if of.is_out or due.at_ms == segment.latest.start_ms]
         after_ms = max(ends, default=segment.label_ms) - segment.label_ms
         after_ms = math.inf if after_ms + segment.label_ms >= segment.to_ms else after_ms
         if segment.label.fault_id:

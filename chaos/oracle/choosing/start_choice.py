@@ -69,11 +69,9 @@ class Plan:
 def shares(name_servers: int, bias: float = 0.0) -> tuple[float, ...]:
     """The probability of each NameServer, the favoured one first. ValueError for a bias that cannot be."""
     even = 1 / name_servers
-    if not 0 <= bias <= 1 - even + 1e-12 or (name_servers == 1 and bias):
+    if not 0 <= bias <= 1 - even + 1e-12:
         raise ValueError(f"bias {bias:g} is not between 0 and {1 - even:.4g}, the most that {name_servers} allow")
-    if name_servers == 1:
-        return (1.0,)
-    other = max(0.0, (1 - even - bias) / (name_servers - 1))
+    other = max(0.0, (1 - even - bias) / max(1, name_servers - 1))
     return (even + bias, *([other] * (name_servers - 1)))
 
 

@@ -26,7 +26,7 @@ from nemesrv.remoting.node.profile import Profile
 
 V4 = Timers.for_profile("4.9")
 V5 = Timers.for_profile("5.x")
-ACTING = Timers.for_profile("5.x", acting_master=True)
+ACTING = Timers.for_profile("5.x", E_ms=10_000, h_ms=1_000)
 GO = V4.with_(A_ms=6_000.0, C_ms=6_000.0, Z=False)  # takes the next NameServer at every request
 V5_PATIENT = V5.with_(E_ms=180_000, I_ms=150_000)  # its brokers close their idle channels after 120 s as ever
 PATIENT = V4.with_(A_ms=40_000.0)
@@ -179,5 +179,3 @@ def test_an_unknown_or_impossible_timer_is_refused_by_name() -> None:
         Timers.for_profile("4.9", X_ms=1)
     with pytest.raises(ValueError, match="timer R_ms is 0"):
         Timers.for_profile("4.9", R_ms=0)
-    with pytest.raises(ValueError, match="acting-master"):
-        Timers.for_profile("4.9", acting_master=True)
