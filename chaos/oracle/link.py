@@ -152,13 +152,12 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
     timers = world.timers_of(source)
     causes = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, target))
     found = [cause for cause in causes if cause.loss is not Loss.HARMLESS]
-    is_name_server = world.kind_of(target) == "name_server"
-    if is_name_server and not world.lists(source, target):
+    if world.kind_of(target) != "name_server":
+        return found
+    if not world.lists(source, target):
         found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
     found += off(world, source, target)
-    if is_name_server and world.kind_of(source) in ("broker", "slave"):
-        found += _without_list(world, source)
-    return found
+    return found + (_without_list(world, source) if world.kind_of(source) in ("broker", "slave") else [])
 
 
 def off(world: World, node: str, name_server: str) -> list[Cause]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.oracle.link import process_causes, timers_of_rounds
+from nemesrv.chaos.oracle.link import link_causes, process_causes, timers_of_rounds
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.recorded import STOOD_STILL, Fault, Life, NodeInfo, Served
 from nemesrv.chaos.oracle.windows import Timers
@@ -124,6 +124,14 @@ def test_a_pause_of_a_broker_that_may_not_have_fetched_its_new_list_hastens_noth
     served = (Served(-math.inf, ("ns-1",), ""), Served(100_000, ("ns-0", "ns-1"), "list-1"))
     paused = world(fault(("pause", "sigstop", "broker-a", None, None), 101, 105))
     assert [one for one in demanded(replace(paused, served=served)) if one[0] == "return"] == [("return", 261, 600)]
+
+
+def test_a_list_of_name_servers_that_is_fetched_takes_no_broker_from_a_client() -> None:
+    served = (Served(-math.inf, ("ns-0",), ""), Served(100_000, ("ns-1",), "list-1"))
+    client = NodeInfo("producer-0", "producer", None)
+    fetches = replace(world(), served=served, nodes=(*world().nodes, client))
+    assert link_causes(fetches, "producer-0", "broker-a") == []
+    assert [one.start_ms for one in link_causes(fetches, "producer-0", "ns-0")] == [100_000]
 
 
 def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:
