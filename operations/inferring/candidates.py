@@ -5,7 +5,7 @@ faults. So one fault that explains everything beats several that each explain a 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,28 +16,6 @@ from ..logs_to_rows.signs import Edge, Kind, Seen, Sign
 CERTAINLY_NOT = 12.0
 UNEXPECTED = 7.0
 """Most that a sign can cost which a mode does not list: its cost if nothing is wrong."""
-
-NORMAL: Mapping[Kind, float] = {
-    Kind.NO_ANSWER: 7,
-    Kind.NO_DIAL: 7,
-    Kind.REFUSED: 8,
-    Kind.FAILED: 7,
-    Kind.BROKEN: 7,
-    Kind.HALF: 8,
-    Kind.HALF_LATE: 8,
-    Kind.LATE: 4,
-    Kind.CLOSED_BY_DIALLER_SEEN: 6,
-    Kind.CLOSED_BY_PEER_SEEN: 7,
-    Kind.CLOSED_AFTER: 1,
-    Kind.SILENCE: 9,
-    Kind.EARLY: 10,
-    Kind.MISSED: 5,
-    Kind.LEFT: 12,
-    Kind.GONE: 9,
-    Kind.BOOT: 8,
-    Kind.STOPPED: 8,
-    Kind.OWN_MISSED: 5,
-}
 
 
 class Mode(StrEnum):
@@ -62,126 +40,57 @@ class Mode(StrEnum):
     BY_HAND = "unregistered by hand"
 
 
-_SHUT = {Kind.OK: CERTAINLY_NOT, Kind.ARRIVED: CERTAINLY_NOT}
-_HELD = _SHUT | {
-    Kind.OPEN: 0.0,
-    Kind.NO_ANSWER: 0.1,
-    Kind.NO_DIAL: 4,
-    Kind.REFUSED: 9,
-    Kind.FAILED: 0.3,
-    Kind.BROKEN: 8,
-    Kind.HALF: 6,
-    Kind.HALF_LATE: 8,
-    Kind.LATE: 0.5,
-    Kind.CLOSED_BY_DIALLER_SEEN: 7,
-    Kind.CLOSED_BY_PEER_SEEN: 8,
-    Kind.CLOSED_AFTER: 4,
-    Kind.SILENCE: 0.2,
-    Kind.GONE: 0.7,
-    Kind.MISSED: 0.1,
-    Kind.LEFT: 9,
-    Kind.EARLY: 11,
-}
-_LOST = _HELD | {Kind.OPEN: 8, Kind.NO_ANSWER: 0.5, Kind.NO_DIAL: 0.1, Kind.LATE: 1}
-_GONE = _SHUT | {
-    Kind.OPEN: CERTAINLY_NOT,
-    Kind.REFUSED: 0.1,
-    Kind.FAILED: 0.3,
-    Kind.NO_ANSWER: 5,
-    Kind.NO_DIAL: 6,
-    Kind.CLOSED_BY_DIALLER_SEEN: 0.1,
-    Kind.CLOSED_BY_PEER_SEEN: 0.1,
-    Kind.CLOSED_AFTER: 2,
-    Kind.MISSED: 0.1,
-    Kind.SILENCE: 9,
-    Kind.GONE: 0.7,
-    Kind.LEFT: 9,
-    Kind.HALF: 9,
-    Kind.BROKEN: 3,
-    Kind.EARLY: 11,
-}
-_DOWN = {
-    Kind.OK: CERTAINLY_NOT,
-    Kind.ARRIVED: 0.5,
-    Kind.OPEN: 0.0,
-    Kind.NO_ANSWER: 1.5,
-    Kind.NO_DIAL: 5,
-    Kind.REFUSED: 9,
-    Kind.FAILED: 1,
-    Kind.HALF: 0.1,
-    Kind.HALF_LATE: 5,
-    Kind.CLOSED_AFTER: 0.1,
-    Kind.CLOSED_BY_PEER_SEEN: 1.5,
-    Kind.CLOSED_BY_DIALLER_SEEN: 6,
-    Kind.MISSED: 5,
-    Kind.SILENCE: 7,
-    Kind.LATE: 1,
-    Kind.LEFT: 12,
-    Kind.BROKEN: 8,
-}
+_TABLE = """\
+                       NORMAL HELD LOST CUT DOWN_HELD DOWN_LOST RESET SLOW
+OK                     .      no   no   no  no        no        9     3
+ARRIVED                .      no   no   no  0.5       3         6     1
+OPEN                   .      0    8    no  0         8         0.5   0
+NO_ANSWER              7      0.1  0.5  5   1.5       1         .     1.5
+NO_DIAL                7      4    0.1  6   5         0.2       .     .
+REFUSED                8      9    9    0.1 9         9         .     .
+FAILED                 7      0.3  0.3  0.3 1         1         1     3
+BROKEN                 7      8    8    3   8         8         0.1   .
+HALF                   8      6    6    9   0.1       0.2       .     2.5
+HALF_LATE              8      8    8    .   5         5         .     0.1
+LATE                   4      0.5  1    .   1         1         .     0.1
+CLOSED_BY_DIALLER_SEEN 6      7    7    0.1 6         6         0.3   .
+CLOSED_BY_PEER_SEEN    7      8    8    0.1 1.5       7         0.3   3
+CLOSED_AFTER           1      4    4    2   0.1       4         1     0.1
+SILENCE                9      0.2  0.2  9   7         0.3       14    .
+EARLY                  10     11   11   11  .         .         .     .
+MISSED                 5      0.1  0.1  0.1 5         0.3       0.2   4
+LEFT                   12     9    9    9   12        12        12    .
+GONE                   9      0.7  0.7  0.7 .         1         1     .
+BOOT                   8      .    .    .   .         .         .     .
+STOPPED                8      .    .    .   .         .         .     .
+OWN_MISSED             5      .    .    .   .         .         .     .
+"""
+"""What each sign costs if nothing is wrong, and in each mode, in nats. `no`: it cannot be; `.`: not listed."""
+
+
+def _columns() -> Iterator[tuple[str, dict[Kind, float]]]:
+    names, *rows = map(str.split, _TABLE.splitlines())
+    for at, name in enumerate(names, 1):
+        said = {Kind[row[0]]: row[at] for row in rows if row[at] != "."}
+        yield name, {kind: CERTAINLY_NOT if cost == "no" else float(cost) for kind, cost in said.items()}
+
+
+_COLUMNS = dict(_columns())
+NORMAL = _COLUMNS.pop("NORMAL")
+_HELD, _LOST, _CUT = _COLUMNS["HELD"], _COLUMNS["LOST"], _COLUMNS["CUT"]
+_ENDED = {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1}
+_DIALS_NO_MORE = dict.fromkeys((Kind.NO_ANSWER, Kind.REFUSED, Kind.NO_DIAL), CERTAINLY_NOT)
 
 MODES: Mapping[Mode, Mapping[Kind, float]] = {
-    Mode.HELD: _HELD,
-    Mode.LOST: _LOST,
-    Mode.DOWN_HELD: _DOWN,
-    Mode.DOWN_LOST: _DOWN
-    | {
-        Kind.ARRIVED: 3,
-        Kind.HALF: 0.2,
-        Kind.NO_DIAL: 0.2,
-        Kind.OPEN: 8,
-        Kind.MISSED: 0.3,
-        Kind.SILENCE: 0.3,
-        Kind.GONE: 1.0,
-        Kind.CLOSED_AFTER: 4,
-        Kind.CLOSED_BY_PEER_SEEN: 7,
-        Kind.NO_ANSWER: 1.0,
-    },
-    Mode.CUT: _GONE,
-    Mode.RESET: {
-        Kind.OK: 9,
-        Kind.ARRIVED: 6,
-        Kind.OPEN: 0.5,
-        Kind.BROKEN: 0.1,
-        Kind.CLOSED_BY_PEER_SEEN: 0.3,
-        Kind.GONE: 1,
-        Kind.FAILED: 1,
-        Kind.CLOSED_BY_DIALLER_SEEN: 0.3,
-        Kind.MISSED: 0.2,
-        Kind.CLOSED_AFTER: 1,
-        Kind.SILENCE: 14,
-        Kind.LEFT: 12,
-    },
-    Mode.SLOW: {
-        Kind.OK: 3,
-        Kind.LATE: 0.1,
-        Kind.HALF_LATE: 0.1,
-        Kind.HALF: 2.5,
-        Kind.NO_ANSWER: 1.5,
-        Kind.CLOSED_AFTER: 0.1,
-        Kind.ARRIVED: 1,
-        Kind.MISSED: 4,
-        Kind.OPEN: 0.0,
-        Kind.FAILED: 3,
-        Kind.CLOSED_BY_PEER_SEEN: 3,
-    },
+    **{Mode[name]: costs for name, costs in _COLUMNS.items()},
     Mode.STALE: _HELD | {Kind.SILENCE: 8, Kind.GONE: 8},
-    Mode.DIALLER_GONE: _GONE
-    | {Kind.NO_ANSWER: CERTAINLY_NOT, Kind.REFUSED: CERTAINLY_NOT, Kind.NO_DIAL: CERTAINLY_NOT},
-    Mode.PEER_GONE: _GONE | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1},
-    Mode.DIALLER_LEFT: _GONE
-    | {
-        Kind.LEFT: 0.1,
-        Kind.GONE: 0.7,
-        Kind.CLOSED_BY_PEER_SEEN: 1.5,
-        Kind.NO_ANSWER: CERTAINLY_NOT,
-        Kind.REFUSED: CERTAINLY_NOT,
-        Kind.NO_DIAL: CERTAINLY_NOT,
-    },
-    Mode.PEER_LEFT: _GONE | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1, Kind.STOPPED: 0.1},
+    Mode.DIALLER_GONE: _CUT | _DIALS_NO_MORE,
+    Mode.PEER_GONE: _CUT | _ENDED,
+    Mode.DIALLER_LEFT: _CUT | _DIALS_NO_MORE | {Kind.LEFT: 0.1, Kind.CLOSED_BY_PEER_SEEN: 1.5},
+    Mode.PEER_LEFT: _CUT | _ENDED | {Kind.STOPPED: 0.1},
     Mode.DIALLER_HUNG: _HELD | {Kind.NO_ANSWER: 6, Kind.NO_DIAL: 6, Kind.FAILED: 6, Kind.OPEN: CERTAINLY_NOT},
     Mode.PEER_HUNG: _HELD | {Kind.OWN_MISSED: 0.1},
-    Mode.PEER_OFF: _LOST | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1},
+    Mode.PEER_OFF: _LOST | _ENDED,
     Mode.BY_HAND: {Kind.LEFT: 0.1, Kind.GONE: 2},
     Mode.CLOCK: {Kind.OK: 0, Kind.ARRIVED: 0, Kind.OPEN: 0, Kind.EARLY: 0.1, Kind.SILENCE: 3, Kind.GONE: 4},
 }
@@ -250,10 +159,7 @@ class Candidate:
     @cached_property
     def price(self) -> float:
         said = max(1, len(self.nodes) + len(self.links))
-        if self.name in INSTANT_PRICES:
-            seldom = INSTANT_PRICES[self.name]
-        else:
-            seldom = (LINK_MODES[self.name] if self.name in LINK_MODES else NODE_MODES[self.name])[2]
+        seldom = INSTANT_PRICES.get(self.name) or (LINK_MODES.get(self.name) or NODE_MODES[self.name])[2]
         shaped = sum(0.5 + 0.2 * link.count("|") for link in self.links if is_shape(link))
         return ONE_FAULT + EACH_MORE * (said - 1) + seldom + shaped
 
@@ -311,10 +217,8 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
         return [Candidate("clock_step", nodes=(edge.peer,), edges=tuple((one, Mode.CLOCK) for one in edges))]
     found = [of_links(name, [str(edge)], [edge]) for name in LINK_MODES]
     if sign.kind is Kind.LEFT and edge.peer in seen.name_servers:
-        found += [
-            unregistered([edge]),
-            unregistered(one for one in seen.by_edge if one.dialler == edge.dialler and one.peer in seen.name_servers),
-        ]
+        everywhere = (one for one in seen.by_edge if one.dialler == edge.dialler and one.peer in seen.name_servers)
+        found += [unregistered([edge]), unregistered(everywhere)]
     for node in edge:
         found += [of_nodes(name, [node], seen) for name in NODE_MODES]
         if sum(node in one for one in seen.by_edge if one.peer) > 1:
@@ -327,9 +231,8 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
 def unregistered(edges: Iterable[Edge]) -> Candidate:
     """Return a broker that was unregistered by hand at these NameServers."""
     which = sorted(set(edges))
-    return Candidate(
-        "unregister", nodes=tuple(edge.peer for edge in which), edges=tuple((one, Mode.BY_HAND) for one in which)
-    )
+    nodes = tuple(edge.peer for edge in which)
+    return Candidate("unregister", nodes=nodes, edges=tuple((one, Mode.BY_HAND) for one in which))
 
 
 AT_ONCE_MS = 2_000.0

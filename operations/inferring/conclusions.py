@@ -9,14 +9,28 @@ a route without the broker, then its channel   ─► nothing more
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
-from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, in_time, value_of
+from ..logs_to_rows.signs import (
+    CLOSES,
+    Edge,
+    Kind,
+    Row,
+    Seen,
+    Sign,
+    in_time,
+    is_near,
+    is_registration,
+    last_before,
+    value_of,
+)
 
 _SETTLES_MS = 5_000.0
 """A line in one server's log this soon after another's is about the same change."""
@@ -75,24 +89,21 @@ def role_changes(seen: Seen) -> list[RoleChange]:
     return kept
 
 
-class Roles:
-    """The id of each broker over time, by the logs of its registrations."""
-
-    def __init__(self, seen: Seen) -> None:
-        self._told = {node: ([at_ms for at_ms, _, _ in told], told) for node, told in _told(seen).items()}
-
-    def is_slave(self, node: str, at_ms: float) -> bool:
-        times, told = self._told.get(node, ([], []))
-        return bool(told) and told[max(0, bisect_right(times, at_ms) - 1)][1] > 0
+_Told = Sequence[tuple[float, int, Row]]
 
 
-def _told(seen: Seen) -> Mapping[str, list[tuple[float, int, Row]]]:
+def _is_slave(told: _Told, at_ms: float) -> bool:
+    """Whether the broker of these ids, in order of time, was a slave then."""
+    return bool(told) and told[max(0, bisect_right(told, at_ms, key=itemgetter(0)) - 1)][1] > 0
+
+
+def _told(seen: Seen) -> Mapping[str, _Told]:
     """Return each broker's ids over time, by NameServers' logs and its own."""
     brokers = {*seen.brokers}
     found: dict[str, list[tuple[float, int, Row]]] = defaultdict(list)
     for row in seen.rows:
         node, id_ = "", None
-        if row["event"] == "registration" and row.get("broker_name") and row.get("code") in (0, None):
+        if is_registration(row):
             node, id_ = seen.addresses.get(str(row.get("address")), ""), row.get("broker_id") or 0
             if node.partition("/")[0] != row["broker_name"]:
                 continue
@@ -103,7 +114,7 @@ def _told(seen: Seen) -> Mapping[str, list[tuple[float, int, Row]]]:
     return found
 
 
-def _changes(node: str, told: Sequence[tuple[float, int, Row]]) -> Iterator[RoleChange]:
+def _changes(node: str, told: _Told) -> Iterator[RoleChange]:
     had = told[0][1]
     change: RoleChange | None = None
     for at_ms, id_, row in told:
@@ -133,7 +144,7 @@ def concluded(seen: Seen) -> None:
 def _arrivals(seen: Seen) -> None:
     """Return signs from NameServers that log each registration: due registrations that are missing, and early drops."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
-    roles = Roles(seen)
+    ids = _told(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
     again_at: Counter[str] = Counter()
     for edge, count in again.items():
@@ -143,6 +154,7 @@ def _arrivals(seen: Seen) -> None:
             continue
         tolerance = seen.tolerance_ms(*edge)
         came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
+        own_ids: _Told = ids.get(edge.dialler, ())
         told = again[edge] > 0 and again_at[edge.peer] >= TELLS_ARRIVALS
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
@@ -151,38 +163,38 @@ def _arrivals(seen: Seen) -> None:
             signs = [
                 s
                 for s in signs
-                if s.kind is not Kind.OK or roles.is_slave(edge.dialler, s.at_ms) or _heard(seen, s, came, tolerance)
+                if s.kind is not Kind.OK or _is_slave(own_ids, s.at_ms) or _heard(seen, s, came, tolerance)
             ]
-            for last, following in zip(came, [*came[1:], log_ends], strict=True):
-                due = last + R
-                while due + tolerance < following and not _boots(seen, edge.dialler, last, due):
-                    if roles.is_slave(edge.dialler, due):
-                        break  # 4.9 prints a master's each time, a slave's once
-                    more.append(Sign(Kind.MISSED, edge, due, due, edge.peer, None))
-                    due += R
+            dues = _due(seen, edge.dialler, [*came, log_ends], R, tolerance, own_ids)
+            more = [Sign(Kind.MISSED, edge, due, due, edge.peer, None) for due in dues]
         changed = []
         lived = [s.at_ms for s in signs if s.kind in (Kind.ARRIVED, Kind.OK)]
         for sign in signs:
-            at = bisect_left(lived, sign.at_ms)
-            if sign.kind is Kind.SILENCE and sign.value == "expired" and at and not told:
-                if sign.at_ms - lived[at - 1] < E - R - tolerance:
-                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
-                else:
-                    began = max(sign.at_ms - E - seen.timers.S_ms, lived[at - 1]) + R
-                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
-            elif sign.kind is Kind.SILENCE and sign.value in ("expired", "idle") and told:
-                at = bisect_left(came, sign.at_ms - tolerance)
-                last_ms = came[at - 1] if at else None
-                if last_ms is not None and sign.at_ms - last_ms < E - R - tolerance:
-                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
-                elif last_ms is not None:
-                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, last_ms + R, sign.observer, sign.row, sign.value)
-            elif sign.kind is Kind.SILENCE and sign.from_ms == sign.at_ms:
-                began = sign.at_ms - E + R
-                sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
+            if sign.kind is Kind.SILENCE:
+                is_timed = sign.value == "expired" or (told and sign.value == "idle")
+                last_ms = last_before(came, sign.at_ms - tolerance) if told else last_before(lived, sign.at_ms)
+                if is_timed and sign.at_ms - last_ms < E - R - tolerance:
+                    sign = replace(sign, kind=Kind.EARLY, from_ms=sign.at_ms)
+                elif is_timed and math.isfinite(last_ms):
+                    began = last_ms if told else max(sign.at_ms - E - seen.timers.S_ms, last_ms)
+                    sign = replace(sign, from_ms=began + R)
+                elif sign.from_ms == sign.at_ms and not (told and is_timed):
+                    sign = replace(sign, from_ms=sign.at_ms - E + R)
             changed.append(sign)
         seen.by_edge[edge] = sorted([*changed, *more], key=in_time)
     _own_missed(seen)
+
+
+def _due(
+    seen: Seen, node: str, times: Sequence[float], period_ms: float, slack_ms: float, ids: _Told = ()
+) -> Iterator[float]:
+    """Return when a line was due between these times and did not come. 4.9 prints a master's registrations each time, a
+    slave's once."""
+    for last, following in pairwise(times):
+        due = last + period_ms
+        while due + slack_ms < following and not _boots(seen, node, last, due) and not _is_slave(ids, due):
+            yield due
+            due += period_ms
 
 
 def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
@@ -201,9 +213,8 @@ def _came_again(seen: Seen, edge: Edge) -> int:
 
 def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
     """Whether a registration that a broker calls OK arrived: 4.9 says OK for a new topic even without an answer."""
-    at = bisect_left(came, sign.at_ms - tolerance)
     unseen = not seen.covers(sign.edge.peer, sign.at_ms - tolerance, sign.at_ms + tolerance)
-    return unseen or (at < len(came) and came[at] <= sign.at_ms + tolerance)
+    return unseen or is_near(came, sign.at_ms, tolerance)
 
 
 def _own_missed(seen: Seen) -> None:
@@ -228,14 +239,9 @@ def _own_missed(seen: Seen) -> None:
         if len(times) < TELLS_ARRIVALS:
             continue
         tolerance = 2 * seen.tolerance_ms(node)
-        edge, more = Edge(node, ""), []
-        waits_ms = seen.timers.B_ms if node in seen.brokers else 0.0
-        for last, following in zip(times, [*times[1:], seen.last_ms], strict=True):
-            due = last + period_ms
-            while due + tolerance + waits_ms < following and not _boots(seen, node, last, due):
-                more.append(Sign(Kind.OWN_MISSED, edge, due, due, node, None))
-                due += period_ms
-        if more:
+        edge, waits_ms = Edge(node, ""), seen.timers.B_ms if node in seen.brokers else 0.0
+        dues = _due(seen, node, [*times, seen.last_ms], period_ms, tolerance + waits_ms)
+        if more := [Sign(Kind.OWN_MISSED, edge, due, due, node, None) for due in dues]:
             seen.by_edge[edge] = sorted([*seen.by_edge.get(edge, []), *more], key=in_time)
 
 
@@ -265,12 +271,10 @@ def _paired(seen: Seen) -> None:
         for sign in signs:
             if sign in gone:
                 continue
-            if sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_BY_DIALLER_SEEN):
-                near = bisect_left(ends, sign.at_ms - tolerance)
-                if near < len(ends) and ends[near] <= sign.at_ms + tolerance:
-                    if sign.kind is Kind.CLOSED_BY_PEER_SEEN:
-                        kept.append(Sign(Kind.CLOSED_AFTER, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row))
-                    continue  # the dialler's own close after its time-out says nothing more
+            if sign.kind in CLOSES and is_near(ends, sign.at_ms, tolerance):
+                if sign.kind is Kind.CLOSED_BY_PEER_SEEN:
+                    kept.append(Sign(Kind.CLOSED_AFTER, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row))
+                continue  # the dialler's own close after its time-out says nothing more
             kept.append(sign)
         signs[:] = sorted([*kept, *more], key=in_time)
     _routes_gone(seen)
@@ -290,24 +294,16 @@ def _routes_gone(seen: Seen) -> None:
             continue
         expired = [s.at_ms for s in signs if s.kind is Kind.SILENCE]
         tolerance = seen.tolerance_ms(*edge)
-
         told_by_route = not seen.is_written(edge.peer) and edge in own_lost
-
-        def follows(
-            sign: Sign,
-            drops: list[float] = drops,
-            expired: list[float] = expired,
-            tolerance: float = tolerance,
-            told_by_route: bool = told_by_route,
-        ) -> bool:
+        kept = []
+        for sign in signs:
             at = bisect_right(drops, sign.at_ms - 85_000.0)
-            after_route = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
-            if sign.kind is Kind.SILENCE or not seen.is_written(sign.edge.dialler):
-                return after_route
-            had_expired = told_by_route or any(abs(sign.at_ms - e) <= tolerance for e in expired)
-            return sign.kind in _ENDS and had_expired and after_route
-
-        signs[:] = [s for s in signs if not follows(s)]
+            follows = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
+            if follows and sign.kind is not Kind.SILENCE and seen.is_written(edge.dialler):
+                follows = sign.kind in CLOSES and (told_by_route or is_near(expired, sign.at_ms, tolerance))
+            if not follows:
+                kept.append(sign)
+        signs[:] = kept
 
 
 def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
@@ -335,4 +331,3 @@ def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
 
 
 _DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.GONE, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)
-_ENDS = (Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from ...chaos.faults.fault import Loss
 from ...chaos.oracle.windows import drop_window
-from ..logs_to_rows.signs import CLOSES, LEAVING_MS, WORKS, Edge, Kind, Seen, Sign
-from .candidates import CERTAINLY_NOT, ENDS_PROCESS, Candidate, Mode, gain, normal
+from ..logs_to_rows.signs import CLOSES, LEAVING_MS, WORKS, Edge, Kind, Seen, Sign, first_after, last_before
+from .candidates import CERTAINLY_NOT, Candidate, Mode, gain, normal
 
 CANNOT = -6.0
 """A sign that gains no more than this ends a fit."""
@@ -139,7 +139,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
     booted_ms: float | None = None
     bad_for = 0.0
 
-    def close(position: int, after_ms: float | None) -> None:
+    def close(position: int, after_ms: float) -> None:
         if run:
             fit = _fit(candidate, seen, run, before_ms, after_ms, marked[position:], tolerance, own)
             if fit is not None:
@@ -160,26 +160,24 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
             before_ms = sign.at_ms
         elif worth > 0:
             if run and _written_between(own, run[-1][0], sign, tolerance):
-                close(position, _next(own, run[-1][0].at_ms + tolerance))
-                before_ms = _last(own, sign.at_ms - tolerance)
+                close(position, first_after(own, run[-1][0].at_ms + tolerance))
+                before_ms = last_before(own, sign.at_ms - tolerance)
             run.append((sign, mode, worth))
             if sign.kind is Kind.BOOT and candidate.ends_process:
                 booted_ms = sign.at_ms
         elif worth < 0:
-            if sign.kind not in WORKS:
-                if run:
-                    run.append((sign, mode, worth))
-                continue
-            bad_for += worth
             if run:
                 run.append((sign, mode, worth))
+            if sign.kind not in WORKS:
+                continue
+            bad_for += worth
             if run and bad_for < BEARS:
                 close(position + 1, sign.at_ms)
             if not run:
                 before_ms = sign.at_ms
         if worth > 0:
             bad_for = 0.0
-    close(len(marked), None)
+    close(len(marked), math.inf)
     return found
 
 
@@ -246,21 +244,11 @@ def _written_between(own: Sequence[float], first: Sign, second: Sign, tolerance:
     return bisect_left(own, to_ms) > bisect_right(own, from_ms)
 
 
-def _next(own: Sequence[float], after_ms: float) -> float | None:
-    at = bisect_right(own, after_ms)
-    return own[at] if at < len(own) else None
-
-
-def _last(own: Sequence[float], before_ms: float) -> float:
-    at = bisect_left(own, before_ms)
-    return own[at - 1] if at else -math.inf
-
-
 def _fit(
-    candidate: Candidate, seen: Seen, run: Sequence[tuple[Sign, Mode, float]], before_ms: float, after_ms: float | None,
+    candidate: Candidate, seen: Seen, run: Sequence[tuple[Sign, Mode, float]], before_ms: float, after_ms: float,
     rest: Sequence[tuple[Sign, Mode, float]], tolerance: float, own: Sequence[float],
 ) -> Fit | None:  # fmt: skip
-    if after_ms is not None and candidate.name not in ENDS_PROCESS:
+    if not candidate.ends_process:
         late = [one for one in run if one[2] < 0 and one[0].at_ms >= after_ms - tolerance]
         run, rest = [one for one in run if one not in late], [*late, *rest]
     while run and run[-1][2] <= 0:
@@ -299,15 +287,14 @@ def _fit(
     boot = next((sign.at_ms for sign, _, _ in reversed(kept) if sign.kind is Kind.BOOT), None)
     if own:
         first_at = min(sign.at_ms for sign, _, _ in kept)
-        before_ms = max(before_ms, _last(own, min(first_at, boot or math.inf) - tolerance))
-        later = _next(own, max(sign.at_ms for sign, _, _ in kept) + tolerance)
-        if boot is None and later is not None:
-            after_ms = later if after_ms is None else min(after_ms, later)
+        before_ms = max(before_ms, last_before(own, min(first_at, boot or math.inf) - tolerance))
+        if boot is None:
+            after_ms = min(after_ms, first_after(own, max(sign.at_ms for sign, _, _ in kept) + tolerance))
     start = _start(candidate, seen, kept, max(before_ms, seen.first_ms), first_ms, tolerance, against)
     if boot is not None and candidate.ends_process:
         end: Bounds | None = Bounds(max(start.from_ms, boot - tolerance), boot)
         signs += _aftermath(candidate, rest, boot, tolerance)
-    elif after_ms is None:
+    elif math.isinf(after_ms):
         end = None
     else:
         end = Bounds(min(max(last_ms, start.from_ms), after_ms), after_ms)

@@ -7,13 +7,14 @@ removed from the signs, so that no fault is inferred from them.
 """
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ..logs_to_rows.signs import WORKS, Edge, Kind, Row, Seen, Sign
+from ...chaos.reports.text import all_of
+from ..logs_to_rows.signs import CLOSES, WORKS, Edge, Kind, Row, Seen, Sign, first_after, last_before
 from .telling import Episode, Hypothesis, act, seconds
 
 AT_LEAST_PERIODS = 3.0
@@ -51,15 +52,20 @@ def _hosts(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
     for silence in _silences(seen):
         nodes = sorted(silence.nodes)
         rows = [*_last_and_first(seen, silence), *(sign.row for sign in silence.late if sign.row is not None)]
-        for edge, signs in seen.by_edge.items():
-            if not silence.nodes.isdisjoint(edge):
-                within = (one for one in signs if silence.from_ms <= one.at_ms <= silence.to_ms + WAKES_MS)
-                taken.update(dict.fromkeys((one for one in within if one.kind not in WORKS), WORTH))
+        _take(seen, taken, silence.nodes, silence.from_ms, silence.to_ms + WAKES_MS)
         yield _told(seen, silence, nodes, rows)
 
 
+def _take(seen: Seen, taken: dict[Sign, float], nodes: Collection[str], from_ms: float, to_ms: float) -> None:
+    """Put what is wrong with these nodes' links in that time among the effects."""
+    for edge, signs in seen.by_edge.items():
+        if any(node in nodes for node in edge):
+            within = (one for one in signs if from_ms <= one.at_ms <= to_ms and one.kind not in WORKS)
+            taken.update(dict.fromkeys(within, WORTH))
+
+
 def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Row]) -> Episode:
-    who = f"{', '.join(nodes[:-1])} and {nodes[-1]}"
+    who = all_of(nodes)
     for_s = (silence.to_ms - silence.from_ms) / 1000
     span = f"from {seconds(silence.from_ms)} to {seconds(silence.to_ms)} ({for_s:.0f} s)"
     late = (
@@ -133,55 +139,36 @@ def _silences(seen: Seen) -> list[_Silence]:
         margin_ms = seen.timers.R_ms + tolerance  # who writes each period goes silent, and goes on, up to one later
         from_ms, to_ms = silence.from_ms + margin_ms, silence.to_ms - margin_ms
         covering = {node for node in seen.own if seen.covers(node, silence.from_ms, silence.to_ms)}
-        awake = {
-            node for node in covering if bisect_left(seen.own[node], to_ms) > bisect_right(seen.own[node], from_ms)
-        }
+        awake = {node for node in covering if first_after(seen.own[node], from_ms) < to_ms}
         silence.late = _expired_late(seen, silence, tolerance)
         silence.nodes |= {sign.edge.peer for sign in silence.late}
         if awake - silence.nodes:
             silence.nodes = _of_one_host(seen, silence.nodes, awake)
         else:
-            silence.nodes |= {node for node in covering if node not in awake}
+            silence.nodes |= covering
         silence.nodes -= awake
         middle_ms = (from_ms + to_ms) / 2
         for node in silence.nodes:
-            silence.from_ms = max(silence.from_ms, _last_before(seen.own[node], middle_ms))
-            silence.to_ms = min(silence.to_ms, _first_after(seen.own[node], middle_ms))
+            silence.from_ms = max(silence.from_ms, last_before(seen.own[node], middle_ms))
+            silence.to_ms = min(silence.to_ms, first_after(seen.own[node], middle_ms))
         if len(silence.nodes) > 1 and not _restarted(seen, silence, tolerance):
             found.append(silence)
     return found
 
 
-def _last_before(own: Sequence[float], at_ms: float) -> float:
-    at = bisect_left(own, at_ms)
-    return own[at - 1] if at else -math.inf
-
-
-def _first_after(own: Sequence[float], at_ms: float) -> float:
-    at = bisect_right(own, at_ms)
-    return own[at] if at < len(own) else math.inf
-
-
 def _together(seen: Seen) -> list[_Silence]:
     """Return silences that periodic writers share; equal silences are joined."""
     found: list[_Silence] = []
-    least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
+    least_ms, near_ms = AT_LEAST_PERIODS * seen.timers.R_ms, seen.timers.R_ms + BURST_MS
     scan = {str(row["node"]) for row in seen.rows if row["event"] == "scheduled_task"}
     for node in sorted({*seen.brokers, *scan} & seen.own.keys()):
         own = seen.own[node]
-        gaps = [(a, b) for a, b in pairwise(own) if b - a > least_ms]
         usual = sorted(b - a for a, b in pairwise(own) if b - a > BURST_MS)
         if not usual or usual[len(usual) // 2] > seen.timers.R_ms + 2 * BURST_MS:
             continue  # it writes too seldom for a silence to say anything; other nodes write when somebody comes
-        for from_ms, to_ms in gaps:
-            same = (
-                one
-                for one in found
-                if abs(one.from_ms - from_ms) <= seen.timers.R_ms + BURST_MS
-                and abs(one.to_ms - to_ms) <= seen.timers.R_ms + BURST_MS
-            )
-            silence = next(same, None)
-            if silence is None:
+        for from_ms, to_ms in ((a, b) for a, b in pairwise(own) if b - a > least_ms):
+            near = (one for one in found if max(abs(one.from_ms - from_ms), abs(one.to_ms - to_ms)) <= near_ms)
+            if (silence := next(near, None)) is None:
                 found.append(_Silence(from_ms, to_ms, {node}))
             else:
                 silence.nodes.add(node)
@@ -256,9 +243,7 @@ def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
     if not brokers:
         return
     first_ms = min(stops[node].at_ms for node in servers)
-    for edge, signs in seen.by_edge.items():
-        if not {*servers, *brokers}.isdisjoint(edge):
-            taken.update({one: WORTH for one in signs if one.at_ms >= first_ms - tolerance and one.kind not in WORKS})
+    _take(seen, taken, {*servers, *brokers}, first_ms - tolerance, math.inf)
     ordered = sorted((stops[node].at_ms, node) for node in (*servers, *brokers))
     sentence = (
         f"the NameServers ({', '.join(servers)}) were stopped at {seconds(gone_ms)}, before {', '.join(brokers)}: a "
@@ -285,8 +270,5 @@ def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
         lived = [sign.at_ms for sign in signs if sign.kind in WORKS] + list(seen.own.get(client, ()))
         signs += seen.by_edge.get(Edge(client, ""), [])
         if times and lived and max(lived) - min(times) <= VISIT_MS and max(lived) < seen.last_ms - 2 * seen.timers.R_ms:
-            ends = (Kind.SILENCE, Kind.LEFT, Kind.GONE, Kind.STOPPED, Kind.MISSED, *_CLOSES)
+            ends = (*CLOSES, Kind.CLOSED_AFTER, Kind.SILENCE, Kind.LEFT, Kind.GONE, Kind.STOPPED, Kind.MISSED)
             taken.update({sign: WORTH for sign in signs if sign.kind in ends})
-
-
-_CLOSES = (Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_AFTER)

@@ -17,8 +17,9 @@ from ..logs_to_rows.signs import (
     Row,
     Seen,
     Sign,
-    Signs,
     in_time,
+    is_inferred,
+    is_registration,
     value_of,
 )
 from .conclusions import concluded
@@ -52,10 +53,9 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
     seen.first_ms = min((row["time_ms"] for row in told), default=0.0)
     seen.last_ms = max((row["time_ms"] for row in told), default=0.0)
     _who(seen, ordered, told)
-    found = Signs()
-    _of_rows(seen, told, found)
-    for edge, signs in found.signs.items():
-        seen.by_edge[edge] = sorted(signs, key=in_time)
+    _of_rows(seen, told)
+    for signs in seen.by_edge.values():
+        signs.sort(key=in_time)
     concluded(seen)
     _thinned(seen)
     return seen
@@ -101,7 +101,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
         node = str(row["node"])
         if row["event"] == "started" and row.get("address"):
             seen.addresses.setdefault(str(row["address"]), node)
-        if row["event"] not in NOT_OWN and value_of(row).get("learnt") != "inferred":
+        if row["event"] not in NOT_OWN and not is_inferred(row):
             own[node].append(row["time_ms"])
             if node not in seen.kinds and row.get("role"):
                 seen.kinds[node] = str(row["role"])
@@ -118,49 +118,41 @@ def registered_node(seen: Seen, row: Row) -> str | None:
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
 
 
-def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
+def _of_rows(seen: Seen, told: Iterable[Row]) -> None:
     chosen: dict[str, list[tuple[float, str]]] = defaultdict(list)
     ends = _ends_of_dials(seen, told)
     for row in told:
         node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
-        if event == "started" and value_of(row).get("learnt") != "inferred":
-            if _wrote_before(seen, node, at_ms):
-                found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
+        if event == "started":
+            if not is_inferred(row) and seen.own_from(node) < at_ms - STARTS_WITHIN_MS:
+                seen.add(Kind.BOOT, Edge(node, ""), row)
         elif event == "stopped":
-            found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
-        elif event == "registration" and row.get("broker_name") and row.get("code") in (0, None):
-            if value_of(row).get("learnt") == "inferred":
-                continue
-            broker = registered_node(seen, row)
-            if broker is not None:
-                found.add(Kind.ARRIVED, Edge(broker, node), row, at_ms=at_ms, observer=node)
+            seen.add(Kind.STOPPED, Edge(node, ""), row)
+        elif event == "registration":
+            if is_registration(row) and not is_inferred(row) and (broker := registered_node(seen, row)) is not None:
+                seen.add(Kind.ARRIVED, Edge(broker, node), row)
         elif event == "broker_dropped":
-            _dropped(seen, row, found)
+            _dropped(seen, row)
         elif event == "register":
-            _register(seen, row, ends, found)
+            _register(seen, row, ends)
         elif event == "timed_out":
-            _timed_out(seen, row, found)
+            _timed_out(seen, row)
         elif event == "channel":
-            _channel(seen, row, ends, found)
+            _channel(seen, row, ends)
         elif event == "name_server_chosen" and (server := seen.addresses.get(str(row.get("name_server")))):
             chosen[node].append((at_ms, server))
         elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
             if row.get("code") is not None:
-                found.add(Kind.OK, Edge(node, server), row, at_ms=at_ms, observer=node)
+                seen.add(Kind.OK, Edge(node, server), row)
         elif event == "route_changed" and chosen.get(node):
-            found.add(Kind.OK, Edge(node, chosen[node][-1][1]), row, at_ms=at_ms, observer=node)
+            seen.add(Kind.OK, Edge(node, chosen[node][-1][1]), row)
         elif event in ("client_heartbeat", "client_gone"):
-            _client(seen, row, found)
+            _client(seen, row)
     seen.chosen = dict(chosen)
 
 
-def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
-    own = seen.own.get(node, [])
-    return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
-
-
-def _dropped(seen: Seen, row: Row, found: Signs) -> None:
-    node, at_ms, reason = str(row["node"]), float(row["time_ms"]), str(value_of(row).get("reason", "unknown"))
+def _dropped(seen: Seen, row: Row) -> None:
+    reason = str(value_of(row).get("reason", "unknown"))
     broker = seen.addresses.get(str(row.get("address"))) or (
         broker_node(row["broker_name"], row.get("broker_id")) if row.get("broker_name") else ""
     )
@@ -169,7 +161,7 @@ def _dropped(seen: Seen, row: Row, found: Signs) -> None:
     kind = {"unregistered": Kind.LEFT, "unknown": Kind.GONE}.get(reason, Kind.CLOSED_BY_PEER_SEEN)
     if reason in SILENT or reason == "silence":
         kind = Kind.SILENCE
-    found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
+    seen.add(kind, Edge(broker, str(row["node"])), row, value=reason)
 
 
 def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
@@ -192,17 +184,18 @@ def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[flo
 def _failed(
     seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
 ) -> tuple[Kind, float]:
-    """Return how and since when a registration failed, if the row has no duration."""
+    """Return how and since when a connect or call failed of which the row has no duration."""
     tolerance = seen.tolerance_ms(edge.dialler)
     near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
-    for kind in (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED):
-        for one in near:
-            if one[1] is kind:
-                return kind, at_ms - one[2]
-    return Kind.FAILED, at_ms
+    known = ((kind, at_ms - took_ms) for wanted in _HOW for _, kind, took_ms in near if kind is wanted)
+    return next(known, (Kind.FAILED, at_ms))
 
 
-def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Signs) -> None:
+_HOW = (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED)
+"""From the surest on."""
+
+
+def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]]) -> None:
     server = seen.addresses.get(str(row.get("name_server")))
     if server is None:
         return
@@ -217,59 +210,54 @@ def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, flo
         kind = Kind.BROKEN if took_ms < SHORT_MS else Kind.NO_ANSWER
     else:
         kind = Kind.REFUSED if took_ms < SHORT_MS else Kind.NO_DIAL
-    found.add(kind, edge, row, at_ms=at_ms, from_ms=began_ms, observer=edge.dialler)
+    seen.add(kind, edge, row, from_ms=began_ms)
 
 
-def _timed_out(seen: Seen, row: Row, found: Signs) -> None:
+def _timed_out(seen: Seen, row: Row) -> None:
     peer = seen.addresses.get(str(row.get("address")))
     if peer is None or row.get("f") == "REGISTER_BROKER" or seen.kinds.get(str(row["node"])) in ("broker", "slave"):
         return  # a broker's are told by its `register` rows
-    at_ms, took_ms = float(row["time_ms"]), float(row.get("duration_ms") or seen.timers.A_ms)
+    took_ms = float(row.get("duration_ms") or seen.timers.A_ms)
     attempt_ms = value_of(row).get("attempt_ms")
     kind = Kind.NO_DIAL if row.get("f") == "connect" else Kind.NO_ANSWER
     if kind is Kind.NO_ANSWER and row.get("f") == "PULL_MESSAGE":
         took_ms = min(took_ms, 10_000.0)  # a pull is held for 15 s; from then on its answer is due
-    found.add(
-        kind, Edge(str(row["node"]), peer), row,
-        at_ms=at_ms, from_ms=at_ms - float(attempt_ms or took_ms), observer=str(row["node"]),
-    )  # fmt: skip
+    from_ms = float(row["time_ms"]) - float(attempt_ms or took_ms)
+    seen.add(kind, Edge(str(row["node"]), peer), row, from_ms=from_ms)
 
 
-def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Signs) -> None:
+def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]]) -> None:
     peer, node = seen.addresses.get(str(row.get("address"))), str(row["node"])
     if peer is None:
         return
-    at_ms, reason = float(row["time_ms"]), str(value_of(row).get("reason", ""))
+    edge, at_ms, reason = Edge(node, peer), float(row["time_ms"]), str(value_of(row).get("reason", ""))
     if row.get("f") == "open":
-        found.add(Kind.OPEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+        seen.add(Kind.OPEN, edge, row)
     elif row.get("f") == "connect_failed":
         if seen.kinds.get(node) in ("broker", "slave") and seen.kinds.get(peer) == "name_server":
             return  # its `register` row says it
-        near = (one for one in ends.get(Edge(node, peer), ()) if abs(one[0] - at_ms) <= seen.tolerance_ms(node))
-        slow = any(one[1] is Kind.NO_DIAL for one in near) or any(
-            word in reason.lower() for word in ("time", "no answer")
-        )
-        if not slow:  # what was not answered has a timed_out row of its own
-            found.add(Kind.REFUSED, Edge(node, peer), row, at_ms=at_ms, observer=node)
+        is_slow = "time" in reason.lower() or "no answer" in reason.lower()
+        if not is_slow and _failed(seen, edge, at_ms, ends)[0] is not Kind.NO_DIAL:
+            seen.add(Kind.REFUSED, edge, row)  # what was not answered has a timed_out row of its own
     elif row.get("f") == "close" and reason.startswith("idle"):
-        seen.idle.setdefault(Edge(node, peer), []).append(at_ms)
+        seen.idle.setdefault(edge, []).append(at_ms)
     elif row.get("f") == "close":
-        found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+        seen.add(Kind.CLOSED_BY_DIALLER_SEEN, edge, row)
 
 
-def _client(seen: Seen, row: Row, found: Signs) -> None:
+def _client(seen: Seen, row: Row) -> None:
     client, broker, at_ms = client_of(seen, row), str(row["node"]), float(row["time_ms"])
     if client is None:
         return
     if row["event"] == "client_heartbeat":
-        found.add(Kind.ARRIVED, Edge(client, broker), row, at_ms=at_ms, observer=broker)
+        seen.add(Kind.ARRIVED, Edge(client, broker), row)
         return
     kind = {"closed": Kind.CLOSED_BY_PEER_SEEN, "unregistered": Kind.LEFT}.get(str(row.get("f")), Kind.SILENCE)
     if kind is Kind.CLOSED_BY_PEER_SEEN and float(row.get("duration_ms") or 0.0) >= IDLE_MS:
         kind = Kind.SILENCE  # the broker closed it itself, because nothing came
     last_ms = at_ms - float(row.get("duration_ms") or 120_000.0)
     began_ms = min(at_ms, last_ms + seen.timers.H_ms) if kind is Kind.SILENCE else at_ms
-    found.add(kind, Edge(client, broker), row, at_ms=at_ms, from_ms=began_ms, observer=broker)
+    seen.add(kind, Edge(client, broker), row, from_ms=began_ms)
 
 
 def client_of(seen: Seen, row: Row) -> str | None:

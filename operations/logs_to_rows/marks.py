@@ -19,9 +19,12 @@ from typing import Any
 
 from .book import CLIENT_ID, Book, broker_identity, route_of
 from .clocks import ANY, AT, HEARD, TOLD, Mark
+from .signs import is_near
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
-_CHANNELS = ("conn ", "disc ")
+CHANNELS = {"channel_active": "conn", "channel_inactive": "disc", "connected": "conn", "closed": "disc"}
+"""Event to the word of its mark's key, at either end."""
+_ENDS_OF = ("conn ", "disc ")
 _HELD, _AT_ONCE_MS = 4, 1_500.0
 """Number of connections of one client, or of their ends, in one moment that had been kept back."""
 _RECURS_MS = 45_000.0
@@ -43,7 +46,7 @@ def _without_held(marks: Sequence[Mark]) -> list[Mark]:
     """Leave out connections that a server logs all at once: it had stood still, and they are old."""
     times: dict[str, list[float]] = defaultdict(list)
     for mark in sorted(marks, key=lambda one: one.at_ms):
-        if mark.key.startswith(_CHANNELS):
+        if mark.key.startswith(_ENDS_OF):
             times[mark.key].append(mark.at_ms)
 
     def are_near(mark: Mark) -> int:
@@ -60,10 +63,10 @@ def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[
         for source, found in zip(sources, marks, strict=True)
         if source.kind != NAME_SERVER
         for mark in found
-        if mark.key.startswith(_CHANNELS) and (AT in mark.key or source.kind == CLIENT)
+        if mark.key.startswith(_ENDS_OF) and (AT in mark.key or source.kind == CLIENT)
     }
     return [
-        [mark for mark in found if not mark.key.startswith(_CHANNELS) or _host_in(mark.key) in hosts] for found in marks
+        [mark for mark in found if not mark.key.startswith(_ENDS_OF) or _host_in(mark.key) in hosts] for found in marks
     ]
 
 
@@ -110,24 +113,18 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 yield Mark(f"gone {fields['address']}", at_ms, 2.0)
                 yield Mark(f"{TOLD}-{fields['address']}", at_ms)
                 last.pop(fields["address"], None)
-            case "channel_active":
-                yield from _here(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
-            case "channel_inactive":
-                yield from _here(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "channel_active" | "channel_inactive":
+                yield from _here(
+                    f"{CHANNELS[line.event]} {host_of(fields['address'])}", at_ms, _weight(fields["address"])
+                )
             case "topic_registered":
                 topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
             case "write_perm_wiped" | "write_perm_added":
                 yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
             case _:
                 pass
-    for mark in topics:  # those that a broker brought with it are written before it is, or after
-        if not _is_near(firsts, mark.at_ms):
-            yield mark
-
-
-def _is_near(times: Sequence[float], at_ms: float) -> bool:
-    at = bisect_left(times, at_ms - _BROUGHT_MS)
-    return at < len(times) and times[at] <= at_ms + _BROUGHT_MS
+    # those that a broker brought with it are written before it is, or after
+    yield from (mark for mark in topics if not is_near(firsts, mark.at_ms, _BROUGHT_MS))
 
 
 def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
@@ -188,10 +185,9 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 known = CLIENT_ID.search(fields.get("channel", ""))
                 if known is not None:
                     yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
-            case "channel_active" if own:
-                yield Mark(f"conn {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
-            case "channel_inactive" if own:
-                yield Mark(f"disc {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
+            case "channel_active" | "channel_inactive" if own:
+                key = f"{CHANNELS[line.event]} {host_of(fields['address'])}>{own}"
+                yield Mark(key, at_ms, _weight(fields["address"]))
             case "connected" | "connecting":
                 address = fields["address"]
                 before_ms = dialled.get(address, -1e18)

@@ -11,14 +11,13 @@ A NameServer logs a topic once, for its first broker. A broker's rows come from 
 registration on. What was in the tables before the log counts from its first line on, as far as a later line shows it.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from .book import Book, queue_row
 from .line import Line
-from .signs import LEAVING_MS
+from .signs import LEAVING_MS, is_near
 from .sources import Source
 from .writing import Rows
 
@@ -67,7 +66,7 @@ class NameServerLog:
         stopping = sorted((since, end) for end, since in stops.items())
         if lines and 0 not in begins:
             self._start(lines[0], inferred=True)
-            self._was_there(lines[: min((b for b in begins), default=len(lines))])
+            self._was_there(lines[: min(begins, default=len(lines))])
         for number, line in enumerate(lines):
             if number in begins:
                 if number:
@@ -116,7 +115,7 @@ class NameServerLog:
         fields = line.fields
         match line.event:
             case "master_address":
-                if fields.get("old") not in ("null", fields["address"]) and fields["old"] in self._alive:
+                if fields["old"] not in ("null", fields["address"]):
                     self._alive.pop(fields["old"], None)  # it has another address from now on
                 self._arrive(line, fields["address"])
             case "broker_registered":
@@ -143,8 +142,6 @@ class NameServerLog:
                 self._drop(line, fields["address"])
             case "write_perm_wiped" | "write_perm_added":
                 self._write_perm(line)
-            case _:
-                pass
 
     def _arrive(self, line: Line, address: str, learnt: str = "log") -> None:
         who = self._book.broker(address)
@@ -165,8 +162,7 @@ class NameServerLog:
     def _bring(self, line: Line, name: str) -> None:
         """Put all known rows of the broker `name` into the table."""
         for topic, row in self._book.topics[name].items():
-            if name not in self._tables[topic]:
-                self._tables[topic][name] = list(row)
+            self._tables[topic].setdefault(name, list(row))
             self._route(line, topic)
 
     def _drop(self, line: Line, address: str) -> None:
@@ -194,17 +190,19 @@ class NameServerLog:
                 self._route(line, topic)
 
     def _reason(self, line: Line, address: str) -> str:
-        at_ms = line.stamp_ms
-        if _near(self._expired.get(address, ()), at_ms):
+        def was_near(times: Sequence[float]) -> bool:
+            return is_near(times, line.stamp_ms, _LED_TO_MS)
+
+        if was_near(self._expired.get(address, ())):
             return "expired"
-        is_channel = "id" in line.fields or _near(self._destroyed.get(address, ()), at_ms)
+        is_channel = "id" in line.fields or was_near(self._destroyed.get(address, ()))
         if not is_channel and self._is_v5:  # its line names no address
-            is_channel = _near(self._destroyed.get("", ()), at_ms)
+            is_channel = was_near(self._destroyed.get("", ()))
         if not is_channel:
             return "unregistered"
-        if _near(self._whys["channel_idle"], at_ms):
+        if was_near(self._whys["channel_idle"]):
             return "idle"
-        return "exception" if _near(self._whys["channel_failed"], at_ms) else "closed"
+        return "exception" if was_near(self._whys["channel_failed"]) else "closed"
 
     def _write_perm(self, line: Line) -> None:
         name, is_wiped = line.fields["broker"], line.event == "write_perm_wiped"
@@ -225,18 +223,11 @@ class NameServerLog:
         queues = {name: rows[name] for name in sorted(rows) if name in addresses}
         brokers = {name: dict(sorted(addresses[name].items())) for name in queues}
         route = {"brokers": brokers, "queues": {name: list(row) for name, row in queues.items()}} if queues else None
-        if topic not in self._held and route is None:
-            return
-        if topic not in self._held and len(self._held) >= self._max_topics:
+        if topic not in self._held and (route is None or len(self._held) >= self._max_topics):
             return
         if self._held.get(topic) != route:
             self._held[topic] = route
             self._put(line, "route", topic=topic, value=route, f="log")
-
-
-def _near(times: Sequence[float], at_ms: float) -> bool:
-    at = bisect_left(times, at_ms - _LED_TO_MS)
-    return at < len(times) and times[at] <= at_ms + _LED_TO_MS
 
 
 def _beginnings(lines: Sequence[Line]) -> set[int]:

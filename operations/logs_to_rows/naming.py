@@ -6,20 +6,19 @@ an address of the lists by port, by path, and by the times at which it logged ot
 
 import itertools
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...chaos.topology import broker_node
 from .book import Book, broker_identity, client_by_path, has_word
 from .dialler_log import ident
-from .marks import client_id, host_of
+from .marks import CHANNELS, client_id, host_of
+from .signs import is_near
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
 _CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-])", re.IGNORECASE)
 _NEAR_MS = 2_000.0
-_CHANNELS = {"connected": "conn", "closed": "disc"}
 _APART = 0.4
 """Scores nearer than this are equal; then the order of the lists decides."""
 _ENOUGH = 200
@@ -222,8 +221,8 @@ def _score(
         score += 100.0
         why.append("its path names the host")
     told = {kind: times for kind, times in told.items() if kind.startswith("reg") or kind in seen}
-    hits = sum(_near(seen.get(kind, ()), at_ms) for kind, times in told.items() for at_ms in times)
-    misses = sum(not _near(told.get(kind, ()), at_ms) for kind, times in seen.items() for at_ms in times)
+    hits = sum(is_near(seen.get(kind, ()), at_ms, _NEAR_MS) for kind, times in told.items() for at_ms in times)
+    misses = sum(not is_near(told.get(kind, ()), at_ms, _NEAR_MS) for kind, times in seen.items() for at_ms in times)
     total = sum(map(len, told.values())) + sum(map(len, seen.values()))
     if total:
         score += 30.0 * (hits - 0.5 * misses) / min(total, _ENOUGH)
@@ -244,8 +243,8 @@ def _tells(source: Source) -> dict[str, list[float]]:
         if line.event in ("master_address", "broker_registered"):
             found.setdefault(f"reg {line.fields['address']}", []).append(source.wall_ms(line))
         elif line.event in ("channel_active", "channel_inactive"):
-            what = "conn" if line.event == "channel_active" else "disc"
-            found.setdefault(f"{what} {host_of(line.fields['address'])}", []).append(source.wall_ms(line))
+            key = f"{CHANNELS[line.event]} {host_of(line.fields['address'])}"
+            found.setdefault(key, []).append(source.wall_ms(line))
     return {key: sorted(times) for key, times in found.items()}
 
 
@@ -264,14 +263,9 @@ def _seen_at(address: str, sources: Sequence[Source], book: Book) -> dict[str, l
         for line in source.lines:
             if line.event == "registered" and line.fields["name_server"] == address and own:
                 found.setdefault(f"reg {own}", []).append(source.wall_ms(line))
-            elif line.event in _CHANNELS and line.fields.get("address") == address and host:
+            elif line.event in ("connected", "closed") and line.fields.get("address") == address and host:
                 at_ms = source.wall_ms(line)
                 if at_ms - last.get(line.event, -1e18) > _NEAR_MS:  # one end of a channel prints several lines
-                    found.setdefault(f"{_CHANNELS[line.event]} {host}", []).append(at_ms)
+                    found.setdefault(f"{CHANNELS[line.event]} {host}", []).append(at_ms)
                 last[line.event] = at_ms
     return {key: sorted(times) for key, times in found.items()}
-
-
-def _near(times: Sequence[float], at_ms: float) -> bool:
-    at = bisect_left(times, at_ms - _NEAR_MS)
-    return at < len(times) and times[at] <= at_ms + _NEAR_MS

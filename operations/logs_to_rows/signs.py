@@ -8,7 +8,7 @@ by t shows a fault for all that time.
 """
 
 import math
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -151,6 +151,12 @@ class Seen:
         """This node's links with signs."""
         return [edge for edge in self.by_edge if edge.peer and node in edge]
 
+    def add(self, kind: Kind, edge: Edge, row: Row, *, from_ms: float | None = None, value: str = "") -> None:
+        """Add the sign that this row of the observer's log is."""
+        at_ms = float(row["time_ms"])
+        sign = Sign(kind, edge, at_ms, at_ms if from_ms is None else from_ms, str(row["node"]), row, value)
+        self.by_edge.setdefault(edge, []).append(sign)
+
     def bad(self) -> Iterable[Sign]:
         for signs in self.by_edge.values():
             yield from (sign for sign in signs if sign.kind not in WORKS)
@@ -167,6 +173,34 @@ def value_of(row: Row) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def is_inferred(row: Row) -> bool:
+    """Whether no line of the node's own log has it."""
+    return value_of(row).get("learnt") == "inferred"
+
+
+def is_registration(row: Row) -> bool:
+    """Whether a NameServer took a broker."""
+    return row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
+
+
+def is_near(times: Sequence[float], at_ms: float, within_ms: float) -> bool:
+    """Whether one of these times, which are in order, is that near."""
+    at = bisect_left(times, at_ms - within_ms)
+    return at < len(times) and times[at] <= at_ms + within_ms
+
+
+def last_before(times: Sequence[float], at_ms: float) -> float:
+    """Return the last of these times, which are in order, before that time; -inf: none."""
+    at = bisect_left(times, at_ms)
+    return times[at - 1] if at else -math.inf
+
+
+def first_after(times: Sequence[float], at_ms: float) -> float:
+    """Return the first of these times, which are in order, after that time; inf: none."""
+    at = bisect_right(times, at_ms)
+    return times[at] if at < len(times) else math.inf
+
+
 def where_of(row: Row | None) -> dict[str, Any]:
     """File and line of the row, if known."""
     value = {} if row is None else value_of(row)
@@ -174,24 +208,3 @@ def where_of(row: Row | None) -> dict[str, Any]:
         file, _, line = str(row["source"]).rpartition(":")
         return {"file": file, "line": int(line)} if line.isdigit() else {}
     return {key: value[key] for key in ("file", "line") if key in value}
-
-
-class Signs:
-    """Signs by link and node, unordered."""
-
-    def __init__(self) -> None:
-        self.signs: dict[Edge, list[Sign]] = defaultdict(list)
-
-    def add(
-        self,
-        kind: Kind,
-        edge: Edge,
-        row: Row | None,
-        *,
-        at_ms: float,
-        from_ms: float | None = None,
-        observer: str = "",
-        value: str = "",
-    ) -> None:
-        began_ms = at_ms if from_ms is None else from_ms
-        self.signs[edge].append(Sign(kind, edge, at_ms, began_ms, observer, row, value))
