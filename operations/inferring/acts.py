@@ -5,13 +5,13 @@ Such an act needs no search. Its effects (a NameServer that left the list loses 
 so that no fault is inferred from them.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of
+from ...chaos.topology import broker_node
+from ..logs_to_rows.signs import CLOSES, Edge, Kind, Row, Seen, Sign, is_inferred, is_near, is_registration, value_of
 from .conclusions import role_changes
 from .standing import standing_in
 from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in, seconds
@@ -26,7 +26,7 @@ ROUTES_MS = 180_000.0
 """How long clients may use a stranger's route after the stranger is gone."""
 REPLACED_MS = 125_000.0
 _REPLACED = frozenset({Kind.CLOSED_BY_PEER_SEEN, Kind.SILENCE, Kind.MISSED})
-_LEFT_ALONE = frozenset({Kind.SILENCE, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
+_LEFT_ALONE = frozenset({Kind.SILENCE, *CLOSES})
 
 
 def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
@@ -77,6 +77,15 @@ def _at_s(rows: Sequence[Row]) -> float:
     return round(float(min(row["time_ms"] for row in rows)) / 1000, 3)
 
 
+def _entry(rows: Sequence[Row], do: str, **about: Any) -> dict[str, Any]:
+    """Return the entry of a timeline that these rows state."""
+    return {"at_s": _at_s(rows), "do": do, "nodes": _nodes(rows), **about}
+
+
+def _where(rows: Sequence[Row]) -> str:
+    return f"at {', '.join(_nodes(rows))} at {_at_s(rows):.1f} s"
+
+
 def _permissions(seen: Seen) -> list[Episode]:
     by_broker: dict[str, list[Row]] = defaultdict(list)
     for row in seen.rows:
@@ -90,22 +99,16 @@ def _permissions(seen: Seen) -> list[Episode]:
             back = next((some for some in added if some[0]["time_ms"] >= bundle[0]["time_ms"]), None)
             if back is not None:
                 added.remove(back)
-            timeline: list[dict[str, Any]] = [
-                {"at_s": _at_s(some), "do": do, "nodes": _nodes(some), "broker": broker}
-                for some, do in ((bundle, "wipe_write_perm"), (back, "add_write_perm"))
-                if some
-            ]
+            timeline = [_entry(bundle, "wipe_write_perm", broker=broker)]
+            timeline += [_entry(back, "add_write_perm", broker=broker)] if back else []
             until = f", and added again at {_at_s(back):.1f} s" if back else ""
-            where = ", ".join(_nodes(bundle))
-            sentence = f"the write permission of {broker} was wiped at {where} at {_at_s(bundle):.1f} s{until}"
+            sentence = f"the write permission of {broker} was wiped {_where(bundle)}{until}"
             to_ms = float(back[0]["time_ms"]) if back else None
             rows_ = [*bundle, *(back or ())]
             found.append(act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
         for bundle in added:
-            entry = {"at_s": _at_s(bundle), "do": "add_write_perm", "nodes": _nodes(bundle), "broker": broker}
-            sentence = (
-                f"the write permission of {broker} was added at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
-            )
+            entry = _entry(bundle, "add_write_perm", broker=broker)
+            sentence = f"the write permission of {broker} was added {_where(bundle)}"
             found.append(act("add_write_perm", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
     return found
 
@@ -116,13 +119,16 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
     last_own: dict[str, float] = {}
-    lives = _Lives(seen)
+    told: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    """Broker and address to what NameServers' logs say of its registrations."""
     for row in seen.rows:
-        if row["event"] != "registration" or not row.get("broker_name") or row.get("code") not in (0, None):
+        if not is_registration(row):
             continue
-        broker, address = _called(row), str(row.get("address"))
-        by_its_own_log = value_of(row).get("learnt") == "inferred"  # which says with whom it registers, and not as what
-        if by_its_own_log or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
+        broker, address = broker_node(row["broker_name"], row.get("broker_id")), str(row.get("address"))
+        if not is_inferred(row):
+            told[broker, address].append(row)
+        # a broker's own log says with whom it registers, and not as what
+        if is_inferred(row) or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
             last_own[broker] = float(row["time_ms"])
         else:
             foreign[broker, address].append(row)
@@ -131,34 +137,28 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         times = sorted(float(row["time_ms"]) for row in rows)
         gaps = sorted(b - a for a, b in pairwise(times) if b - a > SAID_MS)
         every_ms = gaps[len(gaps) // 2] if gaps else None
-        nodes, from_ms, to_ms = _nodes(rows), times[0], times[-1]
+        from_ms, to_ms = times[0], times[-1]
         was = seen.addresses.get(address, "")
         if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
             continue  # another broker of the name: its role changed
-        if (moved := lives.moved(broker, address, own.get(broker, ""))) is not None:
+        there = told.get((broker, own.get(broker, "")), ())
+        if (moved := _moved(seen, broker, told[broker, address], there)) is not None:
             found.append(moved)
             continue
         still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
-        entry: dict[str, Any] = {
-            "at_s": _at_s(rows),
-            "do": "register",
-            "nodes": nodes,
-            "broker": broker.partition("/")[0],
-            "address": address,
-        }
-        if broker.partition("/")[2]:
-            entry["broker_id"] = int(broker.partition("/")[2])
+        name, _, id_ = broker.partition("/")
+        about: dict[str, Any] = {"broker": name, "address": address} | ({"broker_id": int(id_)} if id_ else {})
+        timeline = [_entry(rows, "register", **about)]
         if every_ms is not None:
-            entry["every_s"] = round(every_ms / 1000)
-        timeline, ended, gone = [entry], None, []
+            timeline[0]["every_s"] = round(every_ms / 1000)
+        ended, gone = None, []
         for edge, signs in seen.by_edge.items():
             if edge.peer == broker and edge.dialler in seen.clients:  # whose routes name the stranger
                 taken.update(
                     {s: 5.0 for s in signs if from_ms <= s.at_ms <= to_ms + ROUTES_MS and s.kind in _LEFT_ALONE}
                 )
-        for node in nodes:
-            edge = Edge(broker, node)
-            for sign in seen.by_edge.get(edge, ()):
+        for node in _nodes(rows):
+            for sign in seen.by_edge.get(Edge(broker, node), ()):
                 within = to_ms - SAID_MS <= sign.at_ms <= to_ms + (every_ms or 0.0) + 2 * SAID_MS
                 if sign.kind is Kind.LEFT and within:
                     gone.append(sign)
@@ -167,11 +167,10 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
                     taken[sign] = 5.0  # 4.9 takes whoever has the id, whatever its address
         if gone:
             ended = min(sign.at_ms for sign in gone)
-            undo = {"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": sorted({s.edge.peer for s in gone}),
-                    "broker": entry["broker"], "address": address}  # fmt: skip
-            timeline.append(undo | ({"broker_id": entry["broker_id"]} if "broker_id" in entry else {}))
+            nodes = sorted({sign.edge.peer for sign in gone})
+            timeline.append({"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": nodes, **about})
         if still:
-            sentence = f"{address} registered as {broker} too, at {', '.join(nodes)} from {_at_s(rows):.1f} s on"
+            sentence = f"{address} registered as {broker} too, at {', '.join(_nodes(rows))} from {_at_s(rows):.1f} s on"
             certainty = "certain"
         else:
             sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
@@ -180,56 +179,35 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     return found
 
 
-def _called(row: Row) -> str:
-    return f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
+def _moved(seen: Seen, broker: str, ours: Sequence[Row], theirs: Sequence[Row]) -> Episode | None:
+    """Return a life at one address followed by a life at the other, if the broker moved. `ours` and `theirs` are the
+    rows of its registrations at each.
 
-
-def _is_told(row: Row) -> bool:
-    is_taken = row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
-    return is_taken and value_of(row).get("learnt") != "inferred"
-
-
-class _Lives:
-    """The times in which each broker registered at an address, and what ended them."""
-
-    def __init__(self, seen: Seen) -> None:
-        self._period_ms = seen.timers.R_ms
-        self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        self._starts: dict[str, list[Row]] = defaultdict(list)
-        self._dropped: dict[str, list[Row]] = defaultdict(list)
-        for row in seen.rows:
-            if row["event"] == "started":
-                self._starts[str(row["node"])].append(row)
-            elif row["event"] == "broker_dropped" and row.get("address"):
-                self._dropped[str(row["address"])].append(row)
-            elif _is_told(row):
-                self._rows[_called(row), str(row.get("address"))].append(row)
-
-    def moved(self, broker: str, address: str, other: str) -> Episode | None:
-        """Return a life at one address followed by a life at the other, if the broker moved.
-
-        None: the two lives overlap, or nothing ended the first. Certain if NameServers lost the first and its own log
-        has the start of the second.
-        """
-        first, second = self._rows[broker, address], self._rows[broker, other]
-        if not first or not second:
-            return None
-        old, new = sorted((first, second), key=lambda rows: float(rows[0]["time_ms"]))
-        ended_ms, began_ms = float(old[-1]["time_ms"]), float(new[0]["time_ms"])
-        lost = [row for row in self._dropped[str(old[0].get("address"))] if row["time_ms"] >= ended_ms]
-        boots = [row for row in self._starts[broker] if ended_ms <= row["time_ms"] <= began_ms + self._period_ms]
-        if ended_ms >= began_ms or not (lost or boots):
-            return None
-        was, is_ = str(old[0].get("address")), str(new[0].get("address"))
-        return act(
-            "address_changed",
-            f"{broker} came back at another address: {was} until {seconds(ended_ms)}, {is_} from {seconds(began_ms)} "
-            "on, one life after the other",
-            [],
-            [old[-1], *lost[:2], *boots[:1], new[0]],
-            from_ms=began_ms,
-            certainty="certain" if lost and boots else "likely",
-        )
+    None: the two lives overlap, or nothing ended the first. Certain if NameServers lost the first and its own log has
+    the start of the second.
+    """
+    if not ours or not theirs:
+        return None
+    old, new = sorted((ours, theirs), key=lambda rows: float(rows[0]["time_ms"]))
+    ended_ms, began_ms = float(old[-1]["time_ms"]), float(new[0]["time_ms"])
+    if ended_ms >= began_ms:
+        return None
+    was, is_ = str(old[0].get("address")), str(new[0].get("address"))
+    later = [row for row in seen.rows if row["time_ms"] >= ended_ms]
+    lost = [row for row in later if row["event"] == "broker_dropped" and row.get("address") == was]
+    until_ms = began_ms + seen.timers.R_ms
+    boots = [row for row in later if row["event"] == "started" and row["node"] == broker and row["time_ms"] <= until_ms]
+    if not (lost or boots):
+        return None
+    return act(
+        "address_changed",
+        f"{broker} came back at another address: {was} until {seconds(ended_ms)}, {is_} from {seconds(began_ms)} "
+        "on, one life after the other",
+        [],
+        [old[-1], *lost[:2], *boots[:1], new[0]],
+        from_ms=began_ms,
+        certainty="certain" if lost and boots else "likely",
+    )
 
 
 def _first_registered(seen: Seen) -> dict[str, str]:
@@ -237,7 +215,7 @@ def _first_registered(seen: Seen) -> dict[str, str]:
     additional ones."""
     found: dict[str, str] = {}
     for row in seen.rows:
-        if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
+        if row["event"] == "registration" and row.get("broker_name") and not is_inferred(row):
             address = str(row.get("address"))
             if (node := seen.addresses.get(address)) is not None:
                 found.setdefault(node, address)
@@ -267,11 +245,10 @@ def _topics(seen: Seen) -> list[Episode]:
     has: dict[tuple[str, str], Any] = {}
     for row in seen.rows:
         node, topic = str(row["node"]), str(row.get("topic"))
-        if value_of(row).get("learnt") == "inferred":
+        if is_inferred(row):
             continue
         if row["event"] == "route" and node in servers and topic not in brokers and _is_nothing(row):
-            at = bisect_left(drops, row["time_ms"] - SAID_MS)  # with its last broker a topic goes by itself
-            if at == len(drops) or drops[at] > row["time_ms"] + SAID_MS:
+            if not is_near(drops, row["time_ms"], SAID_MS):  # with its last broker a topic goes by itself
                 gone[topic].append(row)
         elif row["event"] == "topic" and node in brokers:
             before = has.get((node, topic))
@@ -286,18 +263,16 @@ def _topics(seen: Seen) -> list[Episode]:
     found = []
     for topic, rows in gone.items():
         for bundle in _bundles(rows):
-            entry = {"at_s": _at_s(bundle), "do": "delete_topic", "nodes": _nodes(bundle), "topic": topic}
-            sentence = f"topic {topic} was deleted at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
+            timeline, from_ms = [_entry(bundle, "delete_topic", topic=topic)], bundle[0]["time_ms"]
+            sentence = f"topic {topic} was deleted {_where(bundle)}"
             certainty = "certain" if all(row["event"] == "topic" for row in bundle) else "likely"
-            found.append(
-                act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"], certainty=certainty)
-            )
+            found.append(act("delete_topic", sentence, timeline, bundle, from_ms=from_ms, certainty=certainty))
     for (topic, _), rows in changed.items():
         for bundle in _bundles(rows):
             is_ = value_of(bundle[0])
-            entry = {"at_s": _at_s(bundle), "do": "update_topic", "nodes": _nodes(bundle), "topic": topic}
-            entry |= {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
-            sentence = f"topic {topic} was changed at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
+            about = {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
+            entry = _entry(bundle, "update_topic", topic=topic, **about)
+            sentence = f"topic {topic} was changed {_where(bundle)}"
             found.append(act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
     return found
 
@@ -360,17 +335,8 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
         only = ", ".join(sorted(its))
         sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {only} alone"
         row = {"time_ms": first_ms, "node": broker, "event": "register", "broker_name": broker}
-        found.append(
-            act(
-                "part_of_the_list",
-                sentence,
-                [],
-                [row],
-                from_ms=first_ms,
-                certainty="likely",
-                nodes={broker: {"name_servers": sorted(its)}},
-            )
-        )
+        nodes = {broker: {"name_servers": sorted(its)}}
+        found.append(act("part_of_the_list", sentence, [], [row], from_ms=first_ms, certainty="likely", nodes=nodes))
     return found
 
 
