@@ -6,7 +6,6 @@ a log that is missing,              ─► rows_missing: findings about these no
 a broker with two addresses
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,16 +18,8 @@ from ..logs_to_rows.timeline import ANSWERED
 
 TOLD = ("certain", "likely")
 _ENDS = {"kill": ("restart",), "stop": ("restart",), "pause": ("resume",)}
-_ARROW = re.compile(r"\s*(?P<left>[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>[^\s<>]+)\s*")
-_GROUPS = {
-    "name_servers": ("name_server",),
-    "brokers": ("broker", "slave"),
-    "masters": ("broker",),
-    "slaves": ("slave",),
-    "producers": ("producer",),
-    "consumers": ("consumer",),
-    "clients": ("producer", "consumer"),
-}
+_GROUPS = {"name_servers": ("name_server",), "brokers": ("broker", "slave"), "clients": ("producer", "consumer")}
+"""The groups that inferred faults name."""
 
 
 class FaultTime(NamedTuple):
@@ -64,8 +55,8 @@ def fault_rows(
             to_ms = _until(entry, entries[position + 1 :])
             fault_id = f"{entry['do']}-{number + 1}"
             places = list(_places(entry, roles))
-            for source, target, stream in places:
-                rows += _rows(entry, fault_id, (source, target, stream), from_ms, to_ms, about)
+            for place in places:
+                rows += _rows(entry, fault_id, place, from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
             slack = max(bounds, default=0.0)
             stretches.append(FaultTime(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
@@ -82,11 +73,7 @@ def _rows(
 ) -> Iterator[Row]:
     source, target, stream = place
     kind = FAULTS[entry["do"]]
-    numbers = {
-        key: value
-        for key, value in entry.items()
-        if key not in ("at_s", "do", "nodes", "links", "stream", "id", "heals")
-    }
+    numbers = {key: said for key, said in entry.items() if key not in ("at_s", "do", "nodes", "links", "stream")}
     for phase, at_ms in (("start", from_ms), ("end", to_ms)):
         if at_ms is not None:
             yield {
@@ -121,39 +108,24 @@ def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tupl
     for node in entry.get("nodes") or ():
         for member in _members(node, roles):
             yield member, None, None
-    seen: set[tuple[str, str]] = set()
-    for expression in entry.get("links") or ():
-        for source, target, stream in _links(str(expression), str(entry.get("stream") or "both"), roles):
-            if (source, target) not in seen:
-                seen.add((source, target))
-                yield source, target, stream
+    links = (link for expression in entry.get("links") or () for link in _links(expression, roles))
+    for source, target in dict.fromkeys(links):
+        yield source, target, entry.get("stream") or "both"
 
 
-def _links(expression: str, stream: str, roles: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    found = _ARROW.fullmatch(expression)
-    every = list(_dials(roles))
-    if found is not None:
-        left, right = _members(found["left"], roles), _members(found["right"], roles)
-        for source, target in every:
-            ways = {"->": source in left and target in right, "<-": source in right and target in left}
-            if ways.get(found["arrow"], any(ways.values())):
-                yield source, target, stream
-        return
-    word, _, rest = expression.strip().partition(" ")
-    nodes = {member for name in rest.split() for member in _members(name, roles)}
-    for source, target in every:
-        if (source in nodes) == (target in nodes):
-            continue
-        if word == "isolate":
-            yield source, target, stream
-        elif word in ("into", "out_of"):
-            is_towards = (target in nodes) == (word == "into")
-            yield source, target, "upstream" if is_towards else "downstream"
+def _links(expression: str, roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Return the links of `A <-> B` and of `isolate A B`. Of other shapes nothing: which side a node was on is a
+    guess."""
+    left, arrow, right = expression.partition(" <-> ")
+    word, *apart = expression.split()
+    sides = [_members(left, roles), _members(right, roles)]
+    for source, target in _dials(roles):
+        is_between = (source in sides[0] and target in sides[1]) or (source in sides[1] and target in sides[0])
+        if is_between if arrow else word == "isolate" and (source in apart) != (target in apart):
+            yield source, target
 
 
 def _members(name: str, roles: Mapping[str, str]) -> set[str]:
-    if name == "*":
-        return set(roles)
     return {node for node, role in roles.items() if role in _GROUPS[name]} if name in _GROUPS else {name} & set(roles)
 
 
@@ -257,12 +229,7 @@ _LOST = {"lost": "lost", "failed": "failed at", "timed_out": "waited in vain for
 
 
 def _back(timeline: Sequence[Mapping[str, Any]], lost: Mapping[str, Any]) -> float | None:
-    for entry in timeline:
-        if (
-            entry["time_ms"] > lost["time_ms"]
-            and entry["node"] == lost["node"]
-            and entry["subject"] == lost["subject"]
-            and entry["what"] in ("came", "registered")
-        ):
-            return float(entry["time_ms"])
-    return None
+    about = lost["node"], lost["subject"]
+    back = (entry for entry in timeline if entry["what"] in ("came", "registered"))
+    times = (entry["time_ms"] for entry in back if (entry["node"], entry["subject"]) == about)
+    return next((float(at_ms) for at_ms in times if at_ms > lost["time_ms"]), None)

@@ -25,22 +25,18 @@ _ADDRESS = re.compile(r"(-?\d+)=([^,\s}]+)")
 
 def queue_row(text: str) -> tuple[str, list[int]] | None:
     """Return the broker name and its row [read, write, perm, topicSysFlag]; None if there is none."""
-    found = _QUEUES.search(text)
-    if found is None:
-        return None
-    return found["name"], [int(found["read"]), int(found["write"]), int(found["perm"]), int(found["flag"] or 0)]
+    return next(_queue_rows(text), None)
+
+
+def _queue_rows(text: str) -> Iterator[tuple[str, list[int]]]:
+    for found in _QUEUES.finditer(text):
+        yield found["name"], [int(found[part] or 0) for part in ("read", "write", "perm", "flag")]
 
 
 def route_of(text: str) -> dict[str, Any] | None:
     """Return the route; None for `null` and for text that is cut too short."""
-    brokers = {
-        found["name"]: {id_: address for id_, address in _ADDRESS.findall(found["addresses"])}
-        for found in _BROKER.finditer(text)
-    }
-    queues = {
-        found["name"]: [int(found["read"]), int(found["write"]), int(found["perm"]), int(found["flag"] or 0)]
-        for found in _QUEUES.finditer(text)
-    }
+    brokers = {found["name"]: dict(_ADDRESS.findall(found["addresses"])) for found in _BROKER.finditer(text)}
+    queues = dict(_queue_rows(text))
     if not brokers and not queues:
         return None
     return {"brokers": dict(sorted(brokers.items())), "queues": dict(sorted(queues.items()))}
@@ -188,11 +184,11 @@ def _of_dialler(source: Source, book: Book) -> None:
 
 
 def _of_route(book: Book, topic: str, text: str) -> None:
-    route = route_of(text)
-    for name, ids in (route or {}).get("brokers", {}).items():
+    route = route_of(text) or {"brokers": {}, "queues": {}}
+    for name, ids in route["brokers"].items():
         for id_, address in ids.items():
             _say(book, address, name, int(id_))
-    for name, row in (route or {}).get("queues", {}).items():
+    for name, row in route["queues"].items():
         book.topics[name].setdefault(topic, row)
 
 
@@ -203,30 +199,26 @@ def _list(book: Book, text: str | None) -> None:
         book.name_servers.update(found)
 
 
-def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
-    """Return name, id, address and time of each start in a broker's own log."""
-    own = dict[str, str]()
-    for line in source.lines:
-        if line.event == "setting":
-            own[line.fields.get("key", "")] = line.fields.get("value", "")
-        elif line.event == "broker_boot":
-            id_ = own.get("brokerId", "0")
-            yield line.fields["broker"], int(id_) if id_.isdigit() else 0, line.fields["address"], line.stamp_ms
-
-
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
     """Return name, id and address of the broker whose log it is; None if the log does not say."""
-    booted = list(own_broker(source))
-    if booted:
-        name, id_, address, _ = booted[-1]
-        called = book.called.get(address) if address else None
-        return name, id_ if called is None else called[1], address
-    own = {line.fields.get("key", ""): line.fields.get("value", "") for line in source.lines if line.event == "setting"}
+    own, booted = dict[str, str](), None
+    for line in source.lines:
+        if line.event == "setting":
+            own[line.fields["key"]] = line.fields["value"]
+        elif line.event == "broker_boot":
+            booted = line.fields["broker"], own.get("brokerId", ""), line.fields["address"]
+    if booted is not None:
+        name, said, address = booted
+        return name, book.called[address][1] if address in book.called else _id_said(said), address
     if own.get("brokerName"):
-        id_ = int(own["brokerId"]) if own.get("brokerId", "").isdigit() else 0
-        nodes = book.addresses().get(broker_node(own["brokerName"], id_), [])
-        return own["brokerName"], id_, nodes[0] if nodes else None
+        id_ = _id_said(own.get("brokerId", ""))
+        addresses = book.addresses().get(broker_node(own["brokerName"], id_), [])
+        return own["brokerName"], id_, next(iter(addresses), None)
     return _by_path(source, book)
+
+
+def _id_said(text: str) -> int:
+    return int(text) if text.isdigit() else MASTER
 
 
 def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
@@ -300,13 +292,8 @@ def ids_of(
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:
             members[found[0]].append(found[1])
-    heard = {
-        line.fields["address"]
-        for source in sources
-        if source.kind == NAME_SERVER
-        for line in source.lines
-        if line.event == "master_address"
-    }
+    servers = (source for source in sources if source.kind == NAME_SERVER)
+    heard = {line.fields["address"] for one in servers for line in one.lines if line.event == "master_address"}
     called: dict[str, tuple[str, int]] = {}
     had: dict[str, list[Became]] = {}
     for name, of in members.items():

@@ -149,7 +149,7 @@ def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[fl
         shift = apart_ms
     else:
         most = _CLOCK_QUARTERS if any(clocks[one].zoned for one in members) else _ZONE_QUARTERS
-        zones = sorted((quarter * QUARTER_MS for quarter in range(-most, most + 1)), key=abs)
+        zones = _zones(most)
         overlaps = {one: min(last - one, others[1]) - max(first - one, others[0]) for one in zones}
         best = max(overlaps.values())
         nearest = round(apart_ms / QUARTER_MS) * QUARTER_MS
@@ -161,6 +161,11 @@ def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[fl
         clocks[one].bound_ms = max(min(clocks[one].bound_ms, 1e12), QUARTER_MS / 2) if shift else clocks[one].bound_ms
         if shift:
             clocks[one].why = "it shares nothing with the others: so that it lies over them in time"
+
+
+def _zones(most: int) -> list[float]:
+    """Return the distances of so many quarters of an hour and fewer, either way; the nearest first."""
+    return sorted((quarter * QUARTER_MS for quarter in range(-most, most + 1)), key=abs)
 
 
 def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
@@ -245,13 +250,8 @@ def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping
         clock = clocks[one]
         clock.shift_ms = shift[one] - zero
         if clock.given:
-            clock.shift_ms, clock.bound_ms, clock.certainty, clock.why = (
-                0.0,
-                clock.resolution_ms / 2,
-                "certain",
-                "given",
-            )
-            clock.pinned = True
+            clock.shift_ms, clock.bound_ms, clock.pinned = 0.0, clock.resolution_ms / 2, True
+            clock.certainty, clock.why = "certain", "given"
             continue
         if len(members) == 1:
             continue
@@ -269,19 +269,17 @@ def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping
 def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> list[str]:
     """Return a sentence for each pair of logs whose certain distance differs from the result."""
     said = []
-    members = sorted(shift)
-    for number, first in enumerate(members if len(members) <= _MANY else ()):
-        for second in members[number + 1 :]:
-            one, other = clocks[first], clocks[second]
-            pair = compared(one, other)
-            apart_ms = shift[second] - shift[first]
-            if one.given or other.given or pair is None or pair.certainty != "certain":
-                continue
-            if abs(pair.shift_ms - apart_ms) > 3_000 + pair.bound_ms:
-                said.append(
-                    f"{other.name} is {apart_ms / 1000:+.1f} s against {one.name} by all logs together, and "
-                    f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
-                )
+    members = sorted(one for one in shift if not clocks[one].given) if len(shift) <= _MANY else []
+    for first, second in combinations(members, 2):
+        one, other, apart_ms = clocks[first], clocks[second], shift[second] - shift[first]
+        pair = compared(one, other)
+        if pair is None or pair.certainty != "certain":
+            continue
+        if abs(pair.shift_ms - apart_ms) > 3_000 + pair.bound_ms:
+            said.append(
+                f"{other.name} is {apart_ms / 1000:+.1f} s against {one.name} by all logs together, and "
+                f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
+            )
     return said
 
 
@@ -379,7 +377,7 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
 
 def _by_polls(polls: _Polls) -> Pair | None:
     """Return the zone, by what a client learnt up to a poll after a NameServer."""
-    zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
+    zones = np.array(_zones(_ZONE_QUARTERS))
     counts = polls.fitting(zones)
     best = int(np.argmax(counts))
     if not counts[best]:
@@ -415,7 +413,8 @@ def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: LogCl
     times, kinds = _times_of(told, order[chosen])
     shift = float(np.average(apart[chosen], weights=weight[chosen]))
     matched, count, moments = float(found[at]), len(times), _moments_of(times)
-    before, behind = found[: _first_of(apart - shift >= -2 * reach)], found[_first_of(apart - shift > 2 * reach) :]
+    before = found[: np.searchsorted(apart - shift, -2 * reach, side="left")]
+    behind = found[np.searchsorted(apart - shift, 2 * reach, side="right") :]
     rival = max((float(some.max()) for some in (before, behind) if len(some)), default=0.0)
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
     bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
@@ -501,10 +500,6 @@ def _times_of(
 def _moments_of(times: npt.NDArray[np.float64]) -> int:
     """Return the number of different moments in either log; events that came all at once count once."""
     return min(1 + int((np.diff(np.sort(times[:, which])) > _SAME_MS).sum()) for which in (0, 1))
-
-
-def _first_of(are: npt.NDArray[np.bool_]) -> int:
-    return len(are) - int(are.sum())
 
 
 def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
@@ -596,10 +591,7 @@ def _shared(
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
     """Return the distances that most common moments allow, and their weight; None if too many contradict them."""
-    ends = sorted(
-        [(apart - half, True, weight) for apart, weight in told]
-        + [(apart + half, False, weight) for apart, weight in told]
-    )
+    ends = sorted((apart + half * way, way < 0, weight) for apart, weight in told for way in (-1, 1))
     now, best, low, opened = 0.0, 0.0, 0.0, 0
     for number, (at, begins, weight) in enumerate(ends):
         if not begins:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...chaos.history.schema import Row
 from ...chaos.topology import broker_node
+from .signs import is_inferred, value_of, where_of
 
 ANSWERED = "its registration there was answered with code"
 """How a registration failed that a NameServer refused; the link and the process were there."""
@@ -23,12 +24,7 @@ def timeline_of(
         if entry is None:
             continue
         what, subject, how = entry
-        value = row.get("value")
-        place = value if isinstance(value, dict) else {}
-        file, line = place.get("file"), place.get("line")
-        if file is None and row.get("source"):
-            file, _, number = str(row["source"]).rpartition(":")
-            line = int(number) if number.isdigit() else None
+        place = where_of(row)
         at_ms = float(row["time_ms"])
         found.append(
             {
@@ -39,8 +35,8 @@ def timeline_of(
                 "what": what,
                 "subject": subject,
                 "how": how,
-                "file": file,
-                "line": line,
+                "file": place.get("file"),
+                "line": place.get("line"),
             }
         )
     return found
@@ -52,43 +48,43 @@ def _entry(
     there: dict[tuple[str, str], str],
     failing: dict[tuple[str, str], bool],
 ) -> tuple[str, str, str] | None:
-    node, event = row["node"], row["event"]
-    value = row.get("value") if isinstance(row.get("value"), dict) else {}
+    def called(address: object) -> str:
+        return of_address.get(str(address), str(address or ""))
+
+    node, event, value = row["node"], row["event"], value_of(row)
     broker = broker_node(row.get("broker_name") or "", row.get("broker_id") or 0)
     match event:
         case "started":
             for key in [key for key in there if key[0] == node]:
                 del there[key]
-            return None if value and value.get("learnt") == "inferred" else ("started", node, "")
+            return None if is_inferred(row) else ("started", node, "")
         case "stopped":
             return "stopped", node, ""
         case "broker_dropped":
             there[node, broker] = ""
-            return "lost", broker, str((value or {}).get("reason"))
+            return "lost", broker, str(value.get("reason"))
         case "registration":
             was, who = there.get((node, broker)), of_address.get(str(row.get("address")), broker)
             there[node, broker] = who
-            if was == who or (was is None and (value or {}).get("learnt") == "inferred"):
+            if was == who or (was is None and is_inferred(row)):
                 return None
             return "came", broker, f"which is {who} now" if who != broker else "" if was is None else "again"
         case "register":
-            server = of_address.get(str(row.get("name_server")), str(row.get("name_server")))
-            is_ok = row.get("type") == "ok"
-            failed = failing.get((node, server), False)
+            server, is_ok = called(row["name_server"]), row.get("type") == "ok"
+            had_failed = failing.get((node, server), False)
             failing[node, server] = not is_ok
-            if is_ok == (not failed):
+            if is_ok is not had_failed:
                 return None
             if is_ok:
                 return "registered", server, "again"
             return "failed", server, f"{ANSWERED} {row['code']}" if row.get("code") else "its registration there"
         case "channel" if row.get("f") == "close" and row["role"] not in ("broker", "slave"):
-            return "closed", of_address.get(str(row.get("address")), str(row.get("address"))), ""
+            return "closed", called(row.get("address")), ""
         case "timed_out":
-            return "timed_out", of_address.get(str(row.get("address")), str(row.get("address") or "")), ""
+            return "timed_out", called(row.get("address")), ""
         case "name_server_chosen":
-            old = (value or {}).get("old")
-            how = "" if not old else f"left {of_address.get(old, old)}"
-            return "chose", of_address.get(str(row.get("name_server")), str(row.get("name_server"))), how
+            old = value.get("old")
+            return "chose", called(row["name_server"]), f"left {called(old)}" if old else ""
         case "name_server_list" if row.get("f"):
             return "changed", "its list of NameServers", ""
         case "route_changed":
@@ -102,8 +98,8 @@ def _entry(
 
 
 def _brokers(row: Row) -> str:
-    route = row.get("value") or {}
-    return "now " + ", ".join(route.get("queues") or ()) if isinstance(route, dict) and route else "gone"
+    route = value_of(row)
+    return "now " + ", ".join(route.get("queues") or ()) if route else "gone"
 
 
 def wall_text(wall_ms: float) -> str:
