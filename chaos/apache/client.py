@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -300,8 +300,8 @@ class LateDials:
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()
-        self._waiting: dict[str, list[float]] = defaultdict(list)
-        """By front, when those dials were made of which nothing has come yet."""
+        self._waiting = Counter[str]()
+        """By front, the number of dials of which nothing has come yet."""
         self._let_in: dict[str, list[float]] = defaultdict(list)
         """By front, when those were let in that nobody has told of yet."""
 
@@ -314,9 +314,9 @@ class LateDials:
             case Dialled():
                 return one.front is not None and self._dialled(one.front, one.at_ms)
             case GaveUp():
-                return one.front is not None and bool(self._waiting[one.front]) and self._over(one.front)
+                return one.front is not None and self._over(one.front)
             case Opened():
-                if not (self._waiting[one.front] and self._over(one.front)):
+                if not self._over(one.front):
                     self._let_in[one.front].append(one.at_ms)
             case _:
                 pass
@@ -327,13 +327,14 @@ class LateDials:
         if let_in is not None:
             self._let_in[front].remove(let_in)
             return False
-        if front not in self._refusing:
-            self._waiting[front].append(at_ms)
+        self._waiting[front] += front not in self._refusing
         return True
 
     def _over(self, front: str) -> bool:
-        self._waiting[front].pop(0)
-        return True
+        """Whether a dial waited, which is over now."""
+        is_over = self._waiting[front] > 0
+        self._waiting[front] -= is_over
+        return is_over
 
 
 PROC = Path("/proc")

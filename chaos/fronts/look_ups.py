@@ -150,15 +150,18 @@ class LookUps:
     # --- connections --------------------------------------------------------------------------------------------------
 
     def _opened(self, one: Opened, address: str) -> None:
-        at_ms = one.at_ms
-        for dial in self._dials:
-            if dial[1] == address:
-                self._dials.remove(dial)
-                at_ms = dial[0]
-                break
+        dialled_ms = self._first_dial(address)
         self._failed_dials(one.at_ms)
         self._open[one.connection] = address
-        self._fresh[one.connection] = min(at_ms, one.at_ms), one.at_ms
+        self._fresh[one.connection] = min(one.at_ms if dialled_ms is None else dialled_ms, one.at_ms), one.at_ms
+
+    def _first_dial(self, address: str) -> float | None:
+        """Return when the address was dialled, and forget that dial."""
+        dial = next((dial for dial in self._dials if dial[1] == address), None)
+        if dial is None:
+            return None
+        self._dials.remove(dial)
+        return dial[0]
 
     def _close(self, one: Closed) -> None:
         address = self._open.pop(one.connection, None)
@@ -193,11 +196,9 @@ class LookUps:
         return min([closed.at_ms, *dials, *([left_ms] if is_late else [])])
 
     def _gave_up(self, address: str, at_ms: float) -> None:
-        for dial in self._dials:
-            if dial[1] == address:
-                self._dials.remove(dial)
-                self._connect_failed(address, dial[0], at_ms)
-                return
+        dialled_ms = self._first_dial(address)
+        if dialled_ms is not None:
+            self._connect_failed(address, dialled_ms, at_ms)
 
     def _came_too_late(self, address: str, fresh: tuple[float, float], closed: Closed) -> None:
         """Record a try that had no time left: the client connected, sent no request, and closed."""

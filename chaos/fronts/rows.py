@@ -14,6 +14,7 @@ A row may be earlier than the observation that decides it, so the writer takes `
 offsets are left out, because the client's messages are not the run's.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,7 +91,7 @@ class ClientRows:
         self._brokers = dict(brokers)
         self._look_ups = LookUps(self._put, rules, name_servers, seen=seen)
         self._open: dict[int, str] = {}
-        self._dials: list[tuple[float, str]] = []
+        self._dials = Counter[str]()
         self._refusing: set[str] = set()
         self._asked_for: dict[int, set[int]] = {}
         self._attempts: dict[tuple[int, int], _Attempt] = {}
@@ -141,7 +142,7 @@ class ClientRows:
                 refuses = one.behaviour.dials is Dials.REFUSED
                 (self._refusing.add if refuses else self._refusing.discard)(broker)
             case Opened():
-                self._dials = [dial for dial in self._dials if dial[1] != broker]
+                del self._dials[broker]
                 self._open[one.connection] = broker
                 self._put(one.at_ms, "channel", f="open", address=address, value={"reason": ""})
             case Closed():
@@ -152,7 +153,7 @@ class ClientRows:
                 for key in [key for key in (*self._attempts, *self._pulls) if key[0] == one.connection]:
                     self._no_answer(key, one.at_ms)
             case Dialled():
-                self._dials.append((one.at_ms, broker))
+                self._dials[broker] += 1
                 if broker in self._refusing:
                     self._in_vain(broker, one.at_ms)
             case GaveUp():
@@ -165,9 +166,8 @@ class ClientRows:
                 pass
 
     def _in_vain(self, broker: str, at_ms: float) -> None:
-        dial = next((dial for dial in self._dials if dial[1] == broker), None)
-        if dial is not None:
-            self._dials.remove(dial)
+        if self._dials[broker]:
+            self._dials[broker] -= 1
             value = {"reason": "nobody let it in"}
             self._put(at_ms, "channel", f="connect_failed", address=self._brokers[broker], value=value)
 

@@ -71,11 +71,16 @@ _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"
 
 def read_incident(run_dir: Path) -> dict[str, Any] | None:
     """Return the document beside the history; None if the run is no import."""
+    return read_document(run_dir / INCIDENT, "episodes")
+
+
+def read_document(file: Path, key: str) -> dict[str, Any] | None:
+    """Return the JSON object in the file; None if there is none with a list under this key."""
     try:
-        document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return document if isinstance(document, dict) and isinstance(document.get("episodes"), list) else None
+    return document if isinstance(document, dict) and isinstance(document.get(key), list) else None
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:

@@ -79,21 +79,12 @@ def clients_of(
 
 def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigures]:
     """Return each client's medians over the runs."""
-    found = {}
+    found: dict[str, ClientFigures] = {}
     for name in sorted({name for run in runs for name in run}):
-        each = [run[name] for run in runs if name in run]
-
-        def middle(values: Iterable[float | None]) -> float | None:
-            known = [value for value in values if value is not None]
-            return median_low(known) if known else None
-
-        found[name] = ClientFigures(
-            sends=median_low(one.sends for one in each),
-            failed=median_low(one.failed for one in each),
-            longest_gap_ms=middle(one.longest_gap_ms for one in each),
-            recovered_ms=middle(one.recovered_ms for one in each),
-            transitions=median_low(one.transitions for one in each),
-        )
+        figures = found[name] = ClientFigures()
+        for figure in figures.to_json():
+            known = [value for run in runs if name in run and (value := getattr(run[name], figure)) is not None]
+            setattr(figures, figure, median_low(known) if known else None)
     return found
 
 

@@ -62,11 +62,15 @@ def _identity(e: Example) -> tuple[str, str, str, float | None]:
 
 
 def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: int) -> WrongStretch:
-    start_ms = min(e.from_ms or 0.0, world.end_ms)
-    end_ms = min(max(e.to_ms if e.to_ms is not None else start_ms, start_ms), world.end_ms)
+    start_ms, end_ms = _times(e, world)
     text = f"{'OVER' if kind == 'over' else 'late'}: {check}: {example_sentence(e)}{tail}"
     stretch = LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
     return WrongStretch(check=check, who=e.who, what=e.what, stretch=stretch)
+
+
+def _times(e: Example, world: World) -> tuple[float, float]:
+    from_ms = min(e.from_ms or 0.0, world.end_ms)
+    return from_ms, min(max(from_ms if e.to_ms is None else e.to_ms, from_ms), world.end_ms)
 
 
 def _tolerated(f: Finding) -> str:
@@ -167,10 +171,7 @@ class Place:
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
     """Return the example's place; the run's faults if it has no time. `lanes` has the section of each key."""
     lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
-    from_ms, to_ms = _faults(world)
-    if e.from_ms is not None:
-        from_ms = min(e.from_ms, world.end_ms)
-        to_ms = min(max(e.to_ms if e.to_ms is not None else from_ms, from_ms), world.end_ms)
+    from_ms, to_ms = _faults(world) if e.from_ms is None else _times(e, world)
     return Place(
         check=v.name,
         from_ms=from_ms,

@@ -2,12 +2,12 @@
 changes joined.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...verdict import Validity, seconds
+from ..ci import read_document
 from .canvas import Canvas, source_of
 from .lanes import ABOVE, BELOW, lanes_plot
 from .stretches import Lane, LaneMark, LaneStretch
@@ -36,11 +36,7 @@ LaneName = tuple[str, str]
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
     """Return the document beside the history; None if the run is no replay."""
-    try:
-        document = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) and "transitions" in document else None
+    return read_document(run_dir / FILE, "transitions")
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:
