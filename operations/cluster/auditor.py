@@ -86,6 +86,9 @@ class _Raw:
     sentence: str
     named: bool = False
 
+    def change(self, at_s: float, problem: Problem, *, found: bool) -> ProblemChange:
+        return ProblemChange(at_s=at_s, problem=problem, found=found, since_s=self.since_s, sentence=self.sentence)
+
 
 @dataclass(slots=True)
 class Auditor:
@@ -127,7 +130,7 @@ class Auditor:
     @property
     def fills(self) -> bool:
         """Whether a NameServer may still lack brokers because its table was empty."""
-        return any(self._fills(at, self._now_s) for at in self._lacking)
+        return any(map(self._fills, self._lacking))
 
     @property
     def _lacking(self) -> list[str]:
@@ -156,21 +159,16 @@ class Auditor:
         now = dict(self._found(look))
         changes = []
         for problem in [problem for problem in self._raw if problem not in now]:
-            raw = self._raw.pop(problem)
-            if raw.named:
-                changes.append(self._change(look.at_s, problem, raw, found=False))
+            if (raw := self._raw.pop(problem)).named:
+                changes.append(raw.change(look.at_s, problem, found=False))
         for problem, (window_s, sentence) in now.items():
             raw = self._raw.setdefault(problem, _Raw(look.at_s, window_s, sentence))
             raw.window_s, raw.sentence = window_s, sentence
             if not raw.named and look.at_s - raw.since_s >= raw.window_s:
                 raw.named = True
-                changes.append(self._change(look.at_s, problem, raw, found=True))
+                changes.append(raw.change(look.at_s, problem, found=True))
         self._first = False
         return changes
-
-    @staticmethod
-    def _change(at_s: float, problem: Problem, raw: _Raw, *, found: bool) -> ProblemChange:
-        return ProblemChange(at_s=at_s, problem=problem, found=found, since_s=raw.since_s, sentence=raw.sentence)
 
     # --- what was seen ------------------------------------------------------------------------------------------------
 
@@ -202,9 +200,14 @@ class Auditor:
         if self._first:  # nobody knows since when it is there
             self._silent_until |= dict.fromkeys(self._lacking, look.at_s)
 
-    def _fills(self, at: str, now_s: float) -> bool:
+    @property
+    def _held(self) -> dict[str, str]:
+        """The broker at each address, by any NameServer."""
+        return {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
+
+    def _fills(self, at: str) -> bool:
         since_s = self._silent_until.get(at)
-        return since_s is not None and now_s - since_s <= self.fills_s
+        return since_s is not None and self._now_s - since_s <= self.fills_s
 
     def _speaks_our_names(self, address: str, lists: frozenset[str]) -> bool:
         held = [at for at, table in self._tables.items() if address in table.values()]
@@ -213,19 +216,18 @@ class Auditor:
     # --- what is wrong ------------------------------------------------------------------------------------------------
 
     def _found(self, look: Look) -> Sightings:
-        now_s = look.at_s
         for at, server in look.name_servers.items():
             if server.why is not None:
                 yield Problem("name-server-silent", (at,)), (SILENT_S, f"NameServer {at} gives no answer: {server.why}")
-        yield from self._brokers_missing(look)
+        yield from self._brokers_missing()
         yield from self._lists()
         yield from self._clients_lists()
-        yield from self._roles_wrong(now_s)
-        yield from self._addresses_wrong(now_s)
-        yield from self._topics_wrong(now_s)
+        yield from self._roles_wrong()
+        yield from self._addresses_wrong()
+        yield from self._topics_wrong()
         yield from self._versions(look)
 
-    def _brokers_missing(self, look: Look) -> Sightings:
+    def _brokers_missing(self) -> Sightings:
         held: dict[BrokerId, dict[str, str]] = defaultdict(dict)
         for at, table in self._tables.items():
             for broker, address in table.items():
@@ -239,7 +241,7 @@ class Auditor:
             (address,) = set(by.values())
             seen = self._brokers.get(address)
             for at in self._tables:
-                if at in by or self._fills(at, look.at_s):
+                if at in by or self._fills(at):
                     continue
                 if seen is not None and self._speaks_our_names(address, seen.lists) and at not in seen.lists:
                     continue  # told by _lists
@@ -250,7 +252,7 @@ class Auditor:
                 yield Problem("broker-missing", (str(broker), at)), (SETTLES_S if lives else SCANS_S, sentence)
 
     def _lists(self) -> Sightings:
-        held = {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
+        held = self._held
         for address, broker in sorted(self._brokers.items()):
             if address not in held or not self._speaks_our_names(address, broker.lists):
                 continue
@@ -278,26 +280,24 @@ class Auditor:
                     sentence = f"{who} does not list NameServer {at}: its list is {said}"
                     yield Problem("client-not-listing", (at, group, client_id)), (LISTS_S, sentence)
 
-    def _roles_wrong(self, now_s: float) -> Sightings:
+    def _roles_wrong(self) -> Sightings:
         for at, table in self._tables.items():
             ids: dict[str, list[int]] = defaultdict(list)
             for broker in table:
                 ids[broker.name].append(broker.number)
             for name, numbers in sorted(ids.items()):
-                if MASTER_ID not in numbers and not self._fills(at, now_s):
+                if MASTER_ID not in numbers and not self._fills(at):
                     has = all_of([f"{name}/{number}" for number in sorted(numbers)])
                     sentence = f"NameServer {at} has no master of {name}, only {has}: nobody can write to it"
                     yield Problem("no-master", (name, at)), (self.fills_s, sentence)
                 for number in sorted(number for number in numbers if number < MASTER_ID):
-                    broker = BrokerId(name, number)
-                    sentence = (
-                        f"NameServer {at} holds {table[broker]} as {name} with id {number}, which no broker keeps"
-                    )
+                    address = table[BrokerId(name, number)]
+                    sentence = f"NameServer {at} holds {address} as {name} with id {number}, which no broker keeps"
                     yield Problem("id-of-nobody", (name, at)), (self.fills_s, sentence)
 
-    def _addresses_wrong(self, now_s: float) -> Sightings:
+    def _addresses_wrong(self) -> Sightings:
         for (at, broker), turns in self._addresses.items():
-            recent = [turn for turn in turns if now_s - turn[0] <= 3 * self.fills_s]
+            recent = [turn for turn in turns if self._now_s - turn[0] <= 3 * self.fills_s]
             turns[:] = recent or turns[-1:]
             came_back = len(recent) > FLIPS and len({address for _, address in recent}) < len(recent)
             if came_back and broker in self._tables.get(at, {}):
@@ -313,9 +313,9 @@ class Auditor:
                     sentence = f"NameServer {at} holds one address, {address}, as {all_of(sorted(names))}"
                     yield Problem("one-address-two-names", (address, at)), (self.fills_s, sentence)
 
-    def _topics_wrong(self, now_s: float) -> Sightings:
+    def _topics_wrong(self) -> Sightings:
         tables = {frozenset(table.items()) for table in self._tables.values()}
-        if len(tables) > 1 or any(self._fills(at, now_s) for at in self._tables):
+        if len(tables) > 1 or any(self._fills(at) for at in self._tables):
             return  # of course they do: brokers are missing, which is told
         differ = len(set(map(id, self._topics.values()))) > 1  # mostly all are one and the same object (watcher.py)
         known = frozenset[str]().union(*self._topics.values()) if differ else frozenset()
@@ -337,7 +337,7 @@ class Auditor:
                 yield Problem("route-differs", (topic,)), (self.fills_s, sentence)
 
     def _versions(self, look: Look) -> Sightings:
-        held = {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
+        held = self._held
         for address, broker in look.brokers.items():
             before = self._versions_of.get(address)
             if broker.version is None:

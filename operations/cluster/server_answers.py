@@ -103,7 +103,7 @@ class BrokerAnswer:
         return self.name if self.broker_id == MASTER_ID else f"{self.name}/{self.broker_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClientAnswer:
     """A consumer of the group in question, and its own list of NameServers (307)."""
 
@@ -153,10 +153,15 @@ class ServerAnswers:
 
 
 class ServerCalls:
-    """Read-only requests by one remoting client, each with the limit `timeout_s`."""
+    """Read-only requests by a remoting client of its own, each with the limit `timeout_s`."""
 
-    def __init__(self, remoting: RemotingClient, timeout_s: float) -> None:
-        self._remoting, self._timeout_s = remoting, timeout_s
+    def __init__(
+        self, context: NodeContext, timeout_s: float, version: int, language: LanguageCode = LanguageCode.PYTHON
+    ) -> None:
+        self._remoting = RemotingClient(
+            clock=context.clock, network=context.network, language=language, version=version, log=context.log
+        )
+        self._timeout_s = timeout_s
         self.asked_of: Counter[str] = Counter()
         """Address to how many requests went there."""
 
@@ -192,14 +197,8 @@ class Questions:
     """Asks servers over channels of its own. Use it with `async with`."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
-        def calls(language: LanguageCode, version: int) -> ServerCalls:
-            client = RemotingClient(
-                clock=context.clock, network=context.network, language=language, version=version, log=context.log
-            )
-            return ServerCalls(client, timeout_s)
-
-        self._calls = calls(LanguageCode.PYTHON, Profile.V4_9.version)
-        self._old = calls(LanguageCode.OTHER, V3_0_11)
+        self._calls = ServerCalls(context, timeout_s, Profile.V4_9.version)
+        self._old = ServerCalls(context, timeout_s, V3_0_11, LanguageCode.OTHER)
         """As a client of before 4.9.4, which is answered in fastjson's dialect."""
         self._name_servers = tuple(name_servers)
 
@@ -226,9 +225,7 @@ class Questions:
         nowhere = not any(broker.topic for broker in answers) and not any(server.route for server in servers)
         if nowhere and all(server.topics is None for server in servers):
             answers = tuple(await asyncio.gather(*(self._with_topics(broker) for broker in answers)))
-        clients: tuple[ClientAnswer, ...] = ()
-        if group is not None:
-            clients = await self._clients(group, [broker for broker in answers if broker.answers])
+        clients = () if group is None else await self._clients(group, [one for one in answers if one.answers])
         return ServerAnswers(topic=topic, name_servers=tuple(servers), brokers=answers, clients=clients)
 
     async def _name_server(self, address: Address, topic: str) -> NameServerAnswer:
@@ -301,15 +298,11 @@ class Questions:
                 continue
             for member in members:
                 if member not in found and len(found) < CLIENTS_MAX:
-                    found[member] = await self._client(at, group, member)
+                    try:
+                        found[member] = ClientAnswer(member, await self._calls.list_of(at, group, member))
+                    except RocketMQError as exc:
+                        found[member] = ClientAnswer(member, why=_said(exc))
         return tuple(found.values())
-
-    async def _client(self, broker: Address, group: str, client_id: str) -> ClientAnswer:
-        try:
-            lists = await self._calls.list_of(broker, group, client_id)
-        except RocketMQError as exc:
-            return ClientAnswer(client_id=client_id, why=_said(exc))
-        return ClientAnswer(client_id=client_id, lists=lists)
 
 
 def _strict(body: bytes) -> bool:

@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 
 from ...remoting.bodies.client import SubscriptionGroupWrapper
 from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
-from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ...remoting.errors import RemoteProtocolError, RocketMQError
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
-from ...remoting.transport import RemotingClient
 from .auditor import Auditor, ProblemChange
 from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow, broker_look
 from .server_answers import ServerCalls
@@ -71,14 +70,7 @@ class Watcher:
 
     def __post_init__(self) -> None:
         self.auditor = Auditor(tuple(map(str, self.name_servers)))
-        remoting = RemotingClient(
-            clock=self.context.clock,
-            network=self.context.network,
-            language=LanguageCode.PYTHON,
-            version=Profile.V5_X.version,
-            log=self.context.log,
-        )
-        self.calls = ServerCalls(remoting, TIMEOUT_S)
+        self.calls = ServerCalls(self.context, TIMEOUT_S, Profile.V5_X.version)
 
     @property
     def requests(self) -> int:
@@ -111,7 +103,8 @@ class Watcher:
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:
             self._topics_at_s = now_s
-        self._forget_routes()
+        # all answers about topics are forgotten: each topic is asked for again within minutes
+        self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
         room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics
         topics = self._next_topics(room)
         servers, brokers, (clients, gone) = await asyncio.gather(
@@ -183,15 +176,14 @@ class Watcher:
                     listed = self._read("206", answer.body, _topics)
             routes: dict[str, Route | None] = {}
             for topic in topics:
-                found = await self._route(at, topic)
-                routes[topic] = None if found is None else self._read(f"105 {topic}", found, _route)
+                answer = await self.calls.ask(
+                    at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic)
+                )
+                is_there = answer.code == ResponseCode.SUCCESS
+                routes[topic] = self._read(f"105 {topic}", answer.body, _route) if is_there else None
         except RocketMQError as exc:
             return NameServerLook(why=str(exc))
         return NameServerLook(brokers=brokers, topics=listed, routes=routes)
-
-    async def _route(self, at: Address, topic: str) -> bytes | None:
-        answer = await self.calls.ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
-        return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
         """Return the answer's body, parsed only if it differs from the last answer of its kind."""
@@ -200,10 +192,6 @@ class Watcher:
             last = self._last[what] = body, read(body)
         value: T = last[1]
         return value
-
-    def _forget_routes(self) -> None:
-        """Forget all answers about topics; each topic is asked for again within minutes."""
-        self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
         try:
