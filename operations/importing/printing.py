@@ -121,13 +121,11 @@ def _timers(timers: Mapping[str, Any]) -> str:
 
 def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     told = _folded(entry for entry in entries if entry["what"] not in ("came", "changed", "chose") or entry["how"])
-    first = told[: SHOWN // 2] if len(told) > SHOWN else told
-    last = told[-(SHOWN - SHOWN // 2) :] if len(told) > SHOWN else []
-    for entry in first:
-        yield _entry(entry)
-    if last:
-        yield f"  … {len(told) - SHOWN:,} more in incident.json"
-        yield from map(_entry, last)
+    half, more = SHOWN // 2, len(told) - SHOWN
+    yield from map(_entry, told[:half] if more > 0 else told)
+    if more > 0:
+        yield f"  … {more:,} more in incident.json"
+        yield from map(_entry, told[half + more :])
     if not told:
         yield "  nothing was lost, and nothing came back"
 

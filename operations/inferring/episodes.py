@@ -14,7 +14,7 @@ from ...chaos.oracle.timers import Timers
 from ..logs_to_rows.signs import Row, Seen, Sign
 from .acts import acts_in
 from .candidates import Candidate, candidates_for, hosts_of, normal, of_nodes, together
-from .explains import Fit, fits
+from .explains import Fit, fits, with_signs_of
 from .joining import joined, shapes_of, unions, variants
 from .standing import timers_after
 from .symptoms import seen_of
@@ -94,10 +94,7 @@ def _rests_on_ends(fit: Fit) -> bool:
 def _told(
     seen: Seen, fit: Fit, chosen: Sequence[Fit], pool: Sequence[Candidate], taken: dict[Sign, float]
 ) -> Episode:  # fmt: skip
-    explained = dict(taken)
-    for other in chosen:
-        if other is not fit:
-            explained |= dict(other.signs)
+    explained = with_signs_of((other for other in chosen if other is not fit), taken)
     more = [*unions(seen, [fit]), *variants(fit.candidate, seen)]
     ranked = alternatives(seen, fit, [*pool, *more], explained)[:HYPOTHESES]
     shares = [math.exp(min(0.0, one.net - ranked[0].net)) for one in ranked]

@@ -121,6 +121,11 @@ class Fit:
         return seen.tolerance_ms(*self.candidate.about)
 
 
+def with_signs_of(among: Iterable[Fit], taken: Mapping[Sign, float]) -> dict[Sign, float]:
+    """Return the signs taken, and those that these faults explain."""
+    return dict(taken) | {sign: worth for fit in among for sign, worth in fit.signs}
+
+
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
     """Return every time in which the candidate explains more than it costs. `taken` are the signs that other faults
     explain already."""

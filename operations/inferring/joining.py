@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...chaos.shapes import shape_of
 from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
 from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
-from .explains import Bounds, Fit, fits
+from .explains import Bounds, Fit, fits, with_signs_of
 
 PARTED = 4
 """Number of links from which on a partition of groups is considered."""
@@ -72,10 +72,7 @@ def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list
 
 def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
     """Return the fault fitted again to all signs that it explains and no other fault does."""
-    rest = dict(taken)
-    for other in among:
-        if other is not fit:
-            rest |= {sign: worth for sign, worth in other.signs}
+    rest = with_signs_of((other for other in among if other is not fit), taken)
     own = {sign for sign, _ in fit.signs}
     found = [one for one in fits(fit.candidate, seen, rest) if any(sign in own for sign, _ in one.signs)]
     return max([fit, *found], key=lambda one: one.net)
@@ -112,16 +109,10 @@ def _share(fit: Fit, own: set[Sign]) -> float:
 
 def _one_join(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
     for members in _of_one_moment(seen, left):
-        rest = dict(taken)
-        for other in left:
-            if other not in members:
-                rest |= {sign: worth for sign, worth in other.signs}
+        rest = with_signs_of((other for other in left if other not in members), taken)
         alone = sum(one.net for one in members)
-        best: Fit | None = None
-        for candidate in unions(seen, members):
-            for fit in fits(candidate, seen, rest):
-                if (best is None or fit.net > best.net) and _same_signs(fit, members):
-                    best = fit
+        found = (fit for candidate in unions(seen, members) for fit in fits(candidate, seen, rest))
+        best = max((fit for fit in found if _same_signs(fit, members)), key=lambda fit: fit.net, default=None)
         if best is not None and best.net > alone + 0.01:
             return members, best
     return None

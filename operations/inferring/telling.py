@@ -45,19 +45,18 @@ WHAT = {
     "clock_step": "the wall clock of {who} was set forward by more than the expiry",
     "unregister": "{broker} was unregistered by hand at {who}, and went on living",
 }
+_OWN_LOG = "the node's own log, had it any line of that time, would tell them apart"
+_BOTH_WAYS = "no log tells both directions from the first alone: a packet capture would"
 APART = {
-    frozenset({"kill", "stop"}): "only the process' own last lines (a shutdown hook's) would tell them apart",
-    frozenset({"pause", "black_hole"}): "the node's own log, had it any line of that time, would tell them apart",
-    frozenset({"pause", "packet_loss"}): "the node's own log, had it any line of that time, would tell them apart",
-    frozenset({"pause", "host_lost"}): "whether the node's log begins with a start afterwards would tell them apart",
-    frozenset({"black_hole", "black_hole upstream"}): "no log tells both directions from the first alone: a packet "
-    "capture would",
-    frozenset({"packet_loss", "packet_loss upstream"}): "no log tells both directions from the first alone: a packet "
-    "capture would",
-    frozenset(
-        {"black_hole", "packet_loss"}
-    ): "a dial in that time (connected, or no answer to the SYN) would tell them apart",
+    ("kill", "stop"): "only the process' own last lines (a shutdown hook's) would tell them apart",
+    ("black_hole", "pause"): _OWN_LOG,
+    ("packet_loss", "pause"): _OWN_LOG,
+    ("host_lost", "pause"): "whether the node's log begins with a start afterwards would tell them apart",
+    ("black_hole", "black_hole upstream"): _BOTH_WAYS,
+    ("packet_loss", "packet_loss upstream"): _BOTH_WAYS,
+    ("black_hole", "packet_loss"): "a dial in that time (connected, or no answer to the SYN) would tell them apart",
 }
+"""Two faults in order, and the line that would tell one from the other."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +120,6 @@ def act(
 ) -> Episode:  # fmt: skip
     """Return an episode with a single explanation, which rows state directly."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
-    ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(
         rank=1,
         fault=fault,
@@ -129,7 +127,7 @@ def act(
         certainty=certainty,
         score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5) if score is None else score,
         timeline=timeline,
-        bounds_ms=[bounds, *ended],
+        bounds_ms=[bounds, None if to_ms is None else bounds],
         speaks_for=said,
         speaks_against=[{"says": says} for says in against],
         nodes=nodes or {},
@@ -145,7 +143,7 @@ def _says(row: Row) -> str:
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
     """The fault and the alternatives for its signs, best first. `taken`: the signs that other faults explain."""
-    own = {sign: worth for sign, worth in fit.signs}
+    own = dict(fit.signs)
     total = sum(own.values())
     found: list[Fit] = []
     for candidate in dict.fromkeys([fit.candidate, *pool]):
@@ -313,5 +311,5 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 def apart(first: Fit, other: Fit) -> str | None:
     """Return which log would distinguish two faults of the same rank."""
-    names = frozenset({first.candidate.name, other.candidate.name})
-    return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None
+    one, two = sorted((first.candidate.name, other.candidate.name))
+    return APART.get((one, two), "no line of these logs tells them apart") if one != two else None

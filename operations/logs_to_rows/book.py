@@ -148,8 +148,6 @@ def _of_name_server(source: Source, book: Book) -> None:
             case "conflict_ignored":
                 if fields.get("id", "").isdigit():
                     _say(book, fields["old"], fields["broker"], int(fields["id"]), 2)
-            case _:
-                pass
 
 
 def _of_dialler(source: Source, book: Book) -> None:
@@ -179,8 +177,6 @@ def _of_dialler(source: Source, book: Book) -> None:
             case "route_changed":
                 for said in (fields.get("old"), fields.get("new")):
                     _of_route(book, fields["topic"], said or "")
-            case _:
-                pass
 
 
 def _of_route(book: Book, topic: str, text: str) -> None:

@@ -192,8 +192,6 @@ def _said(source: Source) -> _Said:
                 hosts.add(host_of(fields.get("address", "")))
             case "route_changed":
                 routes.update((fields.get("old") or "", fields["new"]))
-            case _:
-                pass
     for text in routes:
         brokers.update(_whole(_ADDRESSED.findall(text)))
     if source.kind == CLIENT and (known := client_id(source)) and "@" in known:

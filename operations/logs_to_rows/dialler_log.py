@@ -181,8 +181,6 @@ class DiallerLog:
                 self._client(line, "client_heartbeat", fields.get("channel", ""))
             case "consumer_expired" | "producer_expired":
                 self._client(line, "client_gone", fields.get("channel", ""), f="expired")
-            case _:
-                pass
 
     def _held_id(self, line: Line) -> dict[str, Any] | None:
         """The id under which it registers, if that changes, and the term of the election."""
@@ -223,8 +221,6 @@ class DiallerLog:
                 )
             case "client_stopped":
                 self._put(line, "stopped")
-            case _:
-                pass
 
 
 def ident(source: Source) -> dict[str, str | None]:

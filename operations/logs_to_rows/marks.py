@@ -121,8 +121,6 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
             case "write_perm_wiped" | "write_perm_added":
                 yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
-            case _:
-                pass
     # those that a broker brought with it are written before it is, or after
     yield from (mark for mark in topics if not is_near(firsts, mark.at_ms, _BROUGHT_MS))
 
@@ -213,5 +211,3 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                     yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)
             case "route_changed":
                 yield from _followed(fields, at_ms)
-            case _:
-                pass

@@ -30,7 +30,8 @@ from .versions import version_of
 from .writing import Rows, lag_rows
 
 ACTING_MASTER = "enableSlaveActingMaster"
-MOST_TOPICS = 400
+MOST_TOPICS, _MANY_TOPICS = 400, 20_000
+"""Of how many topics routes are written for each NameServer, if there are more than the second of all, and if not."""
 AS_LOGGED = "as logged"
 """The nodes' implementation: not ours, so that rules for ours only do not apply."""
 _FAR_MS = 1_000.0 * 60 * 60 * 24 * 30
@@ -58,7 +59,20 @@ class Reconstructed:
 
     @property
     def topology(self) -> dict[str, Any]:
-        return _topology(self)
+        clusters: dict[str, list[str]] = defaultdict(list)
+        brokers: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        for node, addresses in self.nodes.brokers.items():
+            name, _, id_ = node.partition("/")
+            brokers[name][id_ or "0"] = addresses
+            said = self.book.clusters.get(name)
+            clusters[said.most_common(1)[0][0] if said else "unknown"].append(node)
+        return {
+            "clusters": {cluster: sorted(nodes) for cluster, nodes in sorted(clusters.items())},
+            "name_servers": self.nodes.name_servers,
+            "name_servers_by": self.nodes.sure,
+            "brokers": dict(sorted(brokers.items())),
+            "clients": {node: _client(self, node, source) for node, source in sorted(self.nodes.clients.items())},
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return incident.json without `episodes` and `not_seen`."""
@@ -95,9 +109,10 @@ def reconstruct(
     nodes = nodes_of(sources, book)
     timers, timers_said = timers_of([*sources, *settings])
     rows = Rows()
+    most_topics = MOST_TOPICS if sum(map(len, book.topics.values())) > _MANY_TOPICS else _MANY_TOPICS
     for source in sources:
         if source.kind == NAME_SERVER:
-            NameServerLog(source, book, rows, _topics_each(book)).read()
+            NameServerLog(source, book, rows, most_topics).read()
         else:
             address = _first(nodes, source.name) if source.kind == BROKER else None
             DiallerLog(source, nodes.roles.get(source.name, "producer"), book, rows, address).read()
@@ -106,7 +121,7 @@ def reconstruct(
     origin, last = math.floor(min(stamps) / 1000) * 1000.0, max(stamps)
     for source in sources:
         lag_rows(rows, source, nodes.roles.get(source.name, "producer"), last)
-    made = _framed(rows, nodes, sources, timers, name, origin, last, book)
+    made = _framed(rows, nodes, sources, timers, name, origin, last)
     history = made.on_axis(origin)
     bounds = {source.name: 500.0 + source.bound_ms * (source.offset_ms != 0) for source in sources}
     return Reconstructed(
@@ -172,27 +187,16 @@ def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
     return kept, said
 
 
-def _topics_each(book: Book) -> int:
-    return MOST_TOPICS if sum(map(len, book.topics.values())) > 20_000 else 20_000
-
-
 def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
     """Registrations that a NameServer took by a broker's log, if its own lacks them: 5.x logs the first only."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
-    has_log = set[str]()
     lives: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for row in rows.made:
-        if row["role"] == "name_server":
-            has_log.add(row["node"])
-            if row["event"] == "started":
-                lives[row["node"]].append((row["time_ms"], row["incarnation"]))
-            elif row["event"] == "registration":
-                own[
-                    row["node"],
-                    nodes.of_address.get(
-                        row["address"], broker_node(str(row.get("broker_name")), row.get("broker_id") or 0)
-                    ),
-                ].append(row["time_ms"])
+        if row["role"] == "name_server" and row["event"] == "started":
+            lives[row["node"]].append((row["time_ms"], row["incarnation"]))
+        elif row["role"] == "name_server" and row["event"] == "registration":
+            broker = nodes.of_address.get(row["address"], broker_node(row["broker_name"], row["broker_id"]))
+            own[row["node"], broker].append(row["time_ms"])
     more: list[Row] = []
     for row in rows.made:
         if row["event"] != "register" or row.get("type") != "ok":
@@ -203,27 +207,15 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
         id_ = int((row.get("value") or {}).get("id", own_id or 0))
         if server in tells_all and not id_:
             continue  # 4.9 prints each registration of a master: what it does not, did not arrive
-        if server is None or server not in has_log or address is None:
+        if server is None or server not in lives or address is None:
             continue
         at_ms = row["time_ms"]
         if any(abs(at_ms - one) <= _JOINS_MS for one in own[server, row["node"]]):
             continue
-        incarnation = max((n for since, n in lives[server] if since <= at_ms), default=0)
-        value = {**(row.get("value") or {}), "learnt": "inferred"}
-        more.append(
-            {
-                "time_ms": at_ms,
-                "node": server,
-                "role": "name_server",
-                "event": "registration",
-                "incarnation": incarnation,
-                "broker_name": name,
-                "broker_id": id_,
-                "address": address,
-                "code": 0,
-                "value": value,
-            }
-        )
+        told: Row = {"time_ms": at_ms, "node": server, "role": "name_server", "event": "registration"}
+        told["incarnation"] = max((n for since, n in lives[server] if since <= at_ms), default=0)
+        told |= {"broker_name": name, "broker_id": id_, "address": address, "code": 0}
+        more.append(told | {"value": {**(row.get("value") or {}), "learnt": "inferred"}})
     rows.made += more
 
 
@@ -235,7 +227,6 @@ def _framed(
     name: str,
     origin: float,
     last: float,
-    book: Book,
 ) -> Rows:
     named = {source.name: source for source in sources}
     lists = _lists(rows, nodes)
@@ -365,24 +356,6 @@ def _version(source: Source) -> dict[str, Any]:
     return {"version": "5.x" if source.is_v5 else "4.x" if is_java_4 else None, "version_by": None}
 
 
-def _topology(one: Reconstructed) -> dict[str, Any]:
-    clusters: dict[str, list[str]] = defaultdict(list)
-    for node in one.nodes.brokers:
-        said = one.book.clusters.get(node.partition("/")[0])
-        clusters[said.most_common(1)[0][0] if said else "unknown"].append(node)
-    brokers: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    for node, addresses in one.nodes.brokers.items():
-        name, _, id_ = node.partition("/")
-        brokers[name][id_ or "0"] = addresses
-    return {
-        "clusters": {cluster: sorted(nodes) for cluster, nodes in sorted(clusters.items())},
-        "name_servers": one.nodes.name_servers,
-        "name_servers_by": one.nodes.sure,
-        "brokers": dict(sorted(brokers.items())),
-        "clients": {node: _client(one, node, source) for node, source in sorted(one.nodes.clients.items())},
-    }
-
-
 def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:
     in_use: list[str] = []
     sat: list[dict[str, Any]] = []
@@ -396,6 +369,5 @@ def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:
                 sat[-1]["to_ms"] = row["time_ms"]
             server = one.nodes.of_address.get(row["name_server"], row["name_server"])
             sat.append({"name_server": server, "from_ms": row["time_ms"], "to_ms": None})
-    known = ident(source)
     kind = one.nodes.roles[node] if kind_of_client(source, one.book) else "unknown"
-    return {**known, "kind": kind, "name_servers": in_use, "sat_on": sat}
+    return {**ident(source), "kind": kind, "name_servers": in_use, "sat_on": sat}

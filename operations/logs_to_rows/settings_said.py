@@ -1,7 +1,7 @@
 """The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure."""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...chaos.oracle.timers import Timers
@@ -31,7 +31,6 @@ WORDS = {
     "H_ms": "heartbeat",
 }
 _FITTED_FROM = 4
-_Fitted = tuple[float, list[Line]]
 
 
 def profile_of(sources: Sequence[Source]) -> Profile:
@@ -58,8 +57,8 @@ def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
         if said[symbol]:
             value, by = max(one for one, _ in said[symbol]), "settings"
             lines = [line for one, line in said[symbol] if one == value][:3]
-        elif symbol in _FITS and (fitted := _FITS[symbol](sources)) is not None:
-            value, by, lines = fitted[0], "fitted", fitted[1]
+        elif fitted := next(filter(None, (_fitted(sources, *one) for one in _FITS.get(symbol, ()))), None):
+            (value, lines), by = fitted, "fitted"
         if symbol == "R_ms":
             value = min(max(value, 10_000.0), 60_000.0)
         chosen[symbol] = value
@@ -79,19 +78,16 @@ def _setting(source: Source, line: Line, said: dict[str, list[tuple[float, Line]
         said[found[0]].append((value, line))
 
 
-def _registration_period(sources: Sequence[Source]) -> tuple[float, list[Line]] | None:
-    return _fitted(sources, "master_address", "address") or _fitted(sources, "registered", "name_server")
-
-
-def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tuple[float, list[Line]] | None:
-    gaps: dict[int, int] = defaultdict(int)
+def _fitted(sources: Sequence[Source], event: str, of: str) -> tuple[float, list[Line]] | None:
+    """Return the commonest time between lines of this event with one value of the field `of`, and two such lines."""
+    gaps: Counter[int] = Counter()
     first: dict[int, list[Line]] = defaultdict(list)
     for source in sources:
         before: dict[str, Line] = {}
         for line in source.lines:
             if line.event != event:
                 continue
-            key = line.fields.get(of, "") if of else ""
+            key = line.fields.get(of, "")
             if key in before:
                 gap = round((line.stamp_ms - before[key].stamp_ms) / 1000)
                 if gap:
@@ -101,16 +97,17 @@ def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tup
             before[key] = line
     if not gaps:
         return None
-    best = max(gaps, key=lambda gap: gaps[gap] + gaps.get(gap - 1, 0) + gaps.get(gap + 1, 0))
-    count = sum(gaps.get(gap, 0) for gap in (best - 1, best, best + 1))
+    best = max(gaps, key=lambda gap: gaps[gap] + gaps[gap - 1] + gaps[gap + 1])
+    count = sum(gaps[gap] for gap in (best - 1, best, best + 1))
     if count < _FITTED_FROM or count < 0.4 * sum(gaps.values()):
         return None
-    best = max((best - 1, best, best + 1), key=lambda gap: gaps.get(gap, 0))
+    best = max((best - 1, best, best + 1), key=gaps.__getitem__)
     rounded = round(best / 5) * 5 if abs(best - round(best / 5) * 5) <= 1 and best >= 5 else best
     return rounded * 1000.0, first[best][:2]
 
 
-_FITS: dict[str, Callable[[Sequence[Source]], _Fitted | None]] = {
-    "S_ms": lambda sources: _fitted(sources, "scanned"),
-    "R_ms": _registration_period,
+_FITS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "S_ms": [("scanned", "")],
+    "R_ms": [("master_address", "address"), ("registered", "name_server")],
 }
+"""The events, with a field each, that come once a period; the surest first."""
