@@ -53,15 +53,14 @@ _TIMERS: Mapping[str, tuple[str, str]] = {
 _FITTED_MS = 1_500.0
 """A fitted timer this near to the default is the default, because stamps have whole seconds."""
 _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
+_WITH_NAMES = ("nodes", "links", "broker", "name_servers", "address")
+"""Keys of a timeline's entry that name nodes."""
+_SHOWN = {"rank", "fault", "certainty", "sentence"}
 _BOOTS_MS = 2_000.0, 300_000.0
 """A restarted broker of Apache's takes up to this long to boot and register; a replay's registers at once. A longer
 time has another cause."""
 UNNAMED_TOPIC = "orders"
 _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
-
-
-def incident_file(folder: Path) -> Path:
-    return folder / INCIDENT
 
 
 class _Chosen(NamedTuple):
@@ -77,7 +76,7 @@ def imported(
 ) -> Original:
     """Return the incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing.
     If the replay is not `virtual`, phases are not set."""
-    file = incident_file(folder)
+    file = folder / INCIDENT
     incident = read_incident(file)
     world = World.of_rows(rows)
     notes: list[str] = []
@@ -98,7 +97,7 @@ def imported(
     document = {
         "name": f"replay-of-{_word(folder)}",
         "description": " ".join(one.hypothesis.sentence for one in chosen)[:490],
-        "cluster": names.cluster(world),
+        "cluster": names.counts() | {"profile": str(world.timers.profile)},
         **_config(incident, world),
         "nodes": nodes,
         "workload": names.workload(rows, to_ms - from_ms, notes),
@@ -129,16 +128,7 @@ def imported(
         imported=True,
         notes=notes,
         places=places,
-        chosen=[
-            {
-                "episode": one.number,
-                "rank": one.hypothesis.rank,
-                "fault": one.hypothesis.fault,
-                "certainty": one.hypothesis.certainty,
-                "sentence": one.hypothesis.sentence,
-            }
-            for one in chosen
-        ],
+        chosen=[{"episode": one.number, **one.hypothesis.model_dump(include=_SHOWN)} for one in chosen],
     )
 
 
@@ -164,11 +154,11 @@ def _chosen(
             continue
         rank = hypotheses.get(number)
         ranked = sorted(enumerate(episode.hypotheses), key=lambda one: one[1].rank)
-        if rank is not None and all(one.rank != rank for _, one in ranked):
+        at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
+        if taken is None and rank is not None:
             ranks = ", ".join(dict.fromkeys(str(one.rank) for _, one in ranked)) or "none"
             allowed = f"a rank that episode {number} of {file} has: {ranks}"
             raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
-        at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
         if taken is None or not (taken.timeline or taken.nodes):
             why = "has no fault that explains it"
             if taken is not None and taken.fault == "switch":
@@ -199,14 +189,9 @@ def _at_ms(one: _Chosen) -> list[float]:
 
 def _named(timeline: Iterable[Entry]) -> set[str]:
     """Return all words in the timelines that may be a node's name."""
-    found: set[str] = set()
-    for entry in timeline:
-        said = entry.model_dump()
-        for key in ("nodes", "links", "broker", "name_servers", "address"):
-            value = said.get(key) or ()
-            for text in [value] if isinstance(value, str) else value if isinstance(value, Sequence) else ():
-                found |= set(_NAME.findall(str(text)))
-    return found
+    values = [said.get(key) for entry in timeline for said in [entry.model_dump()] for key in _WITH_NAMES]
+    texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
+    return {name for text in texts if text is not None for name in _NAME.findall(str(text))}
 
 
 def _timeline(
@@ -267,17 +252,10 @@ def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> 
     """The time of a broker's first registration, if it is late enough to matter and early enough to belong to the
     boot."""
     least_ms, most_ms = _BOOTS_MS
-    came = [
-        row["time_ms"]
-        for row in rows
-        if row["event"] == "registration"
-        and row["broker_name"]
-        and not row["code"]
-        and broker_node(row["broker_name"], row["broker_id"]) == broker
-        and row["time_ms"] > started_ms
-    ]
-    first_ms = min(came, default=None)
-    return first_ms if first_ms is not None and least_ms < first_ms - started_ms <= most_ms else None
+    later = (row for row in rows if row["event"] == "registration" and row["time_ms"] > started_ms)
+    its = (row for row in later if not row["code"] and broker_node(row["broker_name"], row["broker_id"]) == broker)
+    first_ms = min((float(row["time_ms"]) for row in its), default=math.inf)
+    return first_ms if least_ms < first_ms - started_ms <= most_ms else None
 
 
 # -- who there is
@@ -299,10 +277,8 @@ class _Names(NamedTuple):
         servers = list(topology.name_servers) or [node.name for node in world.of_kind("name_server")]
         masters = list(topology.brokers) or [node.name for node in world.of_kind("broker")]
         if not servers or not masters:
-            what = "name_servers" if not servers else "brokers"
-            raise ScenarioError(
-                file, f"topology.{what}", "none", "at least one: a scenario has NameServers and brokers"
-            )
+            key = "topology.name_servers" if not servers else "topology.brokers"
+            raise ScenarioError(file, key, "none", "at least one: a scenario has NameServers and brokers")
         clients = {name: one.kind for name, one in topology.clients.items()}
         servers = _most(servers, _MOST_NAME_SERVERS, wanted, "NameServers", notes)
         masters = _most(masters, _MOST_BROKERS, wanted, "brokers", notes)
@@ -329,7 +305,7 @@ class _Names(NamedTuple):
 
     def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         found = dict(entry)
-        for key in ("nodes", "links", "broker", "name_servers", "address"):
+        for key in _WITH_NAMES:
             value = found.get(key)
             if isinstance(value, str):
                 found[key] = self._text(value)
@@ -340,21 +316,17 @@ class _Names(NamedTuple):
     def _text(self, text: str) -> str:
         return _NAME.sub(lambda found: self.ours.get(found[0], found[0]), text)
 
-    def cluster(self, world: World) -> dict[str, Any]:
+    def counts(self) -> dict[str, Any]:
         kinds = Counter(name.partition("-")[0] for name in self.ours.values() if "/" not in name)
-        return {
-            "name_servers": kinds["ns"],
-            "brokers": kinds["broker"],
-            "profile": str(world.timers.profile),
-        }
+        return {"name_servers": kinds["ns"], "brokers": kinds["broker"]}
 
     def nodes(self, incident: Incident, world: World, rows: list[Row], from_ms: float) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {ours: {} for ours in self.ours.values() if "/" in ours}
+        found: dict[str, dict[str, Any]] = {}
         said = world.run.get("nodes") or {}
         every = [name for name in self.ours.values() if name.startswith("ns-")]
         in_use, later = lists_of(rows, from_ms), later_lists_of(rows, from_ms)
         for theirs, ours in self.ours.items():
-            own = dict(found.get(ours, {}))
+            own: dict[str, Any] = {}
             client = incident.topology.clients.get(theirs)
             listed = in_use.get(theirs) or [*(client.name_servers if client is not None else ())]
             listed = listed or [*((said.get(theirs) or {}).get("name_servers") or ())]
@@ -372,21 +344,18 @@ class _Names(NamedTuple):
                     own["name_servers"] = entries
             if ours in self.clusters:
                 own["cluster_name"] = re.sub(r"[^A-Za-z0-9%|_-]", "-", self.clusters[ours])
-            if own or ours in found:
+            if own or "/" in ours:
                 found[ours] = own
         return found
 
     def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
         """Return what logs do not say about clients and topics, and the values used instead."""
-        if not self.has_clients and named:
+        if not self.has_clients:
+            lacks = "" if named else ", and no log names a topic"
+            whose = "which NameServers and brokers name" if named else "made up"
             yield (
-                f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers "
-                "name, were added, so that sends are seen."
-            )
-        elif not self.has_clients:
-            yield (
-                f"No client's log is there, and no log names a topic: one producer and one consumer of {topic}, made "
-                "up, were added, so that sends are seen."
+                f"No client's log is there{lacks}: one producer and one consumer of {topic}, {whose}, were added, so "
+                "that sends are seen."
             )
         elif not named:
             yield f"No log names a topic: {topic}, made up, stands for those of these clients."

@@ -21,11 +21,12 @@ from ...chaos.oracle.world import World
 from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
 from ...chaos.proof.statistics.per_client import ClientFigures, beside, client_lines, clients_of
 from ...chaos.reporting import write_replay
+from ...chaos.reports.ci import INCIDENT
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
 from ...chaos.scenarios.model import Scenario
-from .imported import imported, incident_file
+from .imported import imported
 from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 
@@ -70,7 +71,7 @@ class Replayed:
 def read_original(folder: Path, wanted: ReplayOptions) -> Original:
     """Return the original. ScenarioError if there is nothing to replay, or no fault is known."""
     rows = rows_of(folder)
-    if incident_file(folder).is_file():
+    if (folder / INCIDENT).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
     if wanted.hypotheses or wanted.episodes:
         option = "--hypothesis" if wanted.hypotheses else "--episode"
@@ -95,7 +96,7 @@ def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: s
         part, _, rest = exc.key.removeprefix("timeline.").partition(".")
         if part.isdigit() and exc.key.startswith("timeline.") and int(part) in original.places:
             at = f"{original.places[int(part)]}.{rest}".rstrip(".")
-            raise ScenarioError(str(incident_file(original.folder)), at, exc.value, exc.allowed) from exc
+            raise ScenarioError(str(original.folder / INCIDENT), at, exc.value, exc.allowed) from exc
         raise
 
 
@@ -154,12 +155,9 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
         kept = [one for one in shown if _could_be_seen(one, visible, told)]
         left_out = {f"{one.node} {one.kind}" for one in shown} - {f"{one.node} {one.kind}" for one in kept}
         shown = as_logged(kept, whole)
-    timers = world.timers
+    exact_ms = original.exact.get
     alike = similarity(
-        ours.transitions,
-        shown,
-        tick_ms=timers.R_ms,
-        exact_ms=lambda node: original.exact.get(node, EXACT_MS),
+        ours.transitions, shown, tick_ms=world.timers.R_ms, exact_ms=lambda node: exact_ms(node, EXACT_MS)
     )
     return Replayed(
         original=original,
@@ -276,7 +274,7 @@ def _transition(pair: TransitionPair) -> dict[str, Any]:
 
 
 def _lanes(replayed: Replayed) -> list[dict[str, Any]]:
-    ours, theirs = (seen_.held for seen_ in replayed.held)
+    ours, theirs = (shown.held for shown in replayed.held)
     return [
         {"node": lane[0], "of": lane[1], "original": ours.get(lane, ()), "replay": theirs.get(lane, ())}
         for lane in sorted({*ours, *theirs})
