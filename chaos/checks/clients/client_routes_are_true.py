@@ -17,6 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ....remoting.codes import PERM_WRITE
+from ....remoting.topics import TBW102
 from ...oracle.intervals import until_next
 from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
@@ -31,9 +33,6 @@ from ..record.route_tables import brokers_of
 from ..tolerance import Tolerance, tolerance
 
 NAME = "client_routes_are_true"
-_TEMPLATE = "TBW102"
-"""What a producer asks for in place of a topic that is not there yet."""
-
 Client = tuple[str, int]
 """Node and incarnation."""
 
@@ -108,7 +107,7 @@ class _Judged:
             client = answer.asker, answer.incarnation
             if client not in self._lives or not answer.is_readable:
                 continue
-            if answer.topic == _TEMPLATE:
+            if answer.topic == TBW102:  # what a producer asks for in place of a topic that is not there yet
                 templates[client] |= set(brokers_of(answer.value))
             else:
                 told[client, answer.topic].append(answer)
@@ -152,5 +151,5 @@ class _Judged:
 
     def _is_borrowed(self, kept: str | None, answer: RouteAnswer, template: set[str]) -> bool:
         """Whether the route may be TBW102's: only where the topic's own has no queue to write to."""
-        writable = any(row[2] & 2 for row in ((answer.route or {}).get("queues") or {}).values())
+        writable = any(row[2] & PERM_WRITE for row in ((answer.route or {}).get("queues") or {}).values())
         return not writable and kept is not None and set(brokers_of(kept)) <= template

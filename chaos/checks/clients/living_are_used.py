@@ -27,7 +27,7 @@ from ..plain.part import Gathering
 from ..plain.uses import READS, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
-from ..record.turns import Routes, judged, out_of_turn, turns
+from ..record.turns import client_routes, judged, out_of_turn, turns
 from ..record.uses import BrokerShares, edges
 from .queue_reads import reads
 from .tries import tries
@@ -45,7 +45,7 @@ class Used:
 
 def gather(gathering: Gathering, world: World) -> Used:
     """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
-    in_turn, strays = judged(gathering.counted(STEPS, world).of, Routes(gathering.control))
+    in_turn, strays = judged(gathering.counted(STEPS, world).of, client_routes(gathering.control))
     shares = gathering.counted(SHARES, world)
     for reading in (TRIES, READS):
         shares = shares.plus(gathering.counted(reading, world))
@@ -58,7 +58,7 @@ def judge(used: Used, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
     less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
     shares, control = used.shares, used.control
-    routes = Routes(control)
+    routes = client_routes(control)
     in_turn = list(turns(shares, world, routes, edges(control, world)))
     of_tries = (*tries(shares, routes, control, world), *out_of_turn(shares, world))
     found = [*in_turn, *of_tries, *reads(shares, control, world), *read_there(shares, world, control)]

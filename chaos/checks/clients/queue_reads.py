@@ -11,6 +11,7 @@ counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, el
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from ....remoting.codes import PERM_READ
 from ...oracle.deliveries import Asker, Dues, Queue, askers
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
@@ -23,7 +24,6 @@ from ..record.uses import PART_MS, BrokerShares
 from ..tolerance import tolerance
 
 _ROW = "a held pull is answered within 15 s, looked at every 5 s"
-_READABLE = 4
 _ASKED_MS = 20_000.0
 _PARTS = 3
 """So many parts of 10 s without a pull are a queue that nobody reads."""
@@ -68,7 +68,7 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queu
             for (at_ms, state), end_ms in until_next(states, min(life.end_ms, world.end_ms)):
                 if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first
                     at_ms += aftermath_ms(world)
-                if isinstance(state, Mapping) and state.get("perm", 0) & _READABLE:
+                if isinstance(state, Mapping) and state.get("perm", 0) & PERM_READ:
                     for queue_id in range(int(state.get("read", 0))):
                         yield (group.topic, broker.name, queue_id), at_ms, end_ms
 

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
-from .control import Control
+from .control import Control, once
 from .uses import BrokerShares, Queue, Segment, Stray
 
 TURN = "selectOneMessageQueue: the next queue of the route"
@@ -138,9 +139,6 @@ def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
         yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)
 
 
-_WRITABLE = 2
-
-
 class Routes:
     """What each client held when, from `route_changed` rows."""
 
@@ -149,12 +147,15 @@ class Routes:
         for row in control.rows("route_changed"):
             self._of[row.node, row.incarnation, row.topic or ""].append((row.time_ms, row.decoded))
 
-    def ring(self, node: str, incarnation: int, topic: str, at_ms: float) -> tuple[Queue, ...]:
-        """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
+    def at(self, node: str, incarnation: int, topic: str, at_ms: float) -> Mapping[str, Any]:
+        """The route that it had then; empty for none."""
         found = self._of.get((node, incarnation, topic), [])
         at = bisect_right(found, at_ms, key=lambda one: one[0])
-        route = found[at - 1][1] if at else None
-        return _ring(route) if isinstance(route, Mapping) else ()
+        return (found[at - 1][1] or {}) if at else {}
+
+    def ring(self, node: str, incarnation: int, topic: str, at_ms: float) -> tuple[Queue, ...]:
+        """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
+        return _ring(self.at(node, incarnation, topic, at_ms))
 
     def brokers(self, node: str, incarnation: int, at_ms: float) -> set[str]:
         """The brokers that it may write to, of every topic that it has a route of; createTopicKey is none that is sent
@@ -164,11 +165,14 @@ class Routes:
         return set.intersection(*({broker for broker, _ in ring} for ring in rings)) if rings else set()
 
 
+client_routes = once(Routes)
+
+
 def _ring(route: Mapping[str, Any]) -> tuple[Queue, ...]:
     masters = {name for name, addresses in (route.get("brokers") or {}).items() if "0" in addresses}
     return tuple(
         (name, queue_id)
         for name, (_, write, perm, *_rest) in sorted((route.get("queues") or {}).items())
-        if name in masters and perm & _WRITABLE
+        if name in masters and perm & PERM_WRITE
         for queue_id in range(write)
     )

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ....remoting.codes import PERM_WRITE
 from ...oracle.intervals import Stretch, longest, merged, until_next, without
 from ...oracle.link import hung_brokers
 from ...oracle.reach import failed_calls, undisturbed
@@ -28,7 +29,6 @@ from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
 _ROW = "one master"
-_WRITE = 2
 _WAITS = "an id that its broker only waits with"
 _Routes = Mapping[tuple[str, int, str], Sequence[Row]]
 """Node, incarnation and topic to the routes that it had, in order of time."""
@@ -153,6 +153,6 @@ def _kind(members: Members, ids: Mapping[str, str], row: Sequence[int] | None) -
     if str(NO_ID) in ids and members.elects:
         return _WAITS
     is_led = not is_slave(members.owner(ids.get(MASTER_ID, "")) or "broker/1")
-    if members.has_acting_master and not members.elects and not is_led and row is not None and row[2] & _WRITE:
+    if members.has_acting_master and not members.elects and not is_led and row is not None and row[2] & PERM_WRITE:
         return "without a master, and with the write permission"
     return ""

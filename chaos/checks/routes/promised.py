@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 
+from ....remoting.codes import PERM_WRITE
 from ...oracle.intervals import Stretch, longest, merged, without
 from ...oracle.link import certainly_off
 from ...oracle.roles import members_of
@@ -28,7 +29,6 @@ from ..record.route_tables import RouteStretch, RouteTables
 from ..tolerance import tolerance
 
 AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last", "polls_within_s"
-_WRITE = 2
 _ROW = "promised by the scenario"
 
 
@@ -172,7 +172,7 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
 
 def _is_writable(value: str | None, broker: str) -> bool:
     row = ((decoded(value) or {}).get("queues") or {}).get(broker)
-    return row is not None and bool(row[2] & _WRITE)
+    return row is not None and bool(row[2] & PERM_WRITE)
 
 
 # -- route polls

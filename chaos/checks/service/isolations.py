@@ -8,6 +8,7 @@ Upstream: `LatencyFaultToleranceImpl`, `MQFaultStrategy`.
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....remoting.node.profile import Profile
@@ -15,11 +16,10 @@ from ...oracle.time_outs import SEND, avoids, isolation_ms
 from ...oracle.timers import Act
 from ...topology import broker_name
 from ...verdict import Finding
-from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Process
+from ..record.turns import client_routes
 
 ISOLATION = "isolation"
-_WRITABLE = 2
 
 
 class Isolations(Process):
@@ -92,13 +92,5 @@ class Isolations(Process):
 
     def _writable(self, at_ms: float) -> Mapping[str, int]:
         """The brokers of the route that the producer has then, with how many queues it may write."""
-        topic, found = self.world.topic_of(self.life.node), {}
-        for run in self.rows("route_changed"):
-            if run.ended_ms > at_ms:
-                break
-            if run.row.topic == topic or not topic:
-                without = {n for n, ids in (run.value.get("brokers") or {}).items() if ids and MASTER_ID not in ids}
-                queues = run.value.get("queues") or {}
-                usable = {name: of for name, of in queues.items() if int(of[2]) & _WRITABLE and name not in without}
-                found = {name: int(write) for name, (_, write, *_more) in usable.items()}
-        return found
+        ring = client_routes(self.control).ring(*self.process, self.world.topic_of(self.life.node), at_ms)
+        return Counter(broker for broker, _ in ring)

@@ -20,8 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
+from ....remoting.codes import PERM_WRITE
 from ...oracle.queue_owners import node_of_client
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
@@ -31,9 +31,9 @@ from ..findings import of_many
 from ..record.control import Control, once
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Process, Run
+from ..record.turns import client_routes
 from .group_members import NOTICE
 
-_WRITE = 2
 _DIALS = ("open", "connect_failed")
 
 
@@ -98,25 +98,13 @@ class Unasked(Process):
 
     def _serves(self, topic: str, at_ms: float) -> bool:
         """Whether the route that it has of the topic then leaves nothing to ask for."""
-        times, routes = self._routes.get(topic, ((), ()))
-        number = bisect_right(times, at_ms) - 1
-        if number < 0:
-            return False
-        brokers, queues = routes[number].get("brokers") or {}, routes[number].get("queues") or {}
+        route = client_routes(self.control).at(*self.process, topic, at_ms)
+        brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
         if not brokers or any(not brokers.get(name) for name in queues):
             return False
         return self.kind == "consumer" or any(
-            of[1] > 0 and of[2] & _WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
+            of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
         )
-
-    @cached_property
-    def _routes(self) -> Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]:
-        found: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
-        for run in self.rows("route_changed"):
-            times, routes = found[run.row.topic or ""]
-            times.append(run.ended_ms)
-            routes.append(run.row.decoded or {})
-        return found
 
     # -- dials
 
