@@ -166,6 +166,16 @@ class Process(Stops):
             more={"never": True} if act.missing else {},
         )
 
+    def wait(self, from_ms: float, to_ms: float, wait_ms: float, formula: str) -> Act:
+        """From then until then, which has to be that long: pauses alone make it longer."""
+        return Act(from_ms, to_ms - from_ms, wait_ms, self.after_pauses(from_ms + wait_ms) - from_ms, formula)
+
+    def never(self, from_ms: float, wait_ms: float, formula: str) -> Iterator[Act]:
+        """What had not come at the end of the process; nothing if it need not have come yet."""
+        act = self.wait(from_ms, self.end_ms, wait_ms, formula)._replace(earliest_ms=None, missing=True)
+        if act.over_ms > 0:
+            yield act
+
     def leave(self, gone: Iterable[tuple[Row, str]], peers: Collection[str], row: str) -> Iterator[Finding]:
         """Of a process that stopped in order: whether these peers say of its end that it unregistered, or only that its
         channel ended. `gone`: their rows about it, and how it went; of another process nobody looks at these rows."""

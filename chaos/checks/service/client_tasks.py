@@ -54,14 +54,11 @@ class ClientTasks(Tasks):
             wait_ms, symbol = self.timers.Qr_ms, "Qr"
             if self.timers.profile is Profile.V5_X and not (before.row.decoded or {}).get("balanced", True):
                 wait_ms, symbol = float(str(self.world.setting(self.life.node, "minInterval"))), "minInterval"
-            due_ms = self.after_pauses(before.ended_ms + wait_ms)
-            earliest_ms = None if woken else wait_ms
-            yield Act(before.ended_ms, run.began_ms - before.ended_ms, earliest_ms, due_ms - before.ended_ms, symbol)
+            act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
+            yield act._replace(earliest_ms=None) if woken else act
         ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
-        due_ms = self.after_pauses(ended_ms + self.timers.Qr_ms)
-        missing = Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, "Qr", missing=True)
-        if missing.over_ms > 0 and not self._any_trouble(ended_ms, self.end_ms):
-            yield missing
+        if not self._any_trouble(ended_ms, self.end_ms):
+            yield from self.never(ended_ms, self.timers.Qr_ms, "Qr")
 
     def _rebalances(self) -> Iterator[Act]:
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""

@@ -39,13 +39,9 @@ class HeldPulls(Process):
         wait = check_period(self.world, self.life.node)
         ended_ms = self.start_ms
         for run in self.runs_of(HOLD_CHECK):
-            due_ms = self.after_pauses(ended_ms + wait.ms)
-            yield Act(ended_ms, run.began_ms - ended_ms, wait.ms, due_ms - ended_ms, wait.symbol)
+            yield self.wait(ended_ms, run.began_ms, wait.ms, wait.symbol)
             ended_ms = run.ended_ms
-        due_ms = self.after_pauses(ended_ms + wait.ms)
-        missing = Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, wait.symbol, missing=True)
-        if missing.over_ms > 0:
-            yield missing
+        yield from self.never(ended_ms, wait.ms, wait.symbol)
 
     def _holds(self) -> Iterator[Act]:
         """How long after its own time each held pull without a message was answered."""

@@ -51,7 +51,7 @@ class Waits(Process):
             wait = time_out(self.world, self.life.node, self.kind, what)
             if wait is not None:
                 other = self._capped(run, wait.ms) if what == SEND else self._at_each_entry(run, wait)
-                found[what].append(other or self._exactly(run, wait.ms, wait.symbol))
+                found[what].append(other or self.wait(run.began_ms, run.ended_ms, wait.ms, wait.symbol))
         return found
 
     def _at_each_entry(self, run: Run, wait: Wait) -> Act | None:
@@ -61,11 +61,7 @@ class Waits(Process):
         if run.row.f != RequestCode.GET_ROUTEINFO_BY_TOPIC.name or not asks_on:
             return None
         whole = look_up(self.world, node, len(self.world.addresses_of(node)))
-        return self._exactly(run, whole.ms, whole.symbol)._replace(earliest_ms=wait.ms)
-
-    def _exactly(self, run: Run, wait_ms: float, symbol: str) -> Act:
-        latest_ms = self.after_pauses(run.began_ms + wait_ms) - run.began_ms
-        return Act(run.began_ms, run.ended_ms - run.began_ms, wait_ms, latest_ms, symbol)
+        return self.wait(run.began_ms, run.ended_ms, whole.ms, whole.symbol)._replace(earliest_ms=wait.ms)
 
     def _capped(self, run: Run, budget_ms: float) -> Act | None:
         """One try of a send that has less time than is left of the call (sendMsgMaxTimeoutPerRequest)."""
@@ -75,7 +71,7 @@ class Waits(Process):
         before_ms = run.ended_ms - run.began_ms - attempt_ms
         if before_ms + cap_ms >= budget_ms:
             return None
-        return self._exactly(Run(run.ended_ms - attempt_ms, run.ended_ms, run.row), cap_ms, "per request")
+        return self.wait(run.ended_ms - attempt_ms, run.ended_ms, cap_ms, "per request")
 
     def _closes(self) -> Iterator[Act]:
         """From the end of each call that ran out until the channel that it waited on was closed."""
@@ -93,11 +89,10 @@ class Waits(Process):
                 continue
             at = bisect_left(closed[address], at_ms - near_ms)
             if at < len(closed[address]):
-                closed_ms = max(at_ms, closed[address][at])
-                yield Act(at_ms, closed_ms - at_ms, None, self.after_pauses(at_ms) - at_ms, "at once")
+                yield self.wait(at_ms, max(at_ms, closed[address][at]), 0.0, "at once")._replace(earliest_ms=None)
             elif self.end_ms > at_ms + near_ms:
-                latest_ms = self.after_pauses(at_ms) - at_ms
-                yield Act(at_ms, self.end_ms - at_ms, None, latest_ms, "at once", missing=True)
+                missing = self.wait(at_ms, self.end_ms, 0.0, "at once")
+                yield missing._replace(earliest_ms=None, missing=True)
 
     # -- pulls
 
@@ -108,7 +103,7 @@ class Waits(Process):
             wait = pull_delay(self.world, self.life.node, why)
             if wait is None:
                 continue
-            longest = self._exactly(run, wait.ms, wait.symbol)
+            longest = self.wait(run.began_ms, run.ended_ms, wait.ms, wait.symbol)
             times, shortest_ms = about.get("times", 1), about.get("shortest_ms", longest.measured_ms)
             since_ms = run.ended_ms - times * longest.measured_ms
             found[why].append(longest._replace(since_ms=since_ms))
