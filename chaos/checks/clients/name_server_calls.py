@@ -31,8 +31,6 @@ LEAVES_MS = 3_000.0
 CHAINED_TIMERS = 4
 """The timers that may each be late within one call: the wait for a choice, a connect, a time-out, a callback."""
 
-_EVENTS = ("name_server_list", "name_server_chosen", "name_server_call", "channel")
-
 
 class Who(NamedTuple):
     """Who selects: one process of a client, or one of the prober's starts."""
@@ -91,21 +89,11 @@ class Selection:
 def selections(control: Control, until_ms: float = math.inf) -> list[Selection]:
     """Every selection of the run, each in order of time; what is recorded after `until_ms`, its end, is no part."""
     of: dict[Who, list[Row]] = defaultdict(list)
-    for event in _EVENTS:
-        for row in control.rows(event):
-            if row.role in ("broker", "slave") or row.time_ms > until_ms:
-                continue  # a broker chooses none: it registers with all
+    for row in control.rows("name_server_list", "name_server_chosen", "name_server_call", "channel"):
+        if row.role not in ("broker", "slave") and row.time_ms <= until_ms:  # a broker chooses none: it has all
             start = (row.op_id or "") if row.role == PROBER else ""
             of[Who(row.node, row.incarnation, start)].append(row)
-    found = []
-    for who, rows in of.items():
-        rows.sort(key=_time_and_seq)
-        found.append(Selection(who, rows, _choices(rows)))
-    return found
-
-
-def _time_and_seq(row: Row) -> tuple[float, int]:
-    return row.time_ms, row.seq
+    return [Selection(who, rows, _choices(rows)) for who, rows in of.items()]
 
 
 def _choices(rows: Sequence[Row]) -> list[Choice]:
@@ -122,7 +110,8 @@ def _choices(rows: Sequence[Row]) -> list[Choice]:
             fetched = [_listed(new.value) or () for new in news if new.f is not None]
             is_kept = before is None or all(before.row.name_server in one for one in fetched)
             is_started = any(new.f is None for new in news)
-            found.append(Choice(row, _index(row.value), listed, before, bool(found) and not news, is_kept, is_started))
+            index = (row.decoded or {}).get("index")
+            found.append(Choice(row, index, listed, before, bool(found) and not news, is_kept, is_started))
             news = []
     return found
 
@@ -132,23 +121,6 @@ def _listed(value: str | None) -> tuple[str, ...] | None:
     """The list that a `name_server_list` row says; None if it is none."""
     found = decoded(value)
     return tuple(found) if isinstance(found, list) else None
-
-
-@lru_cache(maxsize=4096)
-def _index(value: str | None) -> int | None:
-    found = decoded(value)
-    index = found.get("index") if isinstance(found, dict) else None
-    return index if isinstance(index, int) and not isinstance(index, bool) else None
-
-
-@lru_cache(maxsize=4096)
-def _outcomes(value: str | None) -> tuple[str | None, ...]:
-    """What each try of a call came to, as its row says; empty if it does not say."""
-    found = decoded(value)
-    tried = found.get("tried") if isinstance(found, dict) else None
-    if not isinstance(tried, list):
-        return ()
-    return tuple(one.get("outcome") if isinstance(one, dict) else None for one in tried)
 
 
 def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
@@ -190,7 +162,7 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
         return
     failures, ends = _failures(of.rows), _ends(of, world)
     for choice in later:
-        if choice.is_started and _is_first(choice.row.value):
+        if choice.is_started and (choice.row.decoded or {}).get("reason") == "first":
             continue  # the client was started anew in the same process, and chooses from its own start
         if not choice.is_kept:
             continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
@@ -198,13 +170,6 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
         reasons = failures.get(old.name_server, ()), ends.get(old.name_server, ())
         if not any(_any_within(at_ms, old.time_ms, choice.row.time_ms) for at_ms in reasons):
             yield of.broken("sticky", choice.row, old.name_server or "")
-
-
-@lru_cache(maxsize=4096)
-def _is_first(value: str | None) -> bool:
-    """Whether the row of a choice says that its client had chosen nobody before."""
-    found = decoded(value)
-    return isinstance(found, dict) and found.get("reason") == "first"
 
 
 def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
@@ -240,7 +205,7 @@ def _ends(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
         peer = row.address if row.event == "channel" else row.name_server
         if row.event == "channel" and row.f == "close" and peer is not None:
             is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
-            if is_idle or not str((decoded(row.value) or {}).get("reason") or "").endswith(_OWN):
+            if is_idle or not str((row.decoded or {}).get("reason") or "").endswith(_OWN):
                 found[peer].append(row.time_ms)
         used[peer] = row.time_ms
     return found
@@ -335,8 +300,10 @@ class Tries:
         for row in of.rows:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
-            if row.event == "name_server_call" and (outcomes := _outcomes(row.value)):
+            tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
+            if tried:
                 self.calls += 1
+                outcomes = [one.get("outcome") for one in tried]
                 if by_http and _began_ms(row) <= since_ms:
                     continue  # its list changed under it
                 entries = listed if by_http else len(self._world.addresses_of(row.node))
@@ -356,7 +323,7 @@ class Tries:
             _began_ms(later) > row.time_ms for later in of.rows if later.event != "channel" or later.f != "close"
         )
 
-    def _rule(self, row: Row, outcomes: tuple[str | None, ...], most: int) -> str | None:
+    def _rule(self, row: Row, outcomes: Sequence[str | None], most: int) -> str | None:
         number, earlier = len(outcomes), outcomes[:-1]
         if str(Outcome.ANSWERED) in earlier:
             return "answers are final"

@@ -62,7 +62,7 @@ from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding
+from ..findings import Rule, finding, wrong_or_late
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
@@ -70,7 +70,7 @@ from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, l
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
 EXPECTED_MIN = 10
-"""First choices expected per NameServer below which χ² says nothing of them."""
+"""First choices expected per NameServer, and lists per order, below which χ² says nothing of them."""
 
 TIMED = frozenset({"in order", "sticky", "moves on", "every request", "attempts", "in time"})
 
@@ -227,14 +227,17 @@ class _FirstChoices:
 
     @property
     def uneven(self) -> bool:
-        n = len(self.counts)
-        enough = method(self.total, n) is EXACT or self.total >= EXPECTED_MIN * n
-        return enough and self.p_value < ALPHA
+        return _is_uneven([*self.counts.values()], self.p_value)
 
     @property
     def says(self) -> str:
         """ "34 / 3 / 3" """
         return " / ".join(map(str, self.counts.values()))
+
+
+def _is_uneven(counts: Sequence[int], p: float) -> bool:
+    enough = method(sum(counts), len(counts)) is EXACT or sum(counts) >= EXPECTED_MIN * len(counts)
+    return enough and p < ALPHA
 
 
 def _first_choices(found: Sequence[Selection], addresses: Iterable[str], of: str) -> _FirstChoices:
@@ -292,16 +295,13 @@ def _verdict(
     even = [of for of in ours if of.who.node not in own]
     first = _first_choices(even, names, "all clients")
     lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
-    under_test = {
-        _first_choices([of for of in those if _had_all(of, world)], names, dialler): world.client_profile_of(
-            those[0].who.node
-        )
-        for dialler, those in groups.items()
-        if dialler is not None
-    }
+    outside = {dialler: those for dialler, those in groups.items() if dialler is not None}
+    under_test: dict[_FirstChoices, ClientProfile] = {}
+    for dialler, those in outside.items():
+        had_all = _first_choices([of for of in those if _had_all(of, world)], names, dialler)
+        under_test[had_all] = world.client_profile_of(those[0].who.node)
     later = sum(len(of.choices) - 1 for of in found if of.choices)
-    outside = sum(bool(of.choices) for dialler, those in groups.items() for of in those if dialler is not None)
-    examined = first.total + later + outside
+    examined = first.total + later + sum(bool(of.choices) for those in outside.values() for of in those)
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     if under_test and not first.total:
         open_ = ""  # a cluster without clients of ours
@@ -310,7 +310,7 @@ def _verdict(
     uneven = [one for one in judged if one.uneven]
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
     violations = sum(numbers.values())
-    labels = {dialler: label_of(_walks(those, names)).word for dialler, those in groups.items() if dialler is not None}
+    labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
     measured = {
         "first_choices": dict(first.counts),
         "first_choices_of_lasting": dict(lasting.counts),
@@ -331,8 +331,7 @@ def _verdict(
         "client_profile": profile.name,
     }
     why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
-    if violations:
-        why.append("; ".join(f"rule '{rule}' broken {number} times" for rule, number in numbers.items()))
+    why += [f"rule '{rule}' broken {number} times" for rule, number in numbers.items()]
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
@@ -390,23 +389,18 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, 
     ordered = sorted(
         rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
     )
-    found = []
-    for rule, row, start, was in ordered[:FINDINGS_MAX]:
-        address = row.name_server or row.address or ""
-        more = {"start": start, "was": was} if start else {"was": was}
-        found.append(
-            finding(
-                (row.node, names.get(address, address)),
-                rule,
-                (row.time_ms, row.time_ms),
-                Rule(world.client_profile_of(row.node).rule, ""),
-                out=(row.time_ms, None),
-                more=more,
-                wrong=int(not is_late),
-                late=int(is_late),
-            )
+    return [
+        finding(
+            (row.node, names.get(address := row.name_server or row.address or "", address)),
+            rule,
+            (row.time_ms, row.time_ms),
+            Rule(world.client_profile_of(row.node).rule, ""),
+            out=(row.time_ms, None),
+            more={"start": start, "was": was} if start else {"was": was},
+            **wrong_or_late(not is_late),
         )
-    return found
+        for rule, row, start, was in ordered[:FINDINGS_MAX]
+    ]
 
 
 def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world: World) -> Iterator[Finding]:
@@ -447,7 +441,6 @@ def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Fi
 SHUFFLED_EVENLY = "shuffled evenly"
 LIST_MAX = 3
 """Of a longer list there are too many orders for the starts of a run."""
-_EXPECTED_MIN = 10
 
 
 def uneven_orders(found: Iterable[Selection]) -> Iterator[Broken]:
@@ -460,10 +453,9 @@ def uneven_orders(found: Iterable[Selection]) -> Iterator[Broken]:
         if not 1 < len(listed) <= LIST_MAX or len(set(listed)) < len(listed):
             continue
         orders, cells = Counter(choice.listed for _, choice in drawn), factorial(len(listed))
-        if method(len(drawn), cells) is not EXACT and len(drawn) < _EXPECTED_MIN * cells:
-            continue
-        p = p_value([*orders.values(), *[0] * (cells - len(orders))])
-        if p < ALPHA:
+        counts = [*orders.values(), *[0] * (cells - len(orders))]
+        p = p_value(counts)
+        if _is_uneven(counts, p):
             (_, most), *_ = orders.most_common(1)
             of, choice = drawn[-1]
             yield of.broken(SHUFFLED_EVENLY, choice.row, f"{most} of {len(drawn)} the same, p = {p:.2g}")
