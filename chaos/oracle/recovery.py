@@ -21,10 +21,8 @@ consumer that the group's queues may not be enough for. What each part must do t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 
-from ..faults.fault import Loss
 from .link import MOMENT_MS, hung_brokers, resent_after_ms
 from .quiet import is_alone, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
@@ -46,7 +44,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     views = world.views_of(client)
     if len(views) > 1 or frozenset() in views:
         return _never("by the lists of `nodes:` its NameServers name different brokers to it, or none")
-    hit = _Hit.of(world, client, moment)
+    hit = _Hit(world, client, moment)
     if not routed and hit.servers:
         return _never("its start may fail at a NameServer that is hit, and begins anew with the first")
     if operation == LOOK_UP:
@@ -62,66 +60,41 @@ def _never(why: str) -> Window:
     return Window(0, NEVER, "never", why)
 
 
-@dataclass(frozen=True, slots=True)
 class _Hit:
     """What the one fault that is felt then took from the client, or gives back."""
 
-    world: World
-    client: str
-    moment: Moment
-    brokers: Mapping[str, Loss]
-    """Lost to it, or back for so short a time that its routes may not name them yet."""
-    hidden: frozenset[str]
-    """Those that live and that NameServers may not name."""
-    servers: Mapping[str, Loss]
-    """NameServers that a call of its may have met."""
-
-    @classmethod
-    def of(cls, world: World, client: str, moment: Moment) -> _Hit:
-        at_ms, timers, near_ms = moment.at_ms, world.timers_of(client), settle_ms(world)
-        brokers = lost(world, client, "broker", at_ms, for_ms=near_ms)
-        servers = lost(world, client, "name_server", at_ms, for_ms=timers.P_ms + timers.A_ms)
-        return cls(world, client, moment, brokers, hidden(world, client, at_ms) - brokers.keys(), servers)
+    def __init__(self, world: World, client: str, moment: Moment) -> None:
+        self.world, self.client, self.moment, self.timers = world, client, moment, world.timers_of(client)
+        at_ms, call_ms = moment.at_ms, self.timers.P_ms + self.timers.A_ms
+        self.brokers = lost(world, client, "broker", at_ms, for_ms=settle_ms(world))
+        """Lost to it, or back for so short a time that its routes may not name them yet."""
+        self.hidden = hidden(world, client, at_ms) - self.brokers.keys()
+        """Those that live and that NameServers may not name."""
+        self.servers = lost(world, client, "name_server", at_ms, for_ms=call_ms)
+        """NameServers that a call of its may have met."""
+        self._failed_calls = failed_calls(world, (client,), at_ms - call_ms, at_ms)
+        self._all_brokers = len(world.seen_by(client, "broker"))
+        self._left = self._all_brokers - len(lost(world, client, "broker", at_ms))
+        """How many brokers the client can reach once the moment has come."""
+        self._is_all_lost = bool(self.brokers) and len(self.brokers) == self._all_brokers
 
     # -- what is common
 
-    @property
-    def _left(self) -> int:
-        """How many brokers the client can reach once the moment has come."""
-        gone = lost(self.world, self.client, "broker", self.moment.at_ms)
-        return self._all_brokers - len(gone)
-
-    @property
-    def _hung(self) -> int:
-        return sum(not loss.closes for loss in self.brokers.values())
-
-    @property
-    def _all_brokers(self) -> int:
-        return len(self.world.seen_by(self.client, "broker"))
-
-    @property
-    def _is_all_lost(self) -> bool:
-        return bool(self.brokers) and len(self.brokers) == self._all_brokers
-
     def _leaves(self) -> Window | None:
         """When the client has left the last of the lost brokers; None if none is lost."""
-        consumer = self.world.kind_of(self.client) == "consumer"
+        hung = sum(not loss.closes for loss in self.brokers.values())
         windows = [
             client_leave_window(
-                self.world.timers_of(self.client),
+                self.timers,
                 removal(self.world, broker, loss),
-                consumer=consumer,
-                hung_brokers=self._hung,
-                failed_calls=self._failed_calls(),
+                consumer=self.world.kind_of(self.client) == "consumer",
+                hung_brokers=hung,
+                failed_calls=self._failed_calls,
             )
             for broker, loss in self.brokers.items()
         ]
         leaves = max(windows, key=lambda window: window.latest_ms, default=None)
         return leaves and delayed_by_commits(self.world, self.client, leaves, self.moment.at_ms)
-
-    def _failed_calls(self) -> float:
-        timers, at_ms = self.world.timers_of(self.client), self.moment.at_ms
-        return failed_calls(self.world, (self.client,), at_ms - timers.P_ms - timers.A_ms, at_ms)
 
     def _is_cut_off(self, broker: str) -> bool:
         """Whether the broker is lost to this client alone, by its link, so that no NameServer drops it."""
@@ -130,11 +103,11 @@ class _Hit:
 
     def _back(self) -> Window:
         """When what is healed now is in the client's routes again."""
-        world, timers, table = self.world, self.world.timers_of(self.client), serves_window(self.world.timers)
+        world, timers, table = self.world, self.timers, serves_window(self.world.timers)
         hung = hung_brokers(world, self.client, self.moment.at_ms - timers.P_ms, self.moment.at_ms)
         window = table.plus(timers.P_ms, "P").behind(timers, hung)._replace(timers=4)
-        if calls := self._failed_calls():
-            stale = staleness_window(timers, calls)
+        if self._failed_calls:
+            stale = staleness_window(timers, self._failed_calls)
             window = window.plus(stale.latest_ms, stale.formula)
         faults = [f for node in self.brokers for f in faults_between(world, self.client, node)]
         return window.plus(max((resent_after_ms(fault) for fault in faults), default=0.0), "TCP's resending")
@@ -142,13 +115,13 @@ class _Hit:
     # -- look-ups
 
     def look_up(self) -> Window:
-        world, timers, at_ms = self.world, self.world.timers_of(self.client), self.moment.at_ms
+        world, timers, at_ms = self.world, self.timers, self.moment.at_ms
         listed, now = world.listed(self.client), lost(world, self.client, "name_server", self.moment.at_ms)
         if listed and len(now) == len(listed):
             return _never("every NameServer is lost to the client")
         if is_reached_too_late(world, self.client, at_ms, at_ms + MOMENT_MS):
             return _never("dials to so many NameServers are unanswered that it may reach none in time")
-        stale = staleness_window(timers, self._failed_calls())
+        stale = staleness_window(timers, self._failed_calls)
         hung = hung_brokers(world, self.client, at_ms - timers.P_ms, at_ms + timers.P_ms)
         window = Window(0, timers.P_ms, "P", "client's first answered look-up")
         window = window.plus(stale.latest_ms, f"({stale.formula})", stale.timers).behind(timers, hung)
@@ -160,12 +133,11 @@ class _Hit:
         world, workload, row = self.world, self.world.workload, "producer's first good send"
         queues, lost_ = world.queues_of(self.client) or 4, len(self.brokers)
         period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
-        each_ms = world.timers_of(self.client).T_ms + period_ms
+        each_ms = self.timers.T_ms + period_ms
         if self._is_all_lost and not self._left:
             return _never("every broker is lost to the client")
         if self._is_all_lost:
-            back = self._back()
-            return back.plus(2 * each_ms, "2·(T + 1/rate)")._replace(row=row)
+            return self._back().plus(2 * each_ms, "2·(T + 1/rate)")._replace(row=row)
         tried = turns_lost(world, self._all_brokers, lost_, queues) if lost_ else 0
         none_left = bool(lost_) and share_lost(world, self._all_brokers, lost_, queues) >= 1
         refused = all(loss.closes for loss in self.brokers.values())
@@ -177,7 +149,7 @@ class _Hit:
         window = Window(0, (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", row, 2)
         leaves = self._leaves()
         if leaves is not None and (none_left or leaves.latest_ms + 2 * each_ms < window.latest_ms):
-            return leaves.plus(2 * each_ms, "2·(T + 1/rate)")._replace(row=row, timers=leaves.timers + 1)
+            return leaves.plus(2 * each_ms, "2·(T + 1/rate)", 1)._replace(row=row)
         return window
 
     def _refused(self, tried: int, period_ms: float, row: str) -> Window:
@@ -194,7 +166,7 @@ class _Hit:
             window = window._replace(formula=f"{window.formula}, each a round trip of {late_ms / 1000:g} s later")
         window = window.plus(max(late_ms - period_ms, 0.0), "what is left of the send before")
         if lost_ and waits_out_a_close(world, self.client):
-            window = window.plus(world.timers_of(self.client).T_ms, "T")
+            window = window.plus(self.timers.T_ms, "T")
         return window
 
     # -- pulls
@@ -214,8 +186,7 @@ class _Hit:
         if queues * left < consumers and (self.moment.phase == "start" or queues * self._left < consumers):
             return _never("its NameServers may name so few brokers to it that it has no queue")
         if queues * left < consumers:
-            timers, back = world.timers_of(self.client), self._back()
-            back = back.plus(timers.Qr_ms, "Qr")._replace(row=row, timers=back.timers + 1)
+            back = self._back().plus(self.timers.Qr_ms, "Qr", 1)._replace(row=row)
             return back.plus(window.latest_ms, window.formula)
         cut_off = sum(map(self._is_cut_off, self.brokers))
         if cut_off and queues * self._all_brokers // consumers <= queues * cut_off:
