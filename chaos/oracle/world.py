@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from operator import attrgetter
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.fault import Loss
@@ -60,19 +60,22 @@ MEMO = RLock()
 """Held while something is computed once for all who ask: checks gather in two threads, and compare by identity."""
 
 
-def once(compute: Callable[Concatenate[World, P], T]) -> Callable[Concatenate[World, P], T]:
-    """The same function, computed once for each World and arguments. Treat what it gives as read-only."""
+def once(make: Callable[P, T]) -> Callable[P, T]:
+    """The same, made once for all who ask for it of the same World, or facts, its first argument, which keeps it in its
+    `memo`. Treat it as read-only."""
 
-    @wraps(compute)
-    def kept(world: World, /, *args: P.args, **named: P.kwargs) -> T:
-        memo, key = world._index.memo, (compute.__module__, compute.__qualname__, args, *named.items())
+    @wraps(make)
+    def made(*of: P.args, **named: P.kwargs) -> T:
+        memo: dict[Hashable, Any] = cast(Any, of[0]).memo
+        asked = (id(one) if isinstance(one, World) else one for one in of[1:])
+        key = make.__module__, make.__qualname__, *asked, *named.items()
         with MEMO:
             if key not in memo:
-                memo[key] = compute(world, *args, **named)
-            found: T = memo[key]
+                memo[key] = of[1:], make(*of, **named)  # another World with it, so that its id stays its own
+            found: T = memo[key][1]
         return found
 
-    return kept
+    return made
 
 
 class _Index:
@@ -121,6 +124,11 @@ class World:
     run: Mapping[str, Any] = field(default_factory=dict)
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
     _index: _Index = field(init=False, repr=False, compare=False)
+
+    @property
+    def memo(self) -> dict[Hashable, Any]:
+        """What was made of it (`once`)."""
+        return self._index.memo
 
     @property
     def workload(self) -> Mapping[str, Any]:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.recorded import LONG_LAG_MS
-from ...oracle.world import ENVIRONMENT_EVENTS, MEMO, World
+from ...oracle.world import ENVIRONMENT_EVENTS, World
+from ...oracle.world import once as once
 from .lateness import Lateness
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -91,7 +88,7 @@ class Control:
 
     by_event: Mapping[str, Sequence[Row]]
     lateness: Lateness
-    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]], world: World | None = None) -> Control:
@@ -134,21 +131,6 @@ class Control:
         if len(events) == 1:
             return self.by_event.get(events[0], ())
         return sorted((row for event in events for row in self.by_event.get(event, ())), key=order)
-
-
-def once(make: Callable[P, T]) -> Callable[P, T]:
-    """The same, made once for all who ask for it of the same facts, its first argument; treat it as read-only."""
-
-    def made(*of: P.args, **named: P.kwargs) -> T:
-        memo = cast(Control, of[0])._memo
-        key = make, *(id(one) if isinstance(one, World) else one for one in of[1:])
-        with MEMO:
-            if key not in memo:
-                memo[key] = of[1:], make(*of, **named)  # the World with it, so that its id stays its own
-            found: T = memo[key][1]
-        return found
-
-    return made
 
 
 def told_by(

@@ -20,7 +20,7 @@ from ....remoting.node.profile import Profile
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
-from ...oracle.world import MEMO, World
+from ...oracle.world import World, once
 
 if TYPE_CHECKING:
     import numpy as np  # a tenth of the time in which a command starts that judges nothing
@@ -77,7 +77,7 @@ class Lateness:
     """All measurements of a history, by node."""
 
     of_node: Mapping[str, Measurements] = field(default_factory=dict)
-    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Any]) -> Lateness:
@@ -148,17 +148,13 @@ class Lateness:
         found = (of_node[n.name].latest(at_ms, at_ms + DYING_MS) for n in world.nodes if n.name in of_node)
         return max((lag_ms for lag_ms in found if lag_ms is not None), default=0.0)
 
+    @once
     def _counted(self, world: World) -> Mapping[str, Measurements]:
         """Without what paused nodes measured."""
-        with MEMO:
-            if id(world) not in self._memo:
-                pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
-                for fault in world.pauses():
-                    pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
-                counted = {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
-                self._memo[id(world)] = world, counted  # the World with it, so that its id stays its own
-            found: Mapping[str, Measurements] = self._memo[id(world)][1]
-        return found
+        pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for fault in world.pauses():
+            pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
+        return {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
 
     def explains(self, world: World, nodes: Sequence[str], from_ms: float, to_ms: float) -> bool:
         """Whether the lateness of these nodes is why a registration was not there for so long: again and again the
