@@ -51,7 +51,7 @@ from .recorded import OURS, Fault
 from .roles import elects
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .time_outs import HEARTBEAT
-from .world import World
+from .world import World, once
 
 PROMPT_MS = 5_000.0
 """D. `PullRequestHoldService` looks at held pulls every 5 s, whatever woke them before."""
@@ -140,8 +140,7 @@ class Dues:
             if row.f == HEARTBEAT:
                 self._rounds[row.node].append(row)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
-        self._memo: dict[Any, list[Stretch]] = {}
-        self._told: dict[tuple[str, str], list[tuple[float, str, float]]] = {}
+        self.memo: dict[Any, Any] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
         """None: nothing makes it due before the run's end."""
@@ -193,24 +192,23 @@ class Dues:
 
     # -- at the master
 
+    @once
     def free(self, queue: Queue, holding: Holding) -> list[Stretch]:
         """Where in the holding nothing keeps its consumer from pulling of this broker's master."""
         topic, broker, queue_id = queue
-        if (queue, holding) not in self._memo:
-            closed = unreadable(self.world.acts, broker, topic, queue_id)
-            closed = [Stretch(one.start_ms, one.end_ms + PAUSE_MS) for one in closed]
-            if (holding.node, topic) not in self._routed:
-                closed += self._routes_disturbed(holding.node, broker)
-            self._memo[queue, holding] = [
-                left
-                for (start_ms, end_ms), master in self._masters(holding.node, topic, broker)
-                for left in without(
-                    max(start_ms, holding.start_ms),
-                    min(end_ms, holding.end_ms),
-                    [*closed, *self._unreached(holding.node, topic, master)],
-                )
-            ]
-        return self._memo[queue, holding]
+        closed = unreadable(self.world.acts, broker, topic, queue_id)
+        closed = [Stretch(one.start_ms, one.end_ms + PAUSE_MS) for one in closed]
+        if (holding.node, topic) not in self._routed:
+            closed += self._routes_disturbed(holding.node, broker)
+        return [
+            left
+            for (start_ms, end_ms), master in self._masters(holding.node, topic, broker)
+            for left in without(
+                max(start_ms, holding.start_ms),
+                min(end_ms, holding.end_ms),
+                [*closed, *self._unreached(holding.node, topic, master)],
+            )
+        ]
 
     def _masters(self, consumer: str, topic: str, broker: str) -> Iterator[tuple[Stretch, str]]:
         """When the consumer's route named which master, and a pull under way elsewhere is over: a slave holds pulls of
@@ -227,38 +225,35 @@ class Dues:
                 yield Stretch(at_ms + late_ms, end_ms), master
             before = addresses
 
+    @once
     def _unreached(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When pulls may not come to this broker, or slave, or be refused there."""
-        key = consumer, topic, broker
-        if key not in self._memo:
-            self._memo[key] = merged([*self.cut_off(consumer, broker), *self._unknown(consumer, topic, broker)])
-        return self._memo[key]
+        return merged([*self.cut_off(consumer, broker), *self._unknown(consumer, topic, broker)])
 
     def is_whole(self, consumer: str, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether all that the consumer sends the broker, or slave, in that time comes there at once."""
         return not any(one.start_ms <= to_ms and from_ms <= one.end_ms for one in self.cut_off(consumer, broker))
 
+    @once
     def cut_off(self, consumer: str, broker: str) -> list[Stretch]:
         """When what the consumer sends the broker, or slave, may be lost, or stand still; of a pull that was until it
         has run out. The end of its own process ends what it holds."""
-        if (consumer, broker) not in self._memo:
-            world = self.world
-            dial_ms = world.timers_of(consumer).C_ms + PAUSE_MS
-            faults = [fault for fault in world.process_faults(consumer) if not fault.ends_process]
-            faults += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
-            found = []
-            for fault in (*faults, *world.process_faults(broker)):
-                start_ms, end_ms = felt(world, fault)
-                after_ms = 0.0 if end_ms - start_ms <= BARELY_MS else dial_ms + resent_after_ms(fault)
-                found.append(Stretch(start_ms, end_ms + after_ms))
-            waited = (
-                Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
-                for row in self._lost
-                if row.node == consumer and world.owners.get(row.address) == broker
-            )
-            swallowed = [w for w in waited if any(w.start_ms < one.end_ms and one.start_ms < w.end_ms for one in found)]
-            self._memo[consumer, broker] = merged(found + swallowed)
-        return self._memo[consumer, broker]
+        world = self.world
+        dial_ms = world.timers_of(consumer).C_ms + PAUSE_MS
+        faults = [fault for fault in world.process_faults(consumer) if not fault.ends_process]
+        faults += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
+        found = []
+        for fault in (*faults, *world.process_faults(broker)):
+            start_ms, end_ms = felt(world, fault)
+            after_ms = 0.0 if end_ms - start_ms <= BARELY_MS else dial_ms + resent_after_ms(fault)
+            found.append(Stretch(start_ms, end_ms + after_ms))
+        waited = (
+            Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
+            for row in self._lost
+            if row.node == consumer and world.owners.get(row.address) == broker
+        )
+        swallowed = [w for w in waited if any(w.start_ms < one.end_ms and one.start_ms < w.end_ms for one in found)]
+        return merged(found + swallowed)
 
     def _unknown(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When the broker may not list the consumer, or not know of the last change of its queues."""
@@ -292,13 +287,11 @@ class Dues:
         )
         return next(told, math.inf)
 
+    @once
     def _versions(self, consumer: str, topic: str) -> Sequence[tuple[float, str, float]]:
         """When which broker handled a heartbeat of it, and the topic's subVersion in it; -inf where no row has that."""
-        if (consumer, topic) not in self._told:
-            heard = [(row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard[consumer]]
-            said = [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
-            self._told[consumer, topic] = said
-        return self._told[consumer, topic]
+        heard = ((row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard[consumer])
+        return [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
 
     def _tells(self, consumer: str, broker: str) -> bool:
         return any(row.node == broker for row in self._heard[consumer]) and self.world.made_by(broker) == OURS
@@ -367,7 +360,7 @@ class Dues:
             return []  # not everybody is told of this broker
         if held and held[0].offset and acked_ms <= held[0].start_ms:
             return []  # where a group begins is its consumeFromWhere's to say
-        quiet_ = self.quiet(queue, asker)
+        quiet_ = self.quiet(*queue[:2], asker)
         at = bisect_left(quiet_, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
         for start_ms, end_ms in quiet_[at:]:
             from_ms = max(start_ms, acked_ms)
@@ -375,16 +368,14 @@ class Dues:
                 return [Due(from_ms + PROMPT_MS, from_ms, "quiet")]
         return []
 
-    def quiet(self, queue: Queue, asker: Asker) -> Sequence[Stretch]:
-        """When somebody of the group must be pulling from the queue, whoever holds it."""
-        key = "quiet", queue[:2], asker.name
-        if key not in self._memo:
-            asked = [(member, *queue[:2]) for member in asker.members]
-            taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
-            lives = (Stretch(one.start_ms, one.end_ms) for node in asker.members for one in self.world.lives_of(node))
-            taken += without(-math.inf, math.inf, lives)
-            self._memo[key] = [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
-        return self._memo[key]
+    @once
+    def quiet(self, topic: str, broker: str, asker: Asker) -> Sequence[Stretch]:
+        """When somebody of the group must be pulling from the queues of the topic at the broker, whoever holds them."""
+        asked = [(member, topic, broker) for member in asker.members]
+        taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
+        lives = (Stretch(one.start_ms, one.end_ms) for node in asker.members for one in self.world.lives_of(node))
+        taken += without(-math.inf, math.inf, lives)
+        return [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
 
 
 def _began_ms(row: Any) -> float:

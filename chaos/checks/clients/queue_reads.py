@@ -50,7 +50,7 @@ def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue, list[St
         held = {queue: [h for h in of if h.node in group.members] for queue, of in due_by.held.items()}
         for queue, from_ms, until_ms in _queues(control, world, group):
             free = (stretch for h in held.get(queue, ()) for stretch in due_by.free(queue, h))
-            those = [*due_by.quiet(queue, group), *free]
+            those = [*due_by.quiet(*queue[:2], group), *free]
             yield group, queue, [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in those]
         for queue, of in held.items():
             mine = [h for h in of if queue[0] == world.topic_of(h.node)]
