@@ -137,20 +137,17 @@ def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
 
 def holdings(world: World, assigned: Iterable[Any]) -> dict[str, dict[Queue, list[Holding]]]:
     """topic → queue → who owned it, from `assigned` rows whose `value` is [[broker_name, queue_id], …]."""
-    rows: dict[tuple[str, int, str], list[tuple[float, int, frozenset[Queue]]]] = defaultdict(list)
-    for row in assigned:
-        queues = frozenset((str(broker), int(queue_id)) for broker, queue_id in row.decoded or ())
-        key = (row.node, row.incarnation, row.topic)
-        rows[key].append((row.time_ms, row.seq, queues))
     found: dict[str, dict[Queue, list[Holding]]] = defaultdict(lambda: defaultdict(list))
-    for (node, incarnation, topic), states in rows.items():
-        since: dict[Queue, float] = {}
-        for at_ms, _, queues in sorted(states):
-            for queue in [queue for queue in since if queue not in queues]:
-                found[topic][queue].append(Holding(node, since.pop(queue), at_ms))
-            for queue in queues:
-                since.setdefault(queue, at_ms)
-        for queue, start_ms in since.items():
+    since: dict[tuple[str, int, str], dict[Queue, float]] = defaultdict(dict)
+    for row in assigned:
+        queues = [(str(broker), int(queue_id)) for broker, queue_id in row.decoded or ()]
+        held = since[row.node, row.incarnation, row.topic]
+        for queue in [queue for queue in held if queue not in queues]:
+            found[row.topic][queue].append(Holding(row.node, held.pop(queue), row.time_ms))
+        for queue in queues:
+            held.setdefault(queue, row.time_ms)
+    for (node, incarnation, topic), held in since.items():
+        for queue, start_ms in held.items():
             found[topic][queue].append(Holding(node, start_ms, world.ended_ms(node, incarnation)))
     return found
 

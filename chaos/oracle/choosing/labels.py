@@ -20,7 +20,7 @@ inequality a label is false once in ODDS clients, or more rarely (docs/clients-u
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..client_profiles import Advance
@@ -79,15 +79,19 @@ def label_of(walks: Iterable[Walk]) -> Label:
     moved = sum(step.then != step.was for step in steps)
     if not steps:
         return Label(word=None, steps=0, moved=0, odds=dict.fromkeys(WORDS, 1.0))
+    pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for entries, of in clear:
+        if of:
+            pairs[entries] += [(step.was or 0, step.then) for step in of]
     half = sum(math.log(_share(entries)) * len(of) for entries, of in clear)
     logs = {
         KEPT: sum(_KEPT.log_likelihood(of, entries) for entries, of in clear),
         EVERY: _mean([sum(turns.log_likelihood(of, entries) for entries, of in clear) for turns in _TURNS]),
         RANDOM: sum(_RANDOM.log_likelihood(of, entries) for entries, of in clear),
-        MOVES: _moving(clear) if moved else half,
+        MOVES: _moving(pairs) if moved else half,
     }
     elsewhere = sum(math.log(1 / (entries - 1) if entries > 2 else _share(entries)) * len(of) for entries, of in clear)
-    near = {KEPT: half, EVERY: max(half, elsewhere), RANDOM: _often(clear) + logs[RANDOM]}
+    near = {KEPT: half, EVERY: max(half, elsewhere), RANDOM: _often(pairs) + logs[RANDOM]}
     best = max(logs.values())
     first = max(logs, key=lambda word: logs[word])
     others = [logs[word] for word in WORDS if word not in (first, MOVES)]
@@ -102,29 +106,22 @@ def _share(entries: int) -> float:
     return 0.5 if entries > 2 else 0.75
 
 
-def _often(clear: Sequence[Walk]) -> float:
+def _often(by_entries: Mapping[int, Sequence[tuple[int, int]]]) -> float:
     """How much likelier, in logs, the steps are if one entry, or the one so many places further, comes twice as often
     as the others have it; the likeliest of these."""
     most = -math.inf
-    by_entries: dict[int, list[Step]] = defaultdict(list)
-    for entries, steps in clear:
-        if steps:
-            by_entries[entries] += steps
-    for entries, steps in by_entries.items():
+    for entries, pairs in by_entries.items():
         share = 2.0 / entries if entries > 2 else _share(entries)
         more, less = math.log(share * entries), math.log((1.0 - share) * entries / (entries - 1))
-        for taken in ([step.then for step in steps], [(step.then - (step.was or 0)) % entries for step in steps]):
+        for taken in ([then for _, then in pairs], [(then - was) % entries for was, then in pairs]):
             times = max(Counter(taken).values())
-            most = max(most, times * more + (len(steps) - times) * less)
+            most = max(most, times * more + (len(pairs) - times) * less)
     return most
 
 
-def _moving(clear: Sequence[Walk]) -> float:
+def _moving(by_entries: Mapping[int, Sequence[tuple[int, int]]]) -> float:
     """The log likelihood of one whose frequencies are learned: of how many places further, of entries, or of entries
     behind each other one."""
-    by_entries: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for entries, steps in clear:
-        by_entries[entries] += [(step.was or 0, step.then) for step in steps]
     total = 0.0
     for entries, pairs in by_entries.items():
         further = _learned([(then - was) % entries for was, then in pairs], entries)
