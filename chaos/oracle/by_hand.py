@@ -11,7 +11,7 @@
 
 The second kind are faults between `admin` and whom it asked, which no rule but those of quiet times asks for.
 
-Offsets that an operator set for a group (mqadmin resetOffsetByTime), and what they excuse. Plain.
+Offsets that an operator set for a group (mqadmin resetOffsetByTime), and what they excuse.
 
     reset to 40 of 100 ── until its consumers go by it ──┬── 40 … 99 come again
                        └── offsets may go back ──────────┘

@@ -1,4 +1,4 @@
-"""When a consumer group's committed offset may go back, and which messages may have been consumed unrecorded. Plain.
+"""When a consumer group's committed offset may go back, and which messages may have been consumed unrecorded.
 
     holding A ├────────────┤ commits 10 at its end
     holding B       ├── began at 8 ──── commits 9 …      back by one: B had read the older offset; that is right
@@ -11,7 +11,7 @@
 |                                                          | that was stopped in order has written all of it           |
 | when an operator set it back, until consumers go by it   | oracle/by_hand.py                                         |
 
-How far from the taking of its queue a message may be received again: what was not committed comes again. Plain.
+How far from the taking of its queue a message may be received again: what was not committed comes again.
 
 older holding's receipt ── commit (first after 10 s, then every 5 s) ──┬── younger holding taken ── its receipt
                    └────────── at most U before it was taken ──────────┘

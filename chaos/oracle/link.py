@@ -4,19 +4,15 @@
            ├─ shut: when it opens again, or its kernel sends again, or never
            └─ receiver stands still: when it runs on
 
-Why a node may not reach another: faults of its process, gaps between its lives, and faults of the link. Plain functions
-over `World`, each computed once for a node or a link, because every pair of nodes asks for them.
-
-Which brokers do not answer a client and do not refuse it either, so that they hold up its only scheduler thread; when a
-process stood still; and when its calls may have waited for their time-outs.
-
-A broker whose process is gone refuses at once: it costs a client nothing. Plain, over `World`.
+Why a node may not reach another (`Cause`): faults of its process, gaps between its lives, and faults of the link. Which
+brokers do not answer a client and do not refuse it either, so that they hold up its only scheduler thread (one whose
+process is gone refuses at once); when a process stood still; and when its calls may have waited for their time-outs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import NamedTuple, Self
@@ -240,12 +236,6 @@ def _may_hang(world: World, broker: str) -> bool:
     )
 
 
-@once
-def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
-    """Broker to the times when its process was not there or did not answer."""
-    return {one.name: process_causes(world, one.name) for one in world.of_kind("broker", "slave")}
-
-
 def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
     """How many brokers did not answer this client at some time in the stretch, their connections being open."""
     timers = world.timers_of(client)
@@ -255,8 +245,8 @@ def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> i
         return cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes and not answers_late
 
     return sum(
-        any(hangs(cause) for cause in (*causes, *link_causes(world, client, broker)))
-        for broker, causes in broker_causes(world).items()
+        any(map(hangs, (*process_causes(world, broker.name), *link_causes(world, client, broker.name))))
+        for broker in world.of_kind("broker", "slave")
     )
 
 

@@ -4,7 +4,7 @@
     in use   ── list 0 ──────────────┴ 0 or 1 ─────┴── list 1 ───────────
                                      └── N + 3 s ──┘ later where the node cannot reach the address server meanwhile
 
-Plain functions over `World`. N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
+N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
 """
 
 import math

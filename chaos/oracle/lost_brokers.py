@@ -9,8 +9,7 @@ stops using it.
 Promises of the whole, asked where one fault at a time met the client (quiet.py): what it does while several meet
 follows from what it was told, which is departures' (checks/record/departures.py). Nothing is promised where the fault
 keeps all NameServers from the client, or may have one of them name no other broker; nor of a topic's last broker.
-Upstream: `RouteInfoManager`, `MQClientInstance.updateTopicRouteInfoFromNameServer`, `RebalanceImpl`. Plain functions
-over `World`.
+Upstream: `RouteInfoManager`, `MQClientInstance.updateTopicRouteInfoFromNameServer`, `RebalanceImpl`.
 """
 
 import math
@@ -20,7 +19,7 @@ from operator import attrgetter
 
 from ..faults.fault import Loss
 from .intervals import touching
-from .link import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
+from .link import Cause, healed_from_ms, hung_brokers, link_causes, process_causes
 from .promises import RouteState, route_states, told_by_hand
 from .quiet import alone_until
 from .reach import delayed_by_commits, failed_calls, is_reached_too_late, undisturbed
@@ -66,8 +65,8 @@ def absences(world: World) -> Sequence[Absence]:
     """Every stretch of every (client, broker) that outlasts the window of the client's routes."""
     found: list[Absence] = []
     for client in world.of_kind("producer", "consumer"):
-        for broker, processes in broker_causes(world).items():
-            causes = [*processes, *link_causes(world, client.name, broker)]
+        for broker in (one.name for one in world.of_kind("broker", "slave")):
+            causes = [*process_causes(world, broker), *link_causes(world, client.name, broker)]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
                 end_ms = while_it_lives(world, client, start_ms, healed_from_ms(causes, lasted_ms))
                 end_ms = min(end_ms, alone_until(world, client.name, start_ms))

@@ -3,13 +3,9 @@
     NameServer lost ── found out at a poll (P) ── one call fails (A), where nothing closes ──┬─ left ─── back
     or chosen while it is lost ──────────────────────────────────────────────────────────────┘
 
-Plain functions over `World`. Which NameServer a client had chosen only the record knows: a loss says what holds for
-a client that has chosen this one. Asked where one fault at a time met the client (quiet.py). Not judged: a lone
-NameServer, and faults that may let calls through.
-
-When a client leaves a NameServer that is lost to it: found out at a poll, left at the next call, or the one after.
-
-    found out ≤ P ── one failed call, but where the channel closes by itself ── next call chooses another
+Which NameServer a client had chosen only the record knows: a loss says what holds for a client that has chosen this
+one. Asked where one fault at a time met the client (quiet.py). Not judged: a lone NameServer, and faults that may let
+calls through.
 
 From section 4 of the project's failure-detection table, of which these are the columns of the two profiles, 4.9.8 and
 5.3.3 (`NettyRemotingClient`, `MQClientInstance`), most of it measured on the Java clients. A client that takes the next

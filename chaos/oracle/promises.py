@@ -9,8 +9,8 @@ have it any more.
     several at once   nothing is promised from the second on until the broker is sure to be back after the last: what
                       each part must do then is judged part by part (name_server.py)
 
-Plain functions over `World`: no Spark, no clock. The windows are those of windows.py, chosen by the injection of each
-fault. Where the table promises nothing (NEVER), and while the NameServer is paused, nothing is demanded.
+The windows are those of windows.py, chosen by the injection of each fault. Where the table promises nothing (NEVER),
+and while the NameServer is paused, nothing is demanded.
 
 What a NameServer may hold because somebody registered it by hand, and need not because somebody took it out.
 """

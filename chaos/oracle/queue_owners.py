@@ -1,4 +1,4 @@
-"""The members of each group, the owner of each queue, and when each group must have divided its queues. Plain.
+"""The members of each group, the owner of each queue, and when each group must have divided its queues.
 
     what a member sees  ├ a route, a list changes ├─ Qr + A ─┤ one owner each ────────────┤ the next change
 

@@ -1,4 +1,4 @@
-"""When the run was disturbed, and how long a disturbance affects clients that share queues. Plain, no Spark.
+"""When the run was disturbed, and how long a disturbance affects clients that share queues.
 
     fault ├──────────────┤ heal
           ├──────────────┴── R + C ── P + J ── H ── Qr ──┤   until here two consumers may still disagree

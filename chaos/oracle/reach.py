@@ -1,4 +1,4 @@
-"""Which brokers and NameServers a client cannot reach at a moment of the run, and why. Plain."""
+"""Which brokers and NameServers a client cannot reach at a moment of the run, and why."""
 
 import math
 from collections.abc import Collection

@@ -1,5 +1,5 @@
 """How long a client's first successful operation after a fault, or after its end, may take, if one fault at a time
-affects the client. Plain.
+affects the client.
 
 | operation | bound                                                                                           |
 |-----------|-------------------------------------------------------------------------------------------------|
@@ -212,7 +212,7 @@ def hides_too_many(world: World, client: str, at_ms: float, missing: Collection[
     master is taken (one without any broker is not), slaves."""
     away = hidden(world, client, at_ms) - set(missing)
     left = len(world.seen_by(client, "broker")) - len(missing) - len(away)
-    return bool(away) and (bool(missing) or (world.has_slaves and left <= 0))
+    return bool(away) and (bool(missing) or (bool(world.of_kind("slave")) and left <= 0))
 
 
 def waits_out_a_close(world: World, client: str) -> bool:

@@ -5,8 +5,6 @@ slaves have.
     broker-a/1       ├─ held ──────────────────────────────     registration, and stays while any id of the name does.
     its rows    └───────────────────────────────────────────    Slaves bring no rows.
 
-Plain functions over `World`.
-
 When a SYNC_MASTER may answer a send "stored, but on no slave": SLAVE_NOT_AVAILABLE, or FLUSH_SLAVE_TIMEOUT.
 
     slave      at work ──┤ lost                ├─ there again ── copies the log again ──
@@ -14,8 +12,7 @@ When a SYNC_MASTER may answer a send "stored, but on no slave": SLAVE_NOT_AVAILA
 
 The producer has its message stored and is told how safely: a result, and no exception, so that it tries no other
 broker (`DefaultMQProducerImpl.sendDefaultImpl`, `retryAnotherBrokerWhenNotStoreOK`). Where it is right such an answer
-is as good as any; a master that goes on with it though its slave has had its time is none that works. Plain, over
-`World`.
+is as good as any; a master that goes on with it though its slave has had its time is none that works.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""How long each wait of a node may take before it times out, by the node's settings. Plain.
+"""How long each wait of a node may take before it times out, by the node's settings.
 
 | wait                              | for                                                                            |
 |-----------------------------------|--------------------------------------------------------------------------------|
@@ -20,7 +20,7 @@
 Upstream: `NettyRemotingClient`, `DefaultMQProducerImpl`, `MQClientAPIImpl`, `DefaultMQPushConsumerImpl`,
 `PullRequestHoldService`, `ClientHousekeepingService`, `LatencyFaultToleranceImpl`.
 
-How a synchronous send is tried again, by its producer's own settings. Plain.
+How a synchronous send is tried again, by its producer's own settings.
 
 | one try ended with                                    | then                                                        |
 |-------------------------------------------------------|-------------------------------------------------------------|
@@ -54,9 +54,7 @@ CLIENT_EXPIRED_MS = 120_000.0
 """`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
 """The latency that a failed attempt counts as."""
-_PULL_MS, _SEND_BACK_MS, _PROBE_MS = 30_000.0, 5_000.0, 200.0
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
-_BY_REGISTRATION = ("REGISTER_BROKER", "QUERY_DATA_VERSION")
 _DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, "first": 500.0}
 
 
@@ -83,23 +81,18 @@ class Wait(NamedTuple):
 def time_out(world: World, node: str, kind: str, what: str) -> Wait | None:
     """Of a wait that ran out (`timed_out` rows, column f); None if it is not known here."""
     timers = world.timers_of(node)
-    if what == CONNECT:
-        return Wait(timers.C_ms, "C")
+    known = {CONNECT: Wait(timers.C_ms, "C")}
     if kind == "broker":
-        if what in _BY_REGISTRATION:
-            return Wait(timers.B_ms, "B")
-        return Wait(UNREGISTER_MS, "3 s") if what == "UNREGISTER_BROKER" else None
-    if what == SEND:
-        return Wait(timers.T_ms, "T") if kind == "producer" else None
-    if what in ("GET_MAX_OFFSET", "SEARCH_OFFSET_BY_TIMESTAMP"):
-        return Wait(_PROBE_MS, "200 ms") if kind == "producer" else Wait(timers.A_ms, "A")
-    if what in _BY_API:
-        return Wait(timers.A_ms, "A")
-    if what == "QUERY_CONSUMER_OFFSET":
-        return Wait(OFFSET_CALL_MS, "5 s")
-    if what == "CONSUMER_SEND_MSG_BACK":
-        return Wait(_SEND_BACK_MS, "5 s")
-    return Wait(_PULL_MS, "30 s") if what == "PULL_MESSAGE" else None
+        known |= dict.fromkeys(("REGISTER_BROKER", "QUERY_DATA_VERSION"), Wait(timers.B_ms, "B"))
+        known["UNREGISTER_BROKER"] = Wait(UNREGISTER_MS, "3 s")
+        return known.get(what)
+    of_api, is_producer = Wait(timers.A_ms, "A"), kind == "producer"
+    offsets = ("GET_MAX_OFFSET", "SEARCH_OFFSET_BY_TIMESTAMP")
+    known |= dict.fromkeys(_BY_API, of_api) | dict.fromkeys(offsets, Wait(200.0, "200 ms") if is_producer else of_api)
+    known |= {SEND: Wait(timers.T_ms, "T")} if is_producer else {}
+    known["QUERY_CONSUMER_OFFSET"] = Wait(OFFSET_CALL_MS, "5 s")
+    known |= {"CONSUMER_SEND_MSG_BACK": Wait(5_000.0, "5 s"), "PULL_MESSAGE": Wait(30_000.0, "30 s")}
+    return known.get(what)
 
 
 def look_up(world: World, client: str, entries: int) -> Wait:

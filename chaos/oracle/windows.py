@@ -6,8 +6,6 @@
 The rows, symbols and formulas are those of the project's failure-detection table, read from Apache RocketMQ 4.9.8 and
 5.3.3 (`RouteInfoManager`, `BrokerController`, `MQClientInstance`) and partly measured on the Java programs. Which row
 applies is decided by how the fault was injected: a disabled proxy is a crash, not a partition.
-
-What the symbols in windows stand for: RocketMQ's timers, by the names of their fields in Java.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What the harness did in a run: the lifetime of each node, and the time of each fault of a process or link.
 
-Derived from the rows `run_begin`, `run_end`, `phase`, `node`, `started`, `stopped` and `fault`, which are as many as
-the scenario is long and not as the history is: Spark only picks them out (`observe`), and the rest is plain Python that
-works on rows from anywhere (`of_rows`). Look-ups by node, link and kind are indexed, because every rule asks them.
+From the rows of the environment (`run_begin`, `phase`, `node`, `started`, `fault` …), in plain Python (`of_rows`). What
+rules ask for by node, link and kind is indexed.
 """
 
 from __future__ import annotations
@@ -474,11 +473,6 @@ class World:
         done = (act for act in self.acts if act.f == "switch" and act.node == broker and act.may_be_done)
         late_ms = self.timers.R_ms + self.timers.B_ms + self.timers.C_ms
         return next(((act.began_ms, act.ended_ms + late_ms) for act in done), None)
-
-    @property
-    def has_slaves(self) -> bool:
-        """Whether any broker has an id above 0."""
-        return bool(self.of_kind("slave"))
 
     def lives_of(self, node: str) -> tuple[Life, ...]:
         """The node's processes, in their order: when each began and ended."""

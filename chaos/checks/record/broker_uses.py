@@ -137,7 +137,7 @@ def _rebalanced(control: Control, consumer: str) -> Mapping[str, Sequence[tuple[
 
 def lost_at(absence: Absence, world: World) -> str | None:
     """By which address uses of the lost broker are told from others of its name; None: there are no others."""
-    return absence.address or (world.address_at(absence.broker, absence.start_ms) if world.has_slaves else None)
+    return absence.address or (world.address_at(absence.broker, absence.start_ms) if world.of_kind("slave") else None)
 
 
 def key_of(absence: Absence) -> Key:
