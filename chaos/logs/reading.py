@@ -21,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate, chain, islice
 from multiprocessing import get_context
 from operator import itemgetter
@@ -117,14 +118,14 @@ def skimmed(
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
-        plan, tasks = planned(_here(spark, places, ours)), _Tasks(str(ours[0]), frozenset(events))
-        told = [summary for _, summary in sorted(_mapped(spark, tasks, _bins(plan)), key=itemgetter(0))]
+        plan, work = planned(_here(spark, places, ours)), partial(_parts_read, str(ours[0]), frozenset(events))
+        told = [summary for _, summary in sorted(_mapped(spark, work, _bins(plan)), key=itemgetter(0))]
         offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
         rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
         hosts = frozenset(hosts_in(rows))
         held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
         if held:
-            rows += _mapped(spark, _Taken(str(ours[0]), hosts), held)
+            rows += _mapped(spark, partial(_taken, str(ours[0]), hosts), held)
         files = _files_of(plan.parts, told)
         return LogsRead(rows, files, [*plan.notes, *_notes(files)])
     finally:
@@ -181,59 +182,44 @@ def _aside(folder: str, number: int) -> Path:
     return Path(folder, f"aside-{number:06}.parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    """Reads parts as tasks. A task's result is (number, summary) of each part; its events are files in that folder."""
-
-    folder: str
-    events: frozenset[str]
-    """Events that become rows; connections of hosts are put aside."""
-
-    def __call__(self, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, dict[str, Any]]]:
-        gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
-        try:
-            return [(number, self._written(number, part)) for number, part in parts]
-        finally:
-            gc.enable()
-
-    def _written(self, number: int, part: Part) -> dict[str, Any]:
-        import pyarrow.parquet as pq
-
-        aside = Aside(_aside(self.folder, number))
-        found, read = read_part(part, Skim(self.events, aside))
-        count, writer = 0, None
-        path = Path(self.folder, _name(number))
-        for rows in _batched(found):
-            batch = _batch(number, rows)
-            writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
-            writer.write_batch(batch)
-            count += len(rows)
-        if writer is not None:
-            writer.close()
-        aside.close()
-        return _summary(read) | {"rows": count, "aside": aside.lines}
+def _parts_read(
+    folder: str, events: frozenset[str], parts: Sequence[tuple[int, Part]]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return (number, summary) of each part. Rows of these events, and connections of hosts, are files in that
+    folder."""
+    gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
+    try:
+        return [(number, _part_read(folder, events, number, part)) for number, part in parts]
+    finally:
+        gc.enable()
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """Takes the connections of the needed hosts from those that were put aside, as the second step."""
+def _part_read(folder: str, events: frozenset[str], number: int, part: Part) -> dict[str, Any]:
+    import pyarrow.parquet as pq
 
-    folder: str
-    hosts: frozenset[str]
+    aside = Aside(_aside(folder, number))
+    found, read = read_part(part, Skim(events, aside))
+    count, writer = 0, None
+    path = Path(folder, _name(number))
+    while rows := list(islice(found, _BATCH)):
+        batch = _batch(number, rows)
+        writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
+        writer.write_batch(batch)
+        count += len(rows)
+    if writer is not None:
+        writer.close()
+    aside.close()
+    return _summary(read) | {"rows": count, "aside": aside.lines}
 
-    def __call__(self, held: tuple[int, int, Part]) -> list[LogRow]:
-        number, offset, part = held
-        found = list[LogRow]()
-        for line, text in taken(_aside(self.folder, number), self.hosts):
-            reader = Reader(part.file, first_line=line + offset)
-            found += (*reader.rows([text]), *reader.finished())
-        return found
 
-
-def _batched(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
-    rows = iter(rows)
-    while batch := list(islice(rows, _BATCH)):
-        yield batch
+def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, Part]) -> list[LogRow]:
+    """Return the connections of these hosts, of those that were put aside, as the second step."""
+    number, offset, part = held
+    found = list[LogRow]()
+    for line, text in taken(_aside(folder, number), hosts):
+        reader = Reader(part.file, first_line=line + offset)
+        found += (*reader.rows([text]), *reader.finished())
+    return found
 
 
 def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:

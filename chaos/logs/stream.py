@@ -192,12 +192,10 @@ class Reader:
 
     def block(self, data: bytes) -> Iterator[LogRow]:
         """Take these bytes of whole lines, and return the rows now complete. Lines that a `skim` skips are counted."""
-        known = self._skim is not None and not self._prefixes
-        if (ends := data.count(b"\r")) and ends > data.count(
-            b"\r\n"
-        ):  # lines that end as on old Macs, and what a screen overwrote
+        # lines that end as on old Macs, and what a screen overwrote
+        if (ends := data.count(b"\r")) and ends > data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        stretches = self._skim.over(data, self._number + 1) if self._skim is not None and known else None
+        stretches = None if self._skim is None or self._prefixes else self._skim.over(data, self._number + 1)
         for begin, end, passed in stretches or ((0, len(data), None),):
             if passed is None:
                 try:
@@ -365,14 +363,6 @@ class Reader:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
 
-    def _of_object(
-        self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
-    ) -> tuple[Head | None, str | None, int | None, str] | None:
-        unwrapped = self._of_json(told)
-        if isinstance(unwrapped, Head):
-            return unwrapped, prefix, None, line
-        return None if unwrapped is None else self._behind_head(unwrapped, prefix, outer_ms)
-
     def _of_another_format(self, line: str) -> Head | None:
         if (usual := as_usual(line, self._year)) is None:
             return None
@@ -401,15 +391,17 @@ class Reader:
         self._pieces[prefix, found["stream"]] = line[:PIECES_MAX]
         return None
 
-    def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
-        """Return the record in a JSON object: the object, or (log, runtime's stamp, line) of a record in its fields."""
+    def _of_object(
+        self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
+    ) -> tuple[Head | None, str | None, int | None, str] | None:
+        """Do as `_slowly` for a JSON object, which is a record or has one in its fields; None: it has none."""
         stamp_ms, text = None, None
         if isinstance(piece := told.get("log"), str):
             if self._pieces or len(piece) >= DOCKERS_PIECE:
                 piece = self._pieces.pop((None, "log"), "") + piece
                 if not piece.endswith("\n") and len(told) <= _DOCKERS_FIELDS:
                     self._pieces[None, "log"] = piece[:PIECES_MAX]
-                    return None, None, ""
+                    return self._behind_head((None, None, ""), prefix, outer_ms)
                 told = {**told, "log": piece}
         else:
             fields = dict(fields_of(told))
@@ -422,14 +414,14 @@ class Reader:
                 return None
             said, stamp = found
             if isinstance(said, Head):
-                return said
+                return said, prefix, None, line
             text = said
             outer = None if stamp is None else OUTER.match(f"{stamp} ")
             stamp_ms = None if outer is None else utc_ms(outer)
         text = text.rstrip("\r\n")
         if "\n" in text:
             text, *self._behind = text.splitlines()
-        return stream_of(told), stamp_ms, text
+        return self._behind_head((stream_of(told), stamp_ms, text), prefix, outer_ms)
 
     def _is_outer(self, found: re.Match[str]) -> bool:
         """Whether a container runtime wrote this stamp: it is as fine as theirs, or another stamp follows."""

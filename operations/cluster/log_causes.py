@@ -176,21 +176,26 @@ def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
     for name in sorted(holders):
-        if name in here:
-            yield from _deleted(logs, failure, server, name)
-            continue
         stays = [stay for stay in server.stays if logs.broker_of(stay.address) == name]
         until = failure.first.ms + TOLERANCE_MS
         ended = [stay for stay in stays if stay.until is not None and stay.until.ms <= until]
-        certain, how, lines = (
-            _dropped(failure, ended[-1], stays) if ended else _never_there(logs, failure, server, name)
-        )
-        words = {"topic": failure.topic, "broker": name, "server": logs.called(address)}
-        how = f"{how}; {failure.asked}"
-        yield cause("broker-is-not-registered", address, name, certain=certain, lines=lines, how=how, **words)
+        what, found = "broker-is-not-registered", None
+        if name in here:
+            what, found = "topic-is-not-at-this-name-server", _deleted(failure, server, name)
+        else:
+            found = _dropped(failure, ended[-1], stays) if ended else _never_there(logs, failure, server, name)
+        if found is not None:
+            certain, how, lines = found
+            words = {"topic": failure.topic, "broker": name, "server": logs.called(address)}
+            how = f"{how}; {failure.asked}"
+            yield cause(what, address, name, certain=certain, lines=lines, how=how, **words)
 
 
-def _dropped(failure: Failure, stay: Stay, stays: list[Stay]) -> tuple[bool, str, list[str]]:
+_Why = tuple[bool, str, list[str]]
+"""Whether it is certain, how it came, and the lines that say so."""
+
+
+def _dropped(failure: Failure, stay: Stay, stays: list[Stay]) -> _Why:
     assert stay.until is not None
     back = next((one for one in stays if one.since.ms > failure.first.ms), None)
     came = f"it came back at {back.since.clock}" if back else "it did not come back in this log"
@@ -198,7 +203,7 @@ def _dropped(failure: Failure, stay: Stay, stays: list[Stay]) -> tuple[bool, str
     return True, f"it was dropped at {stay.until.clock}, for {stay.how}; {came}", lines
 
 
-def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> tuple[bool, str, list[str]]:
+def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> _Why:
     refused = [at for at, _ in server.refused if at.ms <= failure.last.ms][:1]
     broker = next((one for one in logs.brokers if one.name == name), None)
     failed = [] if broker is None else [at for ns in server.addresses for at in broker.failed.get(ns, ())]
@@ -209,29 +214,16 @@ def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name:
     return bool(failed) or server.is_whole, how, lines
 
 
-def _deleted(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> Iterator[NoRouteCause]:
+def _deleted(failure: Failure, server: LoggedNameServer, name: str) -> _Why | None:
     of = [one for one in server.topics if one.topic == failure.topic]
     until = failure.first.ms + TOLERANCE_MS
     last = next((one for one in reversed(of) if one.at.ms <= until and one.broker in ("", name)), None)
     if last is not None and last.what == "deleted":
-        certain, how, lines = True, f"it was deleted there at {last.at.clock}", [last.at.where]
-    elif last is None and server.is_whole:
-        certain = not any(one.what == "gone" for one in of)
-        how, lines = "it came between two registrations of one dataVersion (4.x, #4522), or later", []
-    else:
-        return
-    address = failure.name_server or server.name
-    yield cause(
-        "topic-is-not-at-this-name-server",
-        address,
-        name,
-        certain=certain,
-        lines=[*lines, failure.first.where],
-        topic=failure.topic,
-        broker=name,
-        server=logs.called(address),
-        how=f"{how}; {failure.asked}",
-    )
+        return True, f"it was deleted there at {last.at.clock}", [last.at.where, failure.first.where]
+    if last is None and server.is_whole:
+        how = "it came between two registrations of one dataVersion (4.x, #4522), or later"
+        return not any(one.what == "gone" for one in of), how, [failure.first.where]
+    return None
 
 
 def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:

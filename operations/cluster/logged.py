@@ -27,6 +27,9 @@ APART_MS = 120_000
 """Failures further apart are separate."""
 _BROKER_NAME = re.compile(r"brokerName=([^,\]}]+)")
 _ADDRESS = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|[\w-]+(?:\.[\w-]+)*):\d{2,5}")
+_OF_TOPICS = {
+    "topic_registered": "came", "topic_changed": "came", "topic_removed": "gone", "topic_deleted": "deleted"
+}  # fmt: skip
 _DROPPED = {
     "expired": "it expired, as no registration came in time",
     "unregistered": "it unregistered itself",
@@ -257,12 +260,10 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
             case "master_address" if fields.get("old", "null") not in ("null", address):
                 # 4.x has no word for two brokers of one name: the master's address goes to and fro
                 server.conflicts.append((at, fields["broker"], fields["old"], address))
-            case "topic_registered" | "topic_changed":
-                _topic(server, logs, at, fields, "came")
-            case "topic_removed" if fields.get("row", "null") != "null":
-                _topic(server, logs, at, fields, "gone")
-            case "topic_deleted":
-                _topic(server, logs, at, fields, "deleted")
+            case event if event in _OF_TOPICS and (event != "topic_removed" or fields.get("row", "null") != "null"):
+                names = _BROKER_NAME.findall(fields.get("row", ""))
+                server.topics += (TopicAt(at, fields["topic"], name, _OF_TOPICS[event]) for name in names or [""])
+                logs.holders[fields["topic"]].update(names)
             case "write_perm_wiped":
                 wiped.append(Wiped(at, fields["broker"], address, int(fields["topics"]), is_given_back=False))
             case "write_perm_added":
@@ -274,12 +275,6 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
             case "not_ready" if fields.get("code") == "105":
                 server.not_ready.append(at)
     server.wiped = [one._replace(is_given_back=any(ms > one.at.ms for ms in given[one.broker])) for one in wiped]
-
-
-def _topic(server: LoggedNameServer, logs: Logged, at: At, fields: Mapping[str, str], what: str) -> None:
-    names = _BROKER_NAME.findall(fields.get("row", ""))
-    server.topics += (TopicAt(at, fields["topic"], name, what) for name in names or [""])
-    logs.holders[fields["topic"]].update(names)
 
 
 # --- brokers

@@ -8,10 +8,23 @@ so that no fault is inferred from them.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from ...chaos.topology import broker_node
-from ..logs_to_rows.signs import CLOSES, Edge, Kind, Row, Seen, Sign, is_inferred, is_near, is_registration, value_of
+from ..logs_to_rows.signs import (
+    CLOSES,
+    Edge,
+    Kind,
+    Row,
+    Seen,
+    Sign,
+    bundles,
+    is_inferred,
+    is_near,
+    is_registration,
+    value_of,
+)
 from .conclusions import role_changes
 from .standing import standing_in
 from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in, seconds
@@ -60,13 +73,7 @@ def _doubt(seen: Seen, one: Hypothesis) -> None:
 
 
 def _bundles(rows: Iterable[Row]) -> list[list[Row]]:
-    found: list[list[Row]] = []
-    for row in sorted(rows, key=lambda row: row["time_ms"]):
-        if found and row["time_ms"] - found[-1][0]["time_ms"] <= TOGETHER_MS:
-            found[-1].append(row)
-        else:
-            found.append([row])
-    return found
+    return bundles(rows, itemgetter("time_ms"), TOGETHER_MS)
 
 
 def _nodes(rows: Iterable[Row]) -> list[str]:

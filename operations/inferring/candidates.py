@@ -4,14 +4,14 @@ A price, in nats (units of log-likelihood), grows with the fault's length in a s
 faults. So one fault that explains everything beats several that each explain a part.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from operator import itemgetter
 
 from ...chaos.shapes import is_shape
-from ..logs_to_rows.signs import Edge, Kind, Seen, Sign
+from ..logs_to_rows.signs import Edge, Kind, Seen, Sign, bundles
 
 CERTAINLY_NOT = 12.0
 UNEXPECTED = 7.0
@@ -248,15 +248,11 @@ def together(seen: Seen) -> list[Candidate]:
             elif sign.kind is Kind.CLOSED_BY_DIALLER_SEEN and edge.peer in seen.name_servers:
                 ends.append((sign.at_ms, edge.peer))
     found: dict[tuple[str, ...], None] = {}
-    bundle: list[tuple[float, str]] = []
-    for at_ms, node in [*sorted(ends), (math.inf, "")]:
-        if bundle and at_ms - bundle[0][0] > AT_ONCE_MS:
-            for members in (seen.brokers, seen.name_servers):
-                nodes = tuple(sorted({one for _, one in bundle if one in members}))
-                if len(nodes) > 1:
-                    found.setdefault(nodes)
-            bundle = []
-        bundle.append((at_ms, node))
+    for bundle in bundles(ends, itemgetter(0), AT_ONCE_MS):
+        for members in (seen.brokers, seen.name_servers):
+            nodes = tuple(sorted({one for _, one in bundle if one in members}))
+            if len(nodes) > 1:
+                found.setdefault(nodes)
     return [of_nodes(name, nodes, seen) for nodes in found for name in ("kill", "stop")]
 
 

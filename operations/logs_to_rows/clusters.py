@@ -8,7 +8,7 @@ cluster of its folder; an otherwise unconnected NameServer's log to a cluster th
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -68,8 +68,9 @@ def _incidents(sources: Sequence[Source]) -> tuple[list[list[Source]], str]:
             for source in sources:
                 groups["/".join(source.key.split("/")[: depth + 1])].append(source)
             if all({BROKER, NAME_SERVER} <= {source.kind for source in group} for group in groups.values()):
-                larger_first = sorted(groups.values(), key=lambda group: -sum(len(source.lines) for source in group))
-                return larger_first, f"each has its own log of the broker at {address}, {when}"
+                return sorted(
+                    groups.values(), key=_size, reverse=True
+                ), f"each has its own log of the broker at {address}, {when}"
     return [list(sources)], ""
 
 
@@ -221,24 +222,25 @@ def _sentence(groups: Sequence[Sequence[Source]], why: str) -> str:
     told = []
     for number, group in enumerate(left, 1):
         others = set().union(*(files for position, files in enumerate(by_group) if position != number))
-        name_servers = sum(source.kind == NAME_SERVER for source in group)
-        brokers = sum(source.kind == BROKER for source in group)
-        clients = sum(source.kind == CLIENT for source in group)
+        kinds = Counter(source.kind for source in group)
         places = _places(by_group[number], others)
         mixed = sorted(by_group[number] & others)
         how = f"import it alone from {_listed(places)}" if places else "it has no file of its own"
         how += f", with its lines of {_listed(mixed)} in files of their own" if mixed else ""
-        lines = sum(len(source.lines) for source in group)
         told.append(
-            f"left out {'is' if number == 1 else 'is also'} that with {name_servers} NameServers', {brokers} brokers' "
-            f"and {clients} clients' logs ({lines:,} lines): {how}"
+            f"left out {'is' if number == 1 else 'is also'} that with {kinds[NAME_SERVER]} NameServers', "
+            f"{kinds[BROKER]} brokers' and {kinds[CLIENT]} clients' logs ({_size(group):,} lines): {how}"
         )
     others = set().union(*by_group[1:])
     places = _places(by_group[0], others) or sorted(by_group[0])
     return (
         f"these logs are of {len(groups)} clusters, of which {why}; imported is the larger, "
-        f"of {_listed(places)} ({sum(len(source.lines) for source in kept):,} lines); {'; '.join(told)}"
+        f"of {_listed(places)} ({_size(kept):,} lines); {'; '.join(told)}"
     )
+
+
+def _size(group: Iterable[Source]) -> int:
+    return sum(len(source.lines) for source in group)
 
 
 def _listed(places: Sequence[str]) -> str:

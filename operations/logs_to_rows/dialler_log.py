@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from .book import CLIENT_ID, Book, addresses_in, route_of
-from .line import Line
+from .line import Line, starts
 from .marks import client_id, host_of
 from .signs import LEAVING_MS
 from .sources import BROKER, Source
@@ -69,25 +69,11 @@ class DiallerLog:
                 self._unregistered_ms = self._stops_ms = -1e18
 
     def _beginnings(self, lines: list[Line]) -> set[int]:
-        found: list[int] = []
-        at_ms = -1e18
-        opened = False
-        for number, line in enumerate(lines):
-            is_setting = line.event == "setting" and line.fields.get("key") in ("rocketmqHome", "namesrvAddr")
-            if is_setting or line.event == "client_created":
-                if not opened or line.stamp_ms - at_ms > _BOOT_MS:
-                    found.append(number)
-                opened, at_ms = True, line.stamp_ms
-            elif line.event in ("broker_boot", "client_started"):
-                is_broker = line.event == "broker_boot"  # it may read a large store before
-                if not opened or (line.stamp_ms - at_ms > _BOOT_MS and not is_broker):
-                    found.append(number)
-                opened = False
+        found = starts(lines, ("rocketmqHome", "namesrvAddr"), _BOOT_MS)
         if found and lines[found[0]].stamp_ms - lines[0].stamp_ms <= _FIRST_MS:
             found[0] = 0  # what it logged first, it logged on the way
-        if self._source.kind != BROKER:  # a program may make several clients: it began once
-            return set(found[:1])
-        return set(found)
+        # a program may make several clients: it began once
+        return set(found if self._source.kind == BROKER else found[:1])
 
     def _put(self, line: Line, event: str, *, learnt: str = "log", value: Any = None, **fields: Any) -> None:
         at_ms = self._source.wall_ms(line)

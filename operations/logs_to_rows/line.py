@@ -1,6 +1,6 @@
 """One understood log line."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 HOUR_MS = 3_600_000
@@ -103,6 +103,23 @@ _NEEDS = {event: frozenset(fields) for event, *fields in map(str.split, _TABLE.s
 """The fields that each event needs, for events from which sources, clocks and rows are made."""
 
 USED = frozenset(_NEEDS)
+
+
+def starts(lines: Iterable[Line], keys: Collection[str], within_ms: float) -> list[int]:
+    """Return the first line of each start of a program: its settings of these `keys`, or the line that it serves, if no
+    settings came within that time before."""
+    found: list[int] = []
+    settings_ms: float | None = None
+    for number, line in enumerate(lines):
+        is_new = settings_ms is None or line.stamp_ms - settings_ms > within_ms
+        if line.event == "client_created" or (line.event == "setting" and line.fields["key"] in keys):
+            found += [number] if is_new else []
+            settings_ms = line.stamp_ms
+        elif line.event in ("name_server_boot", "broker_boot", "client_started"):
+            reads_its_store = line.event == "broker_boot" and settings_ms is not None  # which may take long
+            found += [number] if is_new and not reads_its_store else []
+            settings_ms = None
+    return found
 
 
 def zone_ms_of(text: str | None) -> int | None:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from .book import Book, queue_row
-from .line import Line
+from .line import Line, starts
 from .signs import LEAVING_MS, is_near
 from .sources import Source
 from .writing import Rows
@@ -231,19 +231,7 @@ class NameServerLog:
 
 
 def _beginnings(lines: Sequence[Line]) -> set[int]:
-    found: list[int] = []
-    settings_ms = -1e18
-    first = -1
-    for number, line in enumerate(lines):
-        if line.event == "setting" and line.fields.get("key") in ("rocketmqHome", "kvConfigPath", "configStorePath"):
-            if line.stamp_ms - settings_ms > _BOOT_MS or first < 0:
-                first = number
-                found.append(number)
-            settings_ms = line.stamp_ms
-        elif line.event == "name_server_boot":
-            if first < 0 or line.stamp_ms - settings_ms > _BOOT_MS:
-                found.append(number)
-            first, settings_ms = -1, -1e18
+    found = starts(lines, ("rocketmqHome", "kvConfigPath", "configStorePath"), _BOOT_MS)
     if found and not any(":" in line.fields.get("address", "") for line in lines[: found[0]]):
         found[0] = 0  # what it logged first, it logged on the way
     return set(found)

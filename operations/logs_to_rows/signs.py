@@ -9,14 +9,15 @@ by t shows a fault for all that time.
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...chaos.oracle.timers import Timers
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 LEAVING_MS = 300_000.0
 """The longest that a broker takes to end after its unregistration."""
 HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
@@ -187,6 +188,17 @@ def is_near(times: Sequence[float], at_ms: float, within_ms: float) -> bool:
     """Whether one of these times, which are in order, is that near."""
     at = bisect_left(times, at_ms - within_ms)
     return at < len(times) and times[at] <= at_ms + within_ms
+
+
+def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -> list[list[T]]:
+    """Return the items in order of time, those together that are within that time of the first."""
+    found: list[list[T]] = []
+    for item in sorted(items, key=at_ms):
+        if found and at_ms(item) - at_ms(found[-1][0]) <= within_ms:
+            found[-1].append(item)
+        else:
+            found.append([item])
+    return found
 
 
 def last_before(times: Sequence[float], at_ms: float) -> float:

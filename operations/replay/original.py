@@ -22,6 +22,7 @@ from .phases import phases_of
 
 _WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
 WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))
+_PERIODS = {"producer": "P_ms", "consumer": "P_ms", "name_server": "S_ms", "broker": "R_ms", "slave": "R_ms"}
 _LAG_SHARE = 0.95
 """Share of a node's `timer_lag` rows that are ignored: a paused node is late once."""
 
@@ -131,39 +132,26 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
     """Return the phase of each NameServer, broker and client."""
-    periods_ms = {}
-    for node in world.nodes:
-        own = world.timers_of(node.name)
-        if node.kind in ("producer", "consumer", "name_server", "broker", "slave"):
-            clients = ("producer", "consumer")
-            periods_ms[node.name] = (
-                own.P_ms if node.kind in clients else own.S_ms if node.kind == "name_server" else own.R_ms
-            )
+    periods_ms = {
+        node.name: getattr(world.timers_of(node.name), _PERIODS[node.kind])
+        for node in world.nodes
+        if node.kind in _PERIODS
+    }
     first_ms = min((fault.start_ms for fault in world.faults), default=math.inf)
     return phases_of(rows, begin_ms, periods_ms, idle_ms=world.timers.I_ms, until_ms=first_ms)
 
 
 def _ours(document: dict[str, Any]) -> list[str]:
-    """Return the document with all programs ours, as the virtual clock needs, and what that leaves out."""
+    """Make all programs of the document ours, as the virtual clock needs. Returns what that leaves out."""
     notes: list[str] = []
     made_by: set[str] = set()
-    cluster = dict(document.get("cluster") or {})
-    places = [cluster, dict(document.get("workload") or {})]
-    places += [dict(own or {}) for own in (document.get("nodes") or {}).values()]
-    for place in places:
-        if place.get("implementation") not in (None, "ours"):
+    cluster, workload = document.get("cluster") or {}, document.get("workload") or {}
+    for place in (cluster, workload, *(document.get("nodes") or {}).values()):
+        if place and place.get("implementation") not in (None, "ours"):
             made_by.add(place["implementation"])
             place["implementation"] = "ours" if place is cluster or "sends_per_s" in place else None
-    if document.get("cluster") is not None:
-        document["cluster"] = cluster
-    if document.get("workload") is not None:
-        document["workload"] = places[1]
-    if document.get("nodes"):
-        document["nodes"] = dict(zip(document["nodes"], places[2:], strict=True))
-    document["timeline"] = [
-        {key: value for key, value in entry.items() if key != "implementation"}
-        for entry in document.get("timeline") or ()
-    ]
+    for entry in document.get("timeline") or ():
+        entry.pop("implementation", None)
     if made_by:
         notes.append(
             f"On the virtual clock every program is ours; in the original some were {', '.join(sorted(made_by))}."

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from nemesrv.chaos.logs import files
 from nemesrv.chaos.logs.files import LogError, planned
-from nemesrv.chaos.logs.reading import _TASK, LogsRead, _bins, _copied, _Tasks, read_plain, skimmed
+from nemesrv.chaos.logs.reading import _TASK, LogsRead, _bins, _copied, _parts_read, read_plain, skimmed
 
 EVENTS = frozenset({
     "name_server_boot", "setting", "broker_registered", "broker_expired", "error_swallowed", "address_removed",
@@ -70,8 +70,7 @@ def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
 
 def test_a_task_leaves_its_events_as_parquet_and_tells_the_counts(folder: Path) -> None:
     parts = planned([folder]).parts
-    tasks = _Tasks(str(folder), EVENTS)
-    ((number, told),) = tasks([(3, parts[0])])
+    ((number, told),) = _parts_read(str(folder), EVENTS, [(3, parts[0])])
     assert (number, told["lines"], told["rows"]) == (3, 9, 6)
     rows = pq.read_table(folder / "events-000003.parquet").to_pylist()
     assert {row["part"] for row in rows} == {3}
