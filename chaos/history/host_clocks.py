@@ -70,22 +70,14 @@ class Bound(NamedTuple):
     bound_ms: float
 
 
-class Known(NamedTuple):
-    """The smallest known error of the clock's offset, at the moment of a reading."""
-
-    at_ms: float
-    offset_ms: float
-    bound_ms: float
-
-
 @dataclass(frozen=True, slots=True)
 class HostClock:
     """One host's clock over a run."""
 
-    stretches: tuple[tuple[Known, ...], ...] = ()
-    """Stretches between jumps, in order of time."""
+    stretches: tuple[tuple[ClockReading, ...], ...] = ()
+    """Stretches between jumps, in order of time; each reading has the smallest error that is known of its moment."""
     jumps: tuple[Jump, ...] = ()
-    _knots: tuple[Known, ...] = field(init=False, repr=False)
+    _knots: tuple[ClockReading, ...] = field(init=False, repr=False)
     _times: tuple[float, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,9 +116,8 @@ class HostClock:
         late: list[float] = []
         """By how much the harness's clock showed more then."""
         for known in self._knots:
-            host_ms = known.at_ms + known.offset_ms
-            if not shows or (host_ms > shows[-1] and known.at_ms > shows[-1] + late[-1]):
-                shows.append(host_ms)
+            if not shows or (known.host_ms > shows[-1] and known.at_ms > shows[-1] + late[-1]):
+                shows.append(known.host_ms)
                 late.append(-known.offset_ms)
 
         def corrected(host_ms: float) -> float:
@@ -179,7 +170,7 @@ def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
     return len(readings) - 1
 
 
-def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
+def _best(readings: Sequence[ClockReading]) -> tuple[ClockReading, ...]:
     """Return for each reading's time the reading that has the smallest error at that time."""
     forth: list[ClockReading] = []
     for reading in readings:
@@ -191,7 +182,7 @@ def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
     for reading, before, after in zip(readings, forth, reversed(back), strict=True):
         grown = [(one.bound_ms + DRIFT * abs(reading.at_ms - one.at_ms), one.offset_ms) for one in (before, after)]
         bound_ms, offset_ms = min(grown)
-        found.append(Known(reading.at_ms, offset_ms, bound_ms))
+        found.append(ClockReading(reading.at_ms, offset_ms, bound_ms))
     return tuple(found)
 
 
@@ -261,7 +252,7 @@ class LiveAxis(Axis):
             del self._readings[str(row["source"])][:-_RECENT]
 
     def correct(self, row: Row) -> None:
-        """Return the row with its time on the common axis."""
+        """Put the row's time on the common axis."""
         if not self._told:
             return
         process = row["node"], row["incarnation"]

@@ -43,9 +43,8 @@ def settings_of(
         kind = nodes.get(where)
         if kind is None or kind is NodeKind.EXTERNAL:
             known = [*GROUPS, *(name for name, kind in nodes.items() if kind is not NodeKind.EXTERNAL)]
-            raise NotAllowed(
-                f"config.{where}", "a node or group of that name", f"one of {', '.join(known)}{nearest(where, known)}"
-            )
+            allowed = f"one of {', '.join(known)}{nearest(where, known)}"
+            raise NotAllowed(f"config.{where}", "a node or group of that name", allowed)
         _give(found, [where], nodes, _checked(where, config[where], (kind,), profile), profile)
     for node, values in found.items():
         config_fields(values, nodes[node], profile, place=_place_of(config, node, nodes[node]))
@@ -174,11 +173,8 @@ def config_fields(
         latencies, isolations = (one if isinstance(one, tuple) else () for one in table)
         if len(latencies) != len(isolations):
             key = "notAvailableDuration" if "notAvailableDuration" in values else "latencyMax"
-            raise NotAllowed(
-                f"{place}.{key}",
-                str(values[key]),
-                f"{len(latencies)} entries in notAvailableDuration, as latencyMax has; here are {len(isolations)}",
-            )
+            allowed = f"{len(latencies)} entries in notAvailableDuration, as latencyMax has; here are {len(isolations)}"
+            raise NotAllowed(f"{place}.{key}", str(values[key]), allowed)
         fields["latency_max"], fields["not_available_duration"] = latencies, isolations
     if kind in BROKERS:
         try:
