@@ -22,7 +22,7 @@ from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, largest
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES, Slow
 from ..plain.part import Gathering
@@ -53,7 +53,7 @@ class Undelivered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Deliveries(Facts):
+class Deliveries:
     """What became of the acknowledged messages, counted once a group."""
 
     acknowledged: int = 0
@@ -71,9 +71,9 @@ class Deliveries(Facts):
     """Received, but not as they were sent."""
     unsure: int = 0
     """Of `late`, and of `not_received`: so little over that the machine's lateness may be why."""
-    prompt_ms: float | None = largest()
+    prompt_ms: float | None = None
     """The longest that one of the prompt ones took."""
-    lag_ms: float | None = largest()
+    lag_ms: float | None = None
     first: tuple[Undelivered, ...] = ()
     """The first of the wrong ones, or of the unsure ones."""
 

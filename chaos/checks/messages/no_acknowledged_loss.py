@@ -62,10 +62,7 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
-    accuses_object=(
-        "acknowledged without a slave",
-        "lost",
-    ),
+    accuses_object=("acknowledged without a slave", "lost"),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     readings=(FATES,),

@@ -27,14 +27,9 @@ from ..record.route_tables import RouteStretch, route_tables
 
 NAME = "registrations_are_kept"
 _HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
-_NEVER, _SILENT, _LEFT = (
-    (
-        "must not hold what never registered",
-        "registerBroker: only a registration brings a broker into the table",
-    ),
-    ("must not hold what was silent", "silence counts from the last registration that arrived"),
-    ("must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"),
-)
+_NEVER = "must not hold what never registered", "registerBroker: only a registration brings a broker into the table"
+_SILENT = "must not hold what was silent", "silence counts from the last registration that arrived"
+_LEFT = "must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"
 
 
 class _Hold(NamedTuple):

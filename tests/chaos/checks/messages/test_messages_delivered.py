@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.messages_delivered import CHECK, Deliveries
+from nemesrv.chaos.checks.messages.messages_delivered import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
@@ -349,11 +349,6 @@ def test_a_body_key_tag_or_property_that_changed_is_wrong() -> None:
 def test_where_nothing_was_due_it_is_unknown(builder: HistoryBuilder, why: str) -> None:
     found = verdict(builder)
     assert (found.verdict, found.examined, found.why) == (Validity.UNKNOWN, 0, why)
-
-
-def test_the_deliveries_of_two_parts_are_those_of_the_whole() -> None:
-    one, other = Deliveries(5, prompt=4, late=1, prompt_ms=9.0), Deliveries(3, prompt=2, waited=1, prompt_ms=12.0)
-    assert one.plus(other) == Deliveries(8, prompt=6, waited=1, late=1, prompt_ms=12.0)
 
 
 def _of_all_kinds(*, broadcasting: bool) -> HistoryBuilder:
