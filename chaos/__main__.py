@@ -97,7 +97,7 @@ class _AdminCommands(_Named):
 
 @cli.group(cls=_AdminCommands, no_args_is_help=False)
 def admin() -> None:
-    """Run mqadmin's sub-commands, with mqadmin's flags, on Apache's NameServers and brokers or ours.
+    """Run mqadmin's sub-commands, with mqadmin's flags, on NameServers and brokers of Apache or nemesrv.
 
     Exit status: 2 the command is wrong or was refused, 4 a NameServer or broker cannot be reached.
     """

@@ -12,11 +12,11 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
 @click.command()
 @click.argument("run_dir", nargs=-1, required=True)
 @engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Judge the history on the Spark cluster at this URL.")
 @click.option(
     "--checks",
     metavar="NAME,...",
-    help="Which checks to run, instead of the scenario's: names with commas, or all.",
+    help="Run these checks instead of the scenario's checks: names separated by commas, or all.",
     shell_complete=check_names,
 )
 @summary_option
@@ -35,9 +35,8 @@ def check(
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
-    Spark judges if it is installed, runs of the virtual clock too; plain Python (--engine plain) judges a small run
-    faster.
-    Verdicts and reports are written into run folders on this machine; a history of more than about 400,000 events gets
+    Spark judges the histories if Spark is installed. For a small run plain Python (`--engine plain`) is faster.
+    Verdicts and reports are written into run folders on this machine. A history of more than about 400,000 events gets
     no report.
     """
     from ..judging import named_checks

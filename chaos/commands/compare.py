@@ -15,11 +15,11 @@ from .options import WholeNumber, set_option
 @click.command()
 @click.argument("sides", nargs=-1, metavar="A [B]")
 @set_option
-@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="As --set, for side A only.")
-@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="As --set, for side B only.")
-@click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario; default 5.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of scenarios here.")
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run on each side; default random.")
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="Change the scenario of side A only.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Change the scenario of side B only.")
+@click.option("--runs", type=WholeNumber(1, 100), help="Number of runs of each scenario (default: 5).")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of scenarios in this folder.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run on each side (default: random).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @supervised
 def compare(
@@ -27,10 +27,10 @@ def compare(
 ) -> None:
     """Test whether two runs, configurations or versions differ in recovery time, availability or staleness.
 
-    A and B are run folders, imports, folders of these, or scenarios. A scenario is run first, on the virtual clock,
-    with the same seeds on both sides; five runs a side are enough for all metrics. With --set a run folder is run again
-    with that change. With A alone, B is A with the changes of --set-b. Windows, routes, verdicts and clients are shown
-    side by side. Exit status: 0 no difference found, 1 A and B differ, 3 too few data to tell.
+    A and B are run folders, imports, folders of these, or scenarios. A scenario is first run on the virtual clock, with
+    the same seeds on both sides. Five runs a side are enough for all metrics. A run folder is run again if a setting is
+    changed (`--set`). If only A is given, B is A with the changes for side B. Windows, routes, verdicts and clients are
+    shown side by side. Exit status: 0 no difference found, 1 A and B differ, 3 there are too few data to tell.
 
     \b
     nemesrv compare runs/before runs/after

@@ -48,24 +48,26 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 1000),
     default=60,
     show_default=True,
-    help="How many processes to start to see which NameServer each asks first.",
+    help="Number of CMD processes to start, to see which NameServer each process asks first.",
 )
 @click.option(
     "--profile-rocketmq",
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
     show_default=True,
-    help="RocketMQ version of our servers.",
+    help="RocketMQ version that the NameServers and brokers around CMD follow.",
 )
-@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Measure only these rules; names with commas.")
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Measure only these rules, separated by commas.")
 @click.option(
     "--write-profile",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the measured behaviour as a profile into this file.",
+    help="Write the measured behaviour of CMD as a client profile into this file.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/conform/TIMESTAMP.")
-@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed of our servers.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/conform/TIMESTAMP).")
+@click.option(
+    "--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed of the servers around CMD."
+)
 @json_option
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @supervised
@@ -84,11 +86,11 @@ def conform(
 ) -> None:
     """Measure from outside how CMD's RocketMQ client picks a NameServer and stops using dead servers.
 
-    CMD is any program with a RocketMQ client. It is started many times, while NameServers and brokers refuse, hang,
-    vanish and return, and its connections and requests are observed. CMD must send (or receive, if NEMESRV_ROLE is
-    consumer) until SIGTERM. CMD finds its settings in the environment: NAMESRV_ADDR and ROCKETMQ_NAMESRV_ADDR,
-    NEMESRV_TOPIC, NEMESRV_GROUP, NEMESRV_ROLE; and {namesrv}, {namesrv_file}, {namesrv_http}, {topic}, {group} and
-    {role} in ARGS.
+    CMD is any program with a RocketMQ client. CMD is started many times, while NameServers and brokers refuse, hang,
+    vanish and return, and the connections and requests of CMD are observed. CMD must send messages (or receive them, if
+    NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment variables NAMESRV_ADDR,
+    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv}, {namesrv_file},
+    {namesrv_http}, {topic}, {group} and {role} are replaced by the settings.
 
     \b
     nemesrv conform -- ./my-client
@@ -96,8 +98,8 @@ def conform(
     nemesrv conform --rules start,sticky --starts 100 -- node client.js
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
-    Exit status: 0 every rule VALID (without --profile: measured), 1 a rule INVALID, 2 wrong input, 3 a rule UNKNOWN, 4
-    nemesrv failed.
+    Exit status: 0 every rule is VALID (or measured, if no profile is given), 1 a rule is INVALID, 2 the input is wrong,
+    3 a rule is UNKNOWN, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write

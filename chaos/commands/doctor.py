@@ -11,25 +11,29 @@ from .options import AddressList, json_option
 
 @click.command()
 @click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
-@click.option("-n", "name_servers", type=AddressList(), help='NameServers to ask, "host:port;host:port".')
+@click.option("-n", "name_servers", type=AddressList(), help='Ask the NameServers at "host:port;host:port".')
 @click.option(
     "-b",
     "brokers",
     type=AddressList(),
     default="",
-    help="Further brokers to ask (host:port) that no NameServer has in its routes.",
+    help="Addresses of more brokers to ask, which no NameServer has in its routes.",
 )
-@click.option("-g", "--group", help="A consumer group; its members are asked for their NameServer lists.")
-@click.option("--topic", help="With LOGS: explain only look-ups of this topic.")
+@click.option("-g", "--group", help="Consumer group whose members are asked for their NameServer lists.")
+@click.option("--topic", help="Explain only look-ups of this topic in LOGS.")
 @click.option(
     "--zone",
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="With LOGS: the time zone of a log, as in `nemesrv import`; default: inferred.",
+    help="Time zone of a log, as in `nemesrv import` (default: inferred).",
 )
 @click.option(
-    "--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="With LOGS: how far ahead a log's clock was."
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="SOURCE=+1.5s",
+    help="How far the clock of the log SOURCE was ahead.",
 )
 @json_option
 def doctor(
@@ -42,8 +46,8 @@ def doctor(
     offsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say why a client gets "No route info of this topic" (code 17): ask the servers about TOPIC (-n), or read LOGS and
-    name the most probable cause first. Changes nothing.
+    """Say why a client gets "No route info of this topic" (code 17): ask live servers about TOPIC (-n), or read LOGS.
+    The most probable cause is printed first. Nothing is changed on the servers.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
@@ -51,8 +55,8 @@ def doctor(
     nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
-    Exit status: 0 nothing is wrong, 1 a certain cause, 3 only likely causes, 4 no NameServer answers. With LOGS: 0 if
-    nothing is wrong at the end of the logs and no look-up failed; 3 also for a failed look-up without a cause.
+    Exit status: 0 nothing is wrong, 1 a cause is certain, 3 all causes are only likely, 4 no NameServer answers. For
+    LOGS, 0 also means that no look-up failed, and 3 can mean a failed look-up without a known cause.
     """
     if name_servers is not None:
         if not name_servers:

@@ -23,31 +23,31 @@ CALL_LIMIT_S = 120.0
 @click.option(
     "--for", "for_s", type=Number(min=0, min_open=True), help="End the fault after this many seconds of RocketMQ time."
 )
-@click.option("--stream", help="Direction of a link's fault: upstream, downstream or both; default both.")
-@click.option("--latency-ms", type=Number(0), help="For latency: the delay of each byte, in milliseconds.")
-@click.option("--jitter-ms", type=Number(0), help="For latency: by how many milliseconds at most the delay varies.")
-@click.option("--rate-kb-s", type=WholeNumber(0), help="For bandwidth: the limit in kilobytes a second.")
+@click.option("--stream", help="Affected direction of the link: upstream, downstream or both (default: both).")
+@click.option("--latency-ms", type=Number(0), help="Delay of each byte in milliseconds, for the fault latency.")
+@click.option("--jitter-ms", type=Number(0), help="Largest change of the fault latency's delay, in milliseconds.")
+@click.option("--rate-kb-s", type=WholeNumber(0), help="Largest number of kilobytes a second, for the fault bandwidth.")
 @click.option(
     "--run",
     "run_dir",
     type=click.Path(path_type=Path),
-    help="Run folder of the cluster; default: the newest cluster that is up.",
+    help="Run folder of the cluster (default: that of the newest running cluster).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer as one JSON object.")
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:
-    """Inject a fault into a cluster that `nemesrv up` keeps up. It is recorded and judged like one of a scenario.
+    """Inject a fault into a cluster of `nemesrv up`. The fault is recorded and judged like a fault of a scenario.
 
     \b
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
-    nemesrv fault kill ns-1            (stop, pause; and restart, resume)
-    nemesrv fault lose_host b --for 90 (isolate_host, pause_host; and return_host: of `up --ray`)
-    nemesrv fault heal                 (ends all faults; "heal LINK" a link's; "heal black_hole-1" that one)
+    nemesrv fault kill ns-1            (other faults: stop, pause; ended by restart, resume)
+    nemesrv fault lose_host b --for 90 (other faults: isolate_host, pause_host; ended by return_host)
+    nemesrv fault heal                 (ends all faults; heal LINK or heal black_hole-1 ends one fault)
     nemesrv fault list
 
-    Exit status: 0 done, 2 an impossible fault, 4 no such cluster is up.
+    Exit status: 0 the fault was injected, 2 the fault is not possible, 4 no cluster of `nemesrv up` is running.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]

@@ -15,7 +15,7 @@ from .options import SPARK_MASTER, json_option
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Where to write the run folder; it must be new or empty.",
+    help="Folder to write the run to; the folder must be new or empty.",
 )
 @click.option(
     "--config",
@@ -23,25 +23,23 @@ from .options import SPARK_MASTER, json_option
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A broker.conf or namesrv.conf with the cluster's timers and lists. May be repeated.",
+    help="A broker.conf or namesrv.conf with the timers and NameServer lists of the cluster. May be repeated.",
 )
 @click.option(
     "--zone",
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="Time zone of the stamps of SOURCE (a node, file or folder), or of all logs. Default: inferred.",
+    help="Time zone of the time stamps in SOURCE (a node, file or folder), or in all logs (default: inferred).",
 )
 @click.option(
     "--offset",
     "offsets",
     multiple=True,
     metavar="SOURCE=+1.5s",
-    help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from events that logs share.",
+    help="How far the clock of SOURCE was ahead, in ms, s, m, h or d (default: inferred from shared events).",
 )
-@click.option(
-    "--spark-master", type=SPARK_MASTER, help="Read and judge on this Spark cluster instead of in this process."
-)
+@click.option("--spark-master", type=SPARK_MASTER, help="Read and judge on the Spark cluster at this URL.")
 @json_option
 @supervised
 def import_logs(
@@ -61,8 +59,8 @@ def import_logs(
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
     nemesrv import - --out runs/incident          read from standard input
 
-    The run folder has a history (history/), its verdicts, and incident.json: topology, clocks, timers, time line and
-    ranked faults. `nemesrv replay` runs the incident again. Exit status: that of `nemesrv check`.
+    The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line
+    and ranked faults. `nemesrv replay` runs the incident again. The exit status is the same as of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

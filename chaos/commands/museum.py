@@ -19,21 +19,21 @@ def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_incidents)
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders here, NAME/buggy and NAME/fixed.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of all incidents in this folder.")
 @click.option(
     "--processes",
     "at_once",
     type=WholeNumber(1, 256),
-    help="How many runs at the same time; default: one for each processor.",
+    help="Number of runs at the same time (default: one per processor).",
 )
 @json_option
 @supervised
 def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_json: bool) -> None:
     """Run reported incidents on the virtual clock, each as it was reported and with its fix.
 
-    NAME is one of `nemesrv scenarios --incidents`, or its number (i03); default: all.
+    NAME is an incident's name or number (i03), and the default is all incidents.
 
-    Exit status: 0 each incident is INVALID by the checks that must find it, and VALID with its fix; else 1.
+    Exit status: 0 the checks found each incident, and nothing wrong with its fix; 1 otherwise.
     """
     from ..machine import processors
     from ..proof.museum import chosen, document, print_museum, show

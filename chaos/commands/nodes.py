@@ -8,8 +8,8 @@ from .options import WholeNumber
 
 
 @click.command()
-@click.option("-c", "config_file", help="RocketMQ's own properties file.")
-@click.option("--listen-port", type=WholeNumber(0, 65535), help="Port to listen at, instead of the file's listenPort.")
+@click.option("-c", "config_file", help="Properties file with settings, in RocketMQ's format.")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Listen at this port instead of at listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
     """Run one NameServer in this process, without Ray."""
     from ...actors.namesrv.standalone import run as run_namesrv
@@ -18,8 +18,8 @@ def namesrv(config_file: str | None, listen_port: int | None) -> None:
 
 
 @click.command()
-@click.option("-n", "namesrv_addr", required=True, help='NameServers, "host:port;host:port".')
-@click.option("-c", "config_file", help="RocketMQ's own properties file.")
+@click.option("-n", "namesrv_addr", required=True, help='Addresses of the NameServers, as "host:port;host:port".')
+@click.option("-c", "config_file", help="Properties file with settings, in RocketMQ's format.")
 def broker(namesrv_addr: str, config_file: str | None) -> None:
     """Run one broker in this process, without Ray."""
     from ...actors.broker.standalone import run as run_broker

@@ -165,27 +165,28 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 
 
-full_option = click.option("--full", is_flag=True, help="Print a row for every check, also for VALID ones.")
+full_option = click.option("--full", is_flag=True, help="Print a table row for every check, also for VALID checks.")
 
 set_option = click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change the scenario: settle_s=90, timeline.0.at_s=30, brokers.forceRegister=false. May be repeated.",
+    help="Change a key of the scenario, for example settle_s=90, timeline.0.at_s=30 or brokers.forceRegister=false. "
+    "May be repeated.",
 )
 
 implementation_option = click.option(
     "--implementation",
     metavar="ours|apache-VERSION|apache:FOLDER",
-    help="Which program the NameServers and brokers are: apache-5.3.3, apache:$ROCKETMQ_HOME … (docs/apache.md).",
+    help="Program of the NameServers and brokers, such as apache-5.3.3 or apache:$ROCKETMQ_HOME (docs/apache.md).",
 )
 
 engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
-    help="Judge with Spark or with plain Python (up to 300,000 rows). Default: Spark if it is installed; plain Python "
-    "for `run --clock virtual`.",
+    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). The default is Spark if Spark is "
+    "installed, but plain Python for a run on the virtual clock.",
 )
 
 
@@ -200,13 +201,13 @@ summary_option = click.option(
     "--summary",
     type=AppendedFile(),
     envvar="GITHUB_STEP_SUMMARY",
-    help="Append the verdicts as Markdown to this file; default $GITHUB_STEP_SUMMARY.",
+    help="Append the verdicts as Markdown to this file (default: $GITHUB_STEP_SUMMARY).",
 )
 
 ray_option = click.option(
     "--ray",
     type=RayAddress(),
     envvar="RAY_ADDRESS",
-    help="Run the nodes on the hosts of this Ray cluster: auto, or HOST:PORT of its head (docs/hosts.md). Default: "
-    "$RAY_ADDRESS, else this machine only.",
+    help="Run the nodes on the Ray cluster whose head is at HOST:PORT, or on the Ray cluster of this machine (auto). "
+    "The default is $RAY_ADDRESS, or this machine alone (docs/hosts.md).",
 )

@@ -21,32 +21,30 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--fault",
     metavar="KIND",
     shell_complete=_kinds,
-    help="Predict for this fault instead of a scenario: crash, hang, power-off …",
+    help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off.",
+)
+@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault KIND in seconds (default: 240).")
+@click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers if KIND is given (default: 3).")
+@click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers if KIND is given (default: 3).")
+@click.option("--producers", type=WholeNumber(0, 500), help="Number of producers if KIND is given (default: 4).")
+@click.option("--consumers", type=WholeNumber(0, 500), help="Number of consumers if KIND is given (default: 2).")
+@click.option(
+    "--profile", type=click.Choice(["4.9", "5.x"]), help="RocketMQ version of nodes if KIND is given (default: 4.9)."
 )
 @click.option(
-    "--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault in seconds, with --fault; default 240."
-)
-@click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers, with --fault; default 3.")
-@click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers, with --fault; default 3.")
-@click.option("--producers", type=WholeNumber(0, 500), help="Number of producers, with --fault; default 4.")
-@click.option("--consumers", type=WholeNumber(0, 500), help="Number of consumers, with --fault; default 2.")
-@click.option(
-    "--profile", type=click.Choice(["4.9", "5.x"]), help="RocketMQ version of all nodes, with --fault; default 4.9."
-)
-@click.option(
-    "--retries", type=WholeNumber(0, 16), help="Producers' retryTimesWhenSendFailed, with --fault; default 2."
+    "--retries", type=WholeNumber(0, 16), help="Producers' retryTimesWhenSendFailed if KIND is given (default: 2)."
 )
 @click.option(
     "--sends-per-s",
     type=Number(0.01, 1_000),
-    help="Messages that each producer sends a second, with --fault; default 2.",
+    help="Messages that each producer sends a second if KIND is given (default: 2).",
 )
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Also predict with this change, and print the differences. Several: each change alone, then all together.",
+    help="Predict also with this change, and print the differences. Several changes are made alone, then together.",
 )
 @click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of runs.")
 @click.option(
@@ -54,7 +52,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(min=0),
     default=1,
     show_default=True,
-    help="Seed of the first run; each further run has the next number.",
+    help="Seed of the first run; each following run uses the next higher seed.",
 )
 @json_option
 def predict(
@@ -67,10 +65,10 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Predict how long each client takes to recover from the fault of SCENARIO or --fault, and how many sends fail.
+    """Predict how long each client takes to recover from a fault, and how many sends fail.
 
-    Prints p50, p90 and p99 of several runs on the virtual clock; each run has new random phases of all timers. Nothing
-    real is started.
+    Prints the percentiles p50, p90 and p99 of several runs on the virtual clock. In each run all timers begin at new
+    random moments. No real process is started.
 
     \b
     nemesrv predict --fault power-off

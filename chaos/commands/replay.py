@@ -20,34 +20,34 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=click.Choice(["virtual", "real"]),
     default="virtual",
     show_default=True,
-    help="virtual: all nodes in one process on a simulated clock. real: processes behind Toxiproxy, as `nemesrv run`.",
+    help="virtual runs all nodes in one process on a simulated clock; real runs processes behind Toxiproxy.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: that of the recorded run.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: the recorded run's seed).")
 @set_option
 @click.option(
     "--hypothesis",
     "hypotheses",
     type=EPISODE_RANK,
     multiple=True,
-    help="For an import: use explanation number RANK of episode number EPISODE (from 1) instead of the first. May be "
-    "repeated.",
+    help="Use explanation number RANK of episode number EPISODE of an imported run, instead of the first explanation. "
+    "May be repeated.",
 )
 @click.option(
     "--episode",
     "episodes",
     type=WholeNumber(min=1),
     multiple=True,
-    help="For an import: replay only the episode with this number, from 1.",
+    help="Replay only this episode of an imported run; the first episode has number 1.",
 )
 @click.option(
     "--vary",
     "varied",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Replay again with a setting changed and report the difference: cluster.profile=5.x, "
-    "pollNameServerInterval=10000. Several KEY=VALUE in one argument make one variant; repeat the option for more.",
+    help="Replay once more with a changed setting, for example cluster.profile=5.x or pollNameServerInterval=10000, "
+    "and report the difference. Several KEY=VALUE in one argument are changed together. May be repeated.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/SCENARIO/TIMESTAMP).")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @json_option
 @supervised
@@ -56,16 +56,15 @@ def replay(
 ) -> None:
     """Run a recorded run again, and say how similar the two runs are.
 
-    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you
-    may edit and run, its own history, and replay.json with every transition of both runs.
+    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The new folder has a history, scenario.yaml, which
+    you may edit and run, and replay.json with every transition of both runs.
 
     \b
     nemesrv replay runs/latest
     nemesrv replay imported --hypothesis 1=2             the second explanation of the first episode
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
-    Exit status: 0 the run happens again (similarity 0.9 or more), 1 only in part or not at all, 3 there is nothing to
-    compare.
+    Exit status: 0 the runs are similar (0.9 or more), 1 the runs are less similar, 3 there is nothing to compare.
     """
     from ...operations.replay import running
     from ..experiment.progress import Progress

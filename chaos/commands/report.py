@@ -13,7 +13,7 @@ from .options import json_option
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @json_option
 def report(run_dir: Path, as_json: bool) -> None:
-    """Write report.html and junit.xml of a run again, from its verdicts; print the path of report.html."""
+    """Write report.html and junit.xml of a run again from the run's verdicts, and print the path of report.html."""
     from ..experiment.run_folder import RunFolder
     from ..reporting import write_reports, written
 

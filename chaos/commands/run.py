@@ -26,31 +26,29 @@ from .options import (
 
 @click.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
-@click.option(
-    "--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: a new seed, which is printed."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/SCENARIO/TIMESTAMP).")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: a new, printed seed).")
 @click.option(
     "--time-scale",
     type=Number(min=0, min_open=True, max=100),
-    help="How many times faster than real time RocketMQ's timers run.",
+    help="How many times faster than real time the timers of RocketMQ run.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="virtual: all nodes in one process on a simulated clock; the same seed gives the same history. Default: the "
-    "scenario's, else real.",
+    help="With virtual, all nodes run in one process on a simulated clock, and the same seed gives the same history. "
+    "The default is the scenario's own clock, or real.",
 )
 @click.option(
     "--defect",
     metavar="NAME|FILE.py",
-    help="Plant a defect in the nodes: one of the self-test's (docs/defects.md), or your own file (docs/scenarios.md).",
+    help="Plant a defect in the nodes: the defect NAME of docs/defects.md, or your own file (docs/scenarios.md).",
 )
 @implementation_option
 @set_option
 @ray_option
 @engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Judge the history on the Spark cluster at this URL.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @summary_option
 @full_option

@@ -18,14 +18,14 @@ from .options import SEEDS, WholeNumber, json_option, ray_option
     type=SEEDS,
     default="1",
     show_default=True,
-    help="One seed, or a range of seeds: 1..12.",
+    help="One seed, or a range of seeds such as 1..12.",
 )
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
 @click.option(
     "--processes",
     "at_once",
     type=WholeNumber(1, 256),
-    help="How many runs at the same time on the virtual clock; default: one for each processor.",
+    help="Number of runs at the same time on the virtual clock (default: one per processor).",
 )
 @ray_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
@@ -43,7 +43,7 @@ def selftest(
     """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are
     VALID.
 
-    On the real clock Spark judges. On the virtual clock plain Python gives the same verdicts.
+    Spark judges runs on the real clock. Plain Python judges runs on the virtual clock, and gives the same verdicts.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

@@ -40,11 +40,11 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 @click.command()
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True, help="Number of NameServers.")
 @click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True, help="Number of brokers.")
-@click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Slaves of each broker.")
+@click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Number of slaves of each broker.")
 @click.option(
     "--profile",
     type=click.Choice(["4.9", "5.x"]),
-    help="RocketMQ version of our nodes; default 4.9, or the implementation's.",
+    help="RocketMQ version of the nodes (default: 4.9, or the version of the implementation).",
 )
 @implementation_option
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
@@ -52,12 +52,12 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--json",
     "as_json",
     is_flag=True,
-    help='Print JSON lines: first the cluster, then with --check its verdicts (`"type": "verdict"`).',
+    help='Print JSON lines: first the cluster, then each verdict (`"type": "verdict"`) if checks judge the cluster.',
 )
 @click.option(
     "--check",
     metavar="CHECKS",
-    help="Judge the cluster while it is up by these checks: names with commas, `default` or `all`.",
+    help="Judge the running cluster with these checks: names separated by commas, `default` or `all`.",
 )
 @click.option(
     "--client",
@@ -65,21 +65,21 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     metavar="NAME[:PROFILE]",
     multiple=True,
     callback=_clients,
-    help="Give the client under test NAME its own addresses; --check default judges it. May be repeated.",
+    help="Give the client NAME its own addresses, so that the default checks judge the client. May be repeated.",
 )
 @click.option(
     "--bind",
     type=BIND,
-    help="Address of this machine to which programs, also on other hosts, connect; default 127.0.0.1.",
+    help="Listen at this address of this machine, so that programs on other hosts can connect (default: 127.0.0.1).",
 )
 @click.option(
     "--for",
     "for_s",
     type=Number(min=0, min_open=True),
-    help="End the cluster after this many seconds of RocketMQ time.",
+    help="Stop the cluster after this many seconds of RocketMQ time.",
 )
 @ray_option
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/up/TIMESTAMP).")
 @supervised
 def up(
     implementation: str | None,
@@ -92,10 +92,11 @@ def up(
     out: Path | None,
     **cluster: Any,
 ) -> None:
-    """Keep a cluster up until Ctrl-C, or for --for seconds of RocketMQ time.
+    """Start a cluster of NameServers and brokers, and keep it running until Ctrl-C.
 
-    Your own clients and brokers can connect to the printed addresses. Faults come from `nemesrv fault`, Toxiproxy's own
-    API and signals; all are recorded. Exit status after Ctrl-C or --for: with --check that of the verdict, else 0.
+    Your own clients and brokers can connect to the printed addresses. Faults can be injected with `nemesrv fault`,
+    Toxiproxy's own API or signals, and all faults are recorded. The exit status after Ctrl-C is that of the verdict if
+    checks judge the cluster, else 0.
     """
     if bind is not None and ray is not None:
         raise ScenarioError("--bind", "", bind, "none with --ray: there programs dial this host's own address")

@@ -10,9 +10,9 @@ from .options import AddressList, Number, WholeNumber, json_option
 
 
 @click.command()
-@click.option("-n", "name_servers", type=AddressList(), required=True, help='All NameServers, "host:port;host:port".')
+@click.option("-n", "name_servers", type=AddressList(), required=True, help='Compare the NameServers at "host:port;…".')
 @click.option(
-    "--once", is_flag=True, help="End as soon as the answer is known: exit status 0, or 1 if something is wrong."
+    "--once", is_flag=True, help="Compare the NameServers only until it is known whether something is wrong, then end."
 )
 @click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
 @click.option(
@@ -25,13 +25,13 @@ from .options import AddressList, Number, WholeNumber, json_option
 )
 @json_option
 def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
-    """Compare all NameServers of a live cluster, ours or Apache's, and say what is wrong and since when. Read-only.
+    """Compare all NameServers of a live cluster, without changing them, and report what is wrong and since when.
 
     \b
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --once        for cron
 
-    With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers.
+    Exit status of a single comparison (`--once`): 0 nothing is wrong, 1 something is wrong, 4 no NameServer answers.
     """
     from ...operations.cluster.watch import run
 
