@@ -253,7 +253,8 @@ class Reader:
                         self._went_on(prefix, line)
                     self._behind_went_on(prefix)
                     continue
-            last, said = pending.get(prefix), more.pop(prefix, None) if more else None
+            last = pending.get(prefix)
+            said = more.pop(prefix, None) if more else None
             pending[prefix] = opened(head, outer_ms, prefix)
             if self._behind:
                 self._behind_went_on(prefix)
@@ -445,7 +446,8 @@ class Reader:
         event, fields = _known(head.text) if writer != GO else go_event_of(head.text) or _NONE
         if event is None:
             event, fields = _otherwise(head)
-        if event is None or _is_anothers(event, head):  # what goes on behind it may be the rest of its line
+        # what goes on behind it may be the rest of its line
+        if event is None or (writer == JAVA_HOST and _is_anothers(event, head.logger)):
             return _Open(head, self._number, outer_ms)
         return self._understood(head, self._number, prefix, outer_ms, event, fields)
 
@@ -459,8 +461,7 @@ class Reader:
         _, writer, _, stamp_ms, resolution_ms, zone, _, thread, _ = head
         if stamp_ms is None:
             stamp_ms, zone = self._relative(head, prefix)
-        stamp = stamp_ms, resolution_ms, zone
-        return LogRow(self._file, line, prefix, *stamp, outer_ms, thread, writer, event, fields)
+        return LogRow(self._file, line, prefix, stamp_ms, resolution_ms, zone, outer_ms, thread, writer, event, fields)
 
     def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
         """Return time and zone of a record without a date, by its time of day or the records before; None, None if
@@ -504,7 +505,7 @@ class Reader:
                 event, fields = cut
             elif exception is not None and "rocketmq" in exception["class"]:
                 event, fields = _EXCEPTION, {"text": head.text[:200]}
-            if event is None or _is_anothers(event, head):
+            if event is None or (head.writer == JAVA_HOST and _is_anothers(event, head.logger)):
                 self.counts.not_understood += 1
                 self._count_shape(head)
                 return None
@@ -575,11 +576,10 @@ def _text(line: bytes) -> str:
         return line.decode("utf-8", "replace")
 
 
-def _is_anothers(event: str, head: Head) -> bool:
-    """Whether a program wrote it whose own line begins like one of RocketMQ's."""
-    if head.writer != JAVA_HOST or event not in QUIET or (logger := head.logger) is None:
-        return False
-    return "ocketmq" not in logger and not logger.startswith(("o.a.r.", "c.a.r."))
+def _is_anothers(event: str, logger: str | None) -> bool:
+    """Whether it is a program's own line that begins like one of RocketMQ's."""
+    is_own = logger is None or "ocketmq" in logger or logger.startswith(("o.a.r.", "c.a.r."))
+    return event in QUIET and not is_own
 
 
 def _not_indented(line: str) -> str:
