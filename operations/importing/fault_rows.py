@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...chaos.faults.kinds import FAULTS
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
+from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.timeline import ANSWERED
 
@@ -152,7 +153,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
             found.append((node, f"{node} had more than one address ({addresses})", 0.0, end_ms))
     found += ((node, f"{node} had more than one list of NameServers", 0.0, end_ms) for node in _relisted(one))
     for node, guess in one.nodes.sure.items():
-        if guess.startswith("a guess"):
+        if guess.startswith(GUESS):
             found.append((node, f"which address {node} had is a guess", 0.0, end_ms))
     found += unexplained(one.timeline, one.nodes.roles, faults, timers, end_ms)
     return [missing_row(*each) for each in found]

@@ -6,6 +6,7 @@ from typing import Any
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
 from ...chaos.reports.text import rows_fitting, width_of_output
+from ..logs_to_rows.naming import GUESS
 
 SHOWN = 24
 """Most entries of the time line."""
@@ -103,6 +104,10 @@ def _topology(topology: Mapping[str, Any]) -> Iterator[str]:
     for node, addresses in topology["name_servers"].items():
         by = topology.get("name_servers_by", {}).get(node, "")
         yield f"  {node} {', '.join(addresses) or 'address unknown'}" + (f" ({by})" if by else "")
+    guessed = next((node for node, by in topology.get("name_servers_by", {}).items() if by.startswith(GUESS)), None)
+    if guessed:
+        address = next(iter(topology["name_servers"][guessed])).partition(":")[0]
+        yield f"  ! checks do not go by a guess: put each NameServer's log into a folder of its address ({address}/)"
     for name, ids in topology["brokers"].items():
         for id_, addresses in ids.items():
             node = name if id_ == "0" else f"{name}/{id_}"

@@ -18,6 +18,8 @@ from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
 _CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-])", re.IGNORECASE)
+GUESS = "a guess"
+"""How `Nodes.sure` begins for an address that nothing shows."""
 _NEAR_MS = 2_000.0
 _APART = 0.4
 """Scores nearer than this are equal; then the order of the lists decides."""
@@ -174,7 +176,7 @@ def _matched(
             continue
         rival = total - second.get((name, address), -1e9)
         is_clear = len(addresses) == len(servers) == 1 or rival > _APART
-        found[name] = address, why if is_clear else f"a guess, by the order of the lists ({why or 'nothing tells'})"
+        found[name] = address, why if is_clear else f"{GUESS}, by the order of the lists ({why or 'nothing tells'})"
     return found
 
 

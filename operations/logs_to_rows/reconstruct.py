@@ -22,7 +22,7 @@ from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
 from .line import Line, zone_text
 from .name_server_log import NameServerLog
-from .naming import Nodes, first_names, kind_of_client, nodes_of
+from .naming import GUESS, Nodes, first_names, kind_of_client, nodes_of
 from .settings_said import timers_of
 from .sources import BROKER, CLIENT, ELECTOR, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
@@ -260,7 +260,7 @@ def _framed(
             said["implementation"] = AS_LOGGED
         if len(found) > 1:
             said["addresses"] = found
-        if nodes.sure.get(node, "").startswith("a guess"):
+        if nodes.sure.get(node, "").startswith(GUESS):
             said["address_by"] = "guess"
         framed.put(origin, "harness", "harness", "node", source=node, address=next(iter(found), None), value=said)
     framed.put(origin, "harness", "harness", "phase", phase="steady")
@@ -297,7 +297,7 @@ def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:
     return {
         "clocks": sorted(one.name for one in sources if many and one.certainty == "unsure"),
         "periods": sorted(one.name for one in sources if many and not one.pinned),
-        "addresses": sorted(node for node, how in nodes.sure.items() if how.startswith("a guess")),
+        "addresses": sorted(node for node, how in nodes.sure.items() if how.startswith(GUESS)),
     }
 
 
