@@ -336,7 +336,7 @@ class Dues:
         has named no master for so long that a pull of the master is over, and routes of other topics have followed.
         Where an address of the route is nobody's (registered by hand), its pulls may go there."""
         topic, broker, _ = queue
-        slaves = slaves_of(self.world, broker)
+        slaves = [slave for slave in slaves_of(self.world, broker) if self.world.permits(slave, holding.node)]
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
         alone = merged(
             Stretch(at_ms, end_ms)

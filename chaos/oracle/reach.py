@@ -87,26 +87,41 @@ def sticks(world: World, client: str, name_server: str, from_ms: float = -math.i
     )
 
 
+MEETS_MS = 1_000.0
+"""A request that comes within this of an idle close may go down with its channel."""
+
+
 def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: float) -> float:
     """k: look-ups that fail because NameServers are lost to any of these clients at some time in [from_ms, to_ms].
 
     Each costs one: where the client's version tries the whole list within a call, so that a crash costs none that it
-    has yet to make, it is the one in flight when the connection closes.
+    has yet to make, it is the one in flight when the connection closes. Where P is a NameServer's I, one more may.
     NEVER (inf) where a client may stay with one that does not answer.
     """
     servers = {node.name: node for client in clients for node in world.listed(client)}.values()
     if any(sticks(world, client, node.name, from_ms, to_ms) for client in clients for node in servers):
         return math.inf
     dead = max((world.dead_entries(client) for client in clients), default=0)
-    return dead + sum(
-        any(
-            fault.start_ms <= to_ms and fault.end_ms > from_ms
-            for client in clients
-            if may_have(world, client, node.name, from_ms, to_ms)
-            for fault in faults_between(world, client, node.name)
+    idle = any(polls_meet_idle_closes(world, client) for client in clients)
+    return (
+        dead
+        + idle
+        + sum(
+            any(
+                fault.start_ms <= to_ms and fault.end_ms > from_ms
+                for client in clients
+                if may_have(world, client, node.name, from_ms, to_ms)
+                for fault in faults_between(world, client, node.name)
+            )
+            for node in servers
         )
-        for node in servers
     )
+
+
+def polls_meet_idle_closes(world: World, client: str) -> bool:
+    """Whether a poll may find its channel closed under it: a NameServer closes what is idle for I, and that is P."""
+    period_ms = world.timers_of(client).P_ms
+    return any(abs(world.timers_of(node.name).I_ms - period_ms) <= MEETS_MS for node in world.listed(client))
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:

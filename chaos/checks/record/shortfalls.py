@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ...oracle.intervals import Stretch, merged
 from ...oracle.lists import may_have, must_have
 from ...oracle.quiet import dead
+from ...oracle.reach import polls_meet_idle_closes
 from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.time_outs import send_cap_ms
@@ -35,9 +36,10 @@ class Shortfall(NamedTuple):
 
 
 def lets_fail(world: World, from_ms: float, operation: str, client: str) -> bool:
-    """Whether it may ask where nobody listens, or, of a send or pull, a NameServer that has no broker to name."""
+    """Whether it may ask where nobody listens, or on a channel that is closed for idleness just then, or, of a send or
+    pull, a NameServer that has no broker to name."""
     if operation == LOOK_UP:
-        return _dead_entries(world, client, from_ms, math.inf) > 0
+        return polls_meet_idle_closes(world, client) or _dead_entries(world, client, from_ms, math.inf) > 0
     return frozenset() in world.views_of(client) or any(
         not any(
             must_have(world, one.name, server.name, from_ms, from_ms) and world.joined_ms(one.name) <= from_ms

@@ -265,3 +265,29 @@ def test_a_client_that_heartbeats_past_a_healthy_broker_is_found_while_routes_of
     assert wrong(judged(of, tmp_path / "clean", seed=seed)) == set()
     found = judged(of, tmp_path, planted(heartbeats_past_broker_a, NodeKind.PRODUCER), seed)
     assert "timers_kept" in wrong(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "sets"),
+    [
+        # a call that outlasts the next poll
+        ("name-server-partition", 1, ("clients.mqClientApiTimeout=40000",)),
+        # what a killed broker forgets is what it has not written
+        ("broker-crash", 19, ("clients.pollNameServerInterval=15000", "brokers.flushConsumerOffsetInterval=20000")),
+        # a NameServer closes an idle channel as the poll comes
+        ("broker-hang", 121, ("clients.pollNameServerInterval=120000", "brokers.connectTimeoutMillis=900")),
+        # a slave that makes no group for its readers, either
+        ("slave-reads", 170, ("cluster.profile=5.x", "brokers.autoCreateSubscriptionGroup=false")),
+    ],
+)
+def test_a_setting_far_from_its_default_is_no_fault(
+    tmp_path: Path, name: str, seed: int, sets: tuple[str, ...]
+) -> None:
+    assert wrong(judged(find(name, sets), tmp_path, seed=seed)) == set()
+
+
+def test_who_keeps_its_channel_after_a_time_out_may_stay_with_a_silent_name_server(tmp_path: Path) -> None:
+    of = find("name-server-partition", ("clients.clientCloseSocketIfTimeout=false",))
+    found = judged(of, tmp_path)["dead_name_servers_left"]
+    assert found.verdict is Validity.UNKNOWN
+    assert "producer-1 may stay with a silent NameServer (clientCloseSocketIfTimeout=false)" in found.why
