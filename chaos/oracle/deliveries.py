@@ -40,13 +40,7 @@ from .by_hand import unreadable
 from .intervals import Stretch, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
 from .queue_owners import Rows, listed_by, node_of_client, quiet_for_groups
-from .quiet import (
-    BARELY_MS,
-    aftermath_ms,
-    felt,
-    harmful,
-    unnoticed,
-)
+from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
 from .recorded import OURS, Fault
 from .roles import elects
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of

@@ -17,12 +17,12 @@ What a NameServer may hold because somebody registered it by hand, and need not 
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
@@ -149,6 +149,7 @@ class _Pair:
     def __init__(self, world: World, life: Life, broker: str) -> None:
         self.world, self.life, self.broker = world, life, broker
         self.timers = timers_of_rounds(world, broker, life.node)
+        self.of: Mapping[str, Any] = {"name_server": life.node, "incarnation": life.incarnation, "broker": broker}
         self.end_ms = min(life.end_ms, world.end_ms)
         self.elected = elects(world, broker)
         pauses = (cause for cause in process_causes(world, life.node, "name_server") if not cause.loss.closes)
@@ -242,16 +243,7 @@ class _Pair:
             yield self._state(max(start_ms, alone_ms), end_ms, window, label, up=False)
 
     def _state(self, start_ms: float, end_ms: float, window: Window, label: FaultEdge, *, up: bool) -> RouteState:
-        return RouteState(
-            name_server=self.life.node,
-            incarnation=self.life.incarnation,
-            broker=self.broker,
-            start_ms=start_ms,
-            end_ms=end_ms,
-            up=up,
-            window=window,
-            label=label,
-        )
+        return RouteState(**self.of, start_ms=start_ms, end_ms=end_ms, up=up, window=window, label=label)
 
     def drop(self, cause: Cause) -> Window:
         """When the NameServer drops a broker that only this keeps away."""
@@ -368,41 +360,29 @@ def obligations(world: World) -> Sequence[Obligation]:
     """What each NameServer process's table had to hold, or not, and from when until when."""
     found: list[Obligation] = []
     for pair, states in _pairs(world):
-        held_from_ms = NEVER
-        by_start = {max(episode.start_ms, pair.life.start_ms): episode for episode in pair.episodes}
-        for state in states:
-            if state.up:
-                _demand(found, ObligationKind.RETURN, state, state.settled_ms, state.end_ms)
-                held_from_ms = state.settled_ms
-                continue
-            if (episode := by_start.get(state.start_ms)) is None or state.start_ms >= episode.alone_until_ms:
-                continue
-            if held_from_ms <= state.start_ms:
-                kept_ms = min(state.start_ms + min(map(pair.kept_ms, episode.together)), state.end_ms)
-                _demand(found, ObligationKind.KEEP, state, state.start_ms, kept_ms)
-            if state.judged:
-                _demand(
-                    found, ObligationKind.DROP, state, state.settled_ms, healed_from_ms(episode.causes, state.end_ms)
-                )
+        for state, demand, from_ms, to_ms in _demands(pair, states):
+            if from_ms < to_ms:
+                of: dict[str, Any] = {"window": state.window, "label": state.label, "at_ms": state.start_ms}
+                found.append(Obligation(id=len(found), demand=demand, from_ms=from_ms, to_ms=to_ms, **pair.of, **of))
     return found
 
 
-def _demand(found: list[Obligation], demand: ObligationKind, state: RouteState, from_ms: float, to_ms: float) -> None:
-    if from_ms < to_ms:
-        found.append(
-            Obligation(
-                id=len(found),
-                demand=demand,
-                name_server=state.name_server,
-                incarnation=state.incarnation,
-                broker=state.broker,
-                at_ms=state.start_ms,
-                from_ms=from_ms,
-                to_ms=to_ms,
-                window=state.window,
-                label=state.label,
-            )
-        )
+def _demands(pair: _Pair, states: Iterable[RouteState]) -> Iterator[tuple[RouteState, ObligationKind, float, float]]:
+    """What each state of the pair demands, from when until when."""
+    held_from_ms = NEVER
+    by_start = {max(episode.start_ms, pair.life.start_ms): episode for episode in pair.episodes}
+    for state in states:
+        if state.up:
+            yield state, ObligationKind.RETURN, state.settled_ms, state.end_ms
+            held_from_ms = state.settled_ms
+            continue
+        if (episode := by_start.get(state.start_ms)) is None or state.start_ms >= episode.alone_until_ms:
+            continue
+        if held_from_ms <= state.start_ms:
+            kept_ms = min(state.start_ms + min(map(pair.kept_ms, episode.together)), state.end_ms)
+            yield state, ObligationKind.KEEP, state.start_ms, kept_ms
+        if state.judged:
+            yield state, ObligationKind.DROP, state.settled_ms, healed_from_ms(episode.causes, state.end_ms)
 
 
 class ToldByHand:

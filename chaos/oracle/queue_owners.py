@@ -26,14 +26,7 @@ from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
 from .link import earliest_effect_ms
-from .quiet import (
-    aftermath_ms,
-    brokers_joined,
-    clients_began_ms,
-    felt,
-    harmful_to_deliveries,
-    members_ms,
-)
+from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
 from .recorded import OURS, Fault
 from .time_outs import CLIENT_EXPIRED_MS
 from .world import World, once

@@ -129,18 +129,15 @@ def timers_of_nodes(
     for node, kind in nodes.items():
         for symbol, value in _symbols(settings.get(node, {}), kind, profile).items():
             by_symbol.setdefault(symbol, {})[node] = value
-    defaults = {symbol: getattr(own, symbol) for symbol in by_symbol}
-    longest = {
-        symbol: all(values.values())
-        if symbol == "Z"
-        else max((v for v in values.values() if v is not None), default=None)
-        for symbol, values in by_symbol.items()
-    }
-    changed = {symbol: value for symbol, value in longest.items() if value != defaults[symbol]}
+    changed: dict[str, Any] = {}
     differing: dict[str, dict[str, float | bool]] = {}
     for symbol, values in by_symbol.items():
+        some = [value for value in values.values() if value is not None]
+        longest = all(some) if symbol == "Z" else max(some, default=None)
+        if longest != getattr(own, symbol):
+            changed[symbol] = longest
         for node, value in values.items():
-            if value != longest[symbol]:
+            if value != longest:
                 differing.setdefault(node, {})[symbol] = value
     return own.with_(**changed), differing
 
