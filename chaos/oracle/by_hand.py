@@ -39,7 +39,6 @@ from .timers import Timers
 if TYPE_CHECKING:
     from .world import World
 
-TABLE_ACTS = frozenset({"register", "unregister", "closed"})
 _RW = 6
 
 
@@ -108,7 +107,7 @@ def affected(world: World, acts: Sequence[Act]) -> Iterator[Fault]:
     done = [act for act in acts if act.may_be_done]
     for number, act in enumerate(done):
         later = [one for one in done[number + 1 :] if one.node == act.node]
-        open_ = [*(_pairs(world, act, later) if act.f in TABLE_ACTS else ())]
+        open_ = [*(_pairs(world, act, later) if act.f in ("register", "unregister", "closed") else ())]
         until_ms = _quiet_from_ms(world, act, later, done)
         if until_ms > act.began_ms:
             open_.append((ADMIN, until_ms))

@@ -67,22 +67,19 @@ def fetch_ms(world: World, node: str) -> float:
 
 def in_use(world: World, node: str, from_ms: float, to_ms: float) -> Sequence[Served]:
     """The lists that the node may have at some time in [from_ms, to_ms], the oldest first."""
-    served = world.served
+    own = Served(-math.inf, tuple(server.name for server in world.listed(node)))
+    served = world.served if world.asks_for_list(node) else (own,)
     first = max((at for at, one in enumerate(served) if due_ms(world, node, one) <= from_ms), default=0)
     return [one for one in served[first:] if one.from_ms <= to_ms] or served[first : first + 1]
 
 
 def may_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
     """Whether the NameServer may be on the node's list at some time in [from_ms, to_ms]."""
-    if not world.asks_for_list(node):
-        return world.lists(node, name_server)
     return any(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
 
 
 def must_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
     """Whether the NameServer is on the node's list all the time in [from_ms, to_ms]."""
-    if not world.asks_for_list(node):
-        return world.lists(node, name_server)
     return all(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
 
 

@@ -24,17 +24,18 @@ Timers, and channels that are idle, go by a clock that nobody steps.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..faults.fault import Fault as FaultKind
 from ..faults.fault import Loss
 from ..faults.kinds import recorded
 from ..history.schema import list_of, object_of
+from .intervals import until_next
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ def stall_ms(timers: Timers) -> float:
     return max((timers.A_ms - timers.delivery_ms) / 2, timers.delivery_ms, LONG_LAG_MS)
 
 
-def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault], clocks_ms: float = 0.0) -> tuple[Life, ...]:
+def lives_in(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault], clocks_ms: float = 0.0) -> tuple[Life, ...]:
     """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
 
     A fault ends one process: a restart of what still runs stops one and starts the next in the same moment. By clocks
@@ -331,25 +332,18 @@ def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault], clocks_
     for row in rows:
         if row["event"] in ("started", "stopped"):
             of_node[row["node"]].append(row)
-    ends: dict[str, list[float]] = defaultdict(list)
-    for fault in faults:
-        if fault.ends_process:
-            ends[fault.source].append(fault.start_ms)
     lives: list[Life] = []
     for node, changes in sorted(of_node.items()):
-        deaths, at = sorted(ends[node]), 0
-        starts = [float(row["time_ms"]) for row in changes if row["event"] == "started"]
-        for position, row in enumerate(changes):
+        deaths = sorted(one.start_ms for one in faults if one.ends_process and one.source == node)
+        starts = [*(float(row["time_ms"]) for row in changes if row["event"] == "started"), math.inf]
+        for row, end_ms in until_next(changes, math.inf, itemgetter("time_ms")):
             if row["event"] != "started":
                 continue
-            start_ms = float(row["time_ms"])
-            end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
-            at = max(at, bisect_left(deaths, start_ms))
-            next_ms = starts[1] if len(starts) > 1 else math.inf
-            if at < len(deaths) and deaths[at] <= next_ms + clocks_ms:
-                end_ms, at = min(end_ms, deaths[at]), at + 1
-            del starts[0]
-            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
+            start_ms = starts.pop(0)
+            deaths = [at_ms for at_ms in deaths if at_ms >= start_ms]
+            if deaths and deaths[0] <= starts[0] + clocks_ms:
+                end_ms = min(end_ms, deaths.pop(0))
+            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, float(end_ms)))
     return tuple(lives)
 
 

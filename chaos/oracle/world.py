@@ -46,9 +46,6 @@ from .recorded import (
 )
 from .timers import Timers
 
-VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
-"""Why nothing is said of who owns which queue, and what comes twice (`World.views_differ`)."""
-
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
@@ -425,7 +422,8 @@ class World:
     @property
     def unclear(self) -> str:
         """Why nothing is said of who owns which queue, and of what comes twice or not at all; "" where something is."""
-        return VIEWS_DIFFER if self.views_differ else self.mixed_up_by_hand
+        differ = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
+        return differ if self.views_differ else self.mixed_up_by_hand
 
     @property
     def mixed_up_by_hand(self) -> str:

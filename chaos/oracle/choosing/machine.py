@@ -80,10 +80,6 @@ class Machine:
         shuffled = profile.order is Order.SHUFFLED
         return cls(advance=profile.advance, shuffled=shuffled, start=profile.start.place(entries))
 
-    def successions(self, entries: int) -> Successions:
-        """What it knows of the order of its list before its first step."""
-        return Successions(entries) if self.shuffled else Successions.given(entries)
-
     def chance(self, step: Step, known: Successions) -> float:
         """How likely this step is; 0: the machine does not allow it."""
         entries = known.entries
@@ -99,7 +95,7 @@ class Machine:
 
     def log_likelihood(self, steps: Iterable[Step], entries: int) -> float:
         """Of all steps of one client; minus infinity where it does not allow one of them."""
-        known, total = self.successions(entries), 0.0
+        known, total = Successions(entries) if self.shuffled else Successions.given(entries), 0.0
         for step in steps:
             chance = self.chance(step, known)
             if not chance:
