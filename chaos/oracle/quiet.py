@@ -15,6 +15,7 @@ from ..topology import ADMIN
 from .intervals import Stretch, merged, without
 from .link import MOMENT_MS, earliest_effect_ms, most_hung_brokers
 from .lists import changing
+from .reach import polls_meet_idle_closes
 from .recorded import Fault
 from .windows import Timers, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import World, once
@@ -45,7 +46,8 @@ def aftermath_ms(world: World) -> float:
     name_servers = max([len(world.of_kind("name_server")), *lists])
     stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
     after_ms = serves_window(world.timers).latest_ms + sharing_ms(world.timers, most_hung_brokers(world))
-    return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)
+    idle = any(polls_meet_idle_closes(world, client.name) for client in world.of_kind("producer", "consumer"))
+    return after_ms + (stale_ms if idle or _name_servers_hit(world) else 0.0)
 
 
 def _name_servers_hit(world: World) -> bool:

@@ -91,6 +91,12 @@ MEETS_MS = 1_000.0
 """A request that comes within this of an idle close may go down with its channel."""
 
 
+def polls_meet_idle_closes(world: World, client: str) -> bool:
+    """Whether a poll may find its channel closed under it: a NameServer closes what is idle for I, and that is P."""
+    period_ms = world.timers_of(client).P_ms
+    return any(abs(world.timers_of(node.name).I_ms - period_ms) <= MEETS_MS for node in world.listed(client))
+
+
 def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: float) -> float:
     """k: look-ups that fail because NameServers are lost to any of these clients at some time in [from_ms, to_ms].
 
@@ -116,12 +122,6 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
             for node in servers
         )
     )
-
-
-def polls_meet_idle_closes(world: World, client: str) -> bool:
-    """Whether a poll may find its channel closed under it: a NameServer closes what is idle for I, and that is P."""
-    period_ms = world.timers_of(client).P_ms
-    return any(abs(world.timers_of(node.name).I_ms - period_ms) <= MEETS_MS for node in world.listed(client))
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:

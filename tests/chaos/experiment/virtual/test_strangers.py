@@ -275,7 +275,7 @@ def test_a_client_that_heartbeats_past_a_healthy_broker_is_found_while_routes_of
         # what a killed broker forgets is what it has not written
         ("broker-crash", 19, ("clients.pollNameServerInterval=15000", "brokers.flushConsumerOffsetInterval=20000")),
         # a NameServer closes an idle channel as the poll comes
-        ("broker-hang", 121, ("clients.pollNameServerInterval=120000", "brokers.connectTimeoutMillis=900")),
+        ("broker-hang", 3, ("clients.pollNameServerInterval=120000", "settle_s=400")),
         # a slave that makes no group for its readers, either
         ("slave-reads", 170, ("cluster.profile=5.x", "brokers.autoCreateSubscriptionGroup=false")),
     ],
