@@ -1,6 +1,6 @@
 """The command `nemesrv`: its sub-commands (in commands/) and its exit status. Each sub-command imports its packages
-only when it runs, so `--help` is quick. Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure,
-130 and 143 after Ctrl-C and SIGTERM.
+only when it runs, so `--help` is quick. The exit status is 0 for VALID, 1 for INVALID, 2 for wrong input, 3 for
+UNKNOWN, 4 for a failure of nemesrv itself, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from .commands import early as early  # first of all, for what it does to signals

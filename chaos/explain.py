@@ -6,8 +6,8 @@ nothing.
     recovery        when each operation must succeed again after each change
     quiet           when every operation must succeed
 
-Times are seconds of RocketMQ time from the start of the timeline. In a run, windows count from when faults really took
-effect, and are wider by the machine's lateness.
+Times are seconds of RocketMQ time from the start of the timeline. In a real run, the allowed times count from the
+moments at which faults took effect, and are wider by the machine's lateness.
 """
 
 import json

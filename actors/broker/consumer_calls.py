@@ -36,12 +36,12 @@ class ConsumerCalls:
     # Passed on as it came
 
     def running_info(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """307: what a consumer reports about itself."""
+        """Request 307: what a consumer reports about itself."""
         header = GetConsumerRunningInfoRequestHeader.from_ext_fields(request.ext_fields)
         return self._passed_on(request, header.consumer_group, header.client_id, request.ext_fields or {}, b"")
 
     def consume_directly(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """309: the broker asks a consumer to consume one stored message, and passes on the result."""
+        """Request 309: the broker asks a consumer to consume one stored message, and passes on the result."""
         header = ConsumeMessageDirectlyResultRequestHeader.from_ext_fields(request.ext_fields)
         offset = parse_offset_msg_id(header.msg_id or "")[1]
         stored = self._services.store.look(offset)
@@ -164,7 +164,7 @@ class ConsumerCalls:
         services.context.record("offset_reset", f=f, topic=topic, broker_name=services.config.broker_name, value=value)
 
     def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """223: the offsets that each client of the group has for a topic."""
+        """Request 223: the offsets that each client of the group has for a topic."""
         header = GetConsumerStatusRequestHeader.from_ext_fields(request.ext_fields)
         consumers = self._services.clients.consumers.get(header.group)
         if consumers is None:

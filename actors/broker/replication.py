@@ -111,7 +111,7 @@ class LogServing:
         return slave.waits
 
     def status(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """907: how far each slave is behind, or on a slave how far this slave is behind."""
+        """Request 907: how far each slave is behind, or on a slave how far this slave is behind."""
         services = self._services
         if services.config.is_slave:
             info = HARuntimeInfo(master=False, ha_client_runtime_info=self._copying.status())

@@ -148,7 +148,7 @@ class DefaultRequestProcessor:
     # -- routes ------------------------------------------------------------------------------------------------------
 
     def route_info_by_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        """105: the topic's route in the dialect the client reads, or code 17."""
+        """Request 105: the topic's route in the dialect the client reads, or code 17."""
         header = headers.GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
         if not self._ready():
             self._log.warning("name server not ready. request code %s ", request.code)

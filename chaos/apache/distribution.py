@@ -40,7 +40,7 @@ _NEAREST = {(ProgramPart.SERVERS, "4.9.8"): "4.9.7"}
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A version of Apache's programs. `text` is the name that a scenario gives it."""
+    """A version of Apache's programs. `text` is the name of the distribution in a scenario."""
 
     text: str
     version: str | None = None

@@ -94,7 +94,7 @@ class JavaCommand:
 
 class JavaProgram:
     """One Java process. Call its methods in the event loop in which it was started. `said` gets each line of stdout
-    without its end. `ended` gets the exit code, as subprocess gives it, if the process ends by itself."""
+    without its end. `ended` gets the exit code, as subprocess gives it, if the Java process ends by itself."""
 
     def __init__(
         self,
@@ -106,7 +106,8 @@ class JavaProgram:
         ended: Callable[[int], None] | None = None,
         dials: DialWatch | None = None,
     ) -> None:
-        """`dials` sees the program's connect() calls from a process in between; None: nobody sees them."""
+        """`dials` sees the program's connect() calls from a process in between; with None no process sees these
+        calls."""
         self.name, self._command, self._output, self._dials = name, command, output, dials
         self._said, self._ended = said, ended
         self._process: subprocess.Popen[bytes] | None = None
@@ -266,7 +267,8 @@ class JavaProgram:
 
 
 class JavaNode:
-    """A node that is a program of Apache's. Its JVM is a child of this process, and the node ends when the JVM ends."""
+    """A node that is a program of Apache's. The node's JVM is a child of this process, and the node ends when the JVM
+    ends."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context

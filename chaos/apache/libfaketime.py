@@ -1,8 +1,9 @@
 """Makes a Java program's clocks follow the run's clock, by preloading libfaketime, if RocketMQ's time is scaled.
 
-Wall clock and monotonic clock both show `RealClock.now_ms`, and its waits follow them (measured: docs/apache.md).
-libfaketime reads the origin of its clocks from shared memory, which an environment variable names. It is created here
-for each program and removed once the program is up. If libfaketime created it, a killed program would leave it behind.
+The JVM's wall clock and monotonic clock show `RealClock.now_ms`, and the JVM's waits follow these clocks (measured:
+docs/apache.md). libfaketime reads the origin of its clocks from shared memory, which an environment variable names.
+This shared memory is created here for each program and removed once the program is up. Shared memory that libfaketime
+creates would stay after the program is killed.
 """
 
 import ctypes
@@ -37,8 +38,8 @@ def found(places: Iterable[str] = PLACES) -> Path | None:
 
 
 class FakedTime:
-    """The environment that makes a program's clocks follow `clock`; empty at normal speed. `forget` it once the program
-    is up or has ended; nothing then remains. `name` must be unique here."""
+    """The environment that makes a program's clocks follow `clock`; empty at normal speed. Call `forget` once the
+    program is up or has ended, so that no shared memory remains. `name` must be unique here."""
 
     def __init__(self, clock: RealClock, name: str) -> None:
         self.environment: dict[str, str] = {}

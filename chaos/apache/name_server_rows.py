@@ -7,9 +7,9 @@
     a look-up's answer           route: the topic's route at a moment between question and answer
 
 A new route came into force between the last question that was answered with the old one and this answer. For each
-broker whose part differs, the cause may be on the wire: a registration, an unregistration, a closed connection. The row
-then has the moment of the cause. Otherwise it has the middle (Inexact), and an answer to another client counts only if
-a poll confirms it.
+broker whose part of a route differs, the cause may be on the wire: a registration, an unregistration, a closed
+connection. The row then has the moment of the cause. If no cause is on the wire, the change has the time in the middle
+(Inexact), and an answer to another client counts only if a poll confirms it.
 """
 
 import math

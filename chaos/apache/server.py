@@ -1,4 +1,5 @@
-"""Apache's NameServer or broker as a node. Its JVM is behind a front at the node's address and connects through fronts.
+"""Apache's NameServer or broker as a node. The server's JVM is behind a front at the node's address and connects
+through fronts.
 
     listen    fronts accept. A NameServer's JVM is up, and a restarted broker's, whose requests to
               NameServers wait
@@ -7,7 +8,7 @@
     stop      SIGTERM to the JVM, whose hooks run, until it has ended
     (killed)  the JVM dies with this process, and this process with the JVM
 
-It has these methods of our own servers, and `have_topics`. server_rows.py makes its rows.
+It has these methods of our own servers, and `have_topics`. server_rows.py makes the history's rows for the server.
 """
 
 import asyncio

@@ -108,7 +108,8 @@ class Inexact:
 
 
 class ServerRows(ABC):
-    """Makes the rows of one process of one server. `put` gets each row, not in order of time."""
+    """Makes the rows of one process of one server. `put` gets each row of the history; the rows are not in order of
+    time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -124,11 +125,11 @@ class ServerRows(ABC):
 
     @abstractmethod
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
-        """Take the NameServer's tables at a moment in [began, ended]; None: it did not answer."""
+        """Take the NameServer's tables at a moment in [began, ended]; None means that the NameServer did not answer."""
 
     @abstractmethod
     def _decide(self, now_ms: float) -> None:
-        """Time has passed: decide what waited."""
+        """Decide the rows that waited, because time has passed."""
 
     def logged(self, at_ms: float, line: str) -> None:
         """Take a new line of one of the server's log files, read at `at_ms`."""
@@ -138,7 +139,7 @@ class ServerRows(ABC):
             self._told(at_ms, *found)
 
     def passed(self, now_ms: float) -> None:
-        """Decide what waited: time has passed, and all lines until now are read."""
+        """Decide the rows that waited, because time has passed and all log lines until now are read."""
         self._decide(now_ms)
         self._inexact.looked(now_ms)
 
@@ -152,7 +153,7 @@ class ServerRows(ABC):
         return ()
 
     def recovered(self, consumer_offsets: str | bytes | None) -> None:  # noqa: B027
-        """Take a broker's consumerOffset.json from before its start; None: the broker has none."""
+        """Take a broker's consumerOffset.json from before its start; None means that the broker has no such file."""
 
     def stops(self) -> None:  # noqa: B027
         """Note that the process gets SIGTERM now; all log lines until now were read."""

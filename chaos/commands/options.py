@@ -89,7 +89,7 @@ SPARK_MASTER = Matching(
 
 
 class AppendedFile(click.Path):
-    """A file to append to at the end. Its folder must exist before anything is started."""
+    """A file to append to at the end. The file's folder must exist before a command starts anything."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)

@@ -1,2 +1,2 @@
-"""Runs one experiment from cluster start to final reads, on the real clock or the virtual one. It records; it never
-judges."""
+"""Runs one experiment from cluster start to final reads, on the real clock or the virtual one. The experiment only
+records; it never judges."""

@@ -27,7 +27,7 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """An act at one time of the timeline. In a series it comes at least `after_s` after the act before it."""
+    """An act at one time of the timeline. In a series a step comes at least `after_s` after the step before it."""
 
     at_s: float
     do: Callable[[], object]
@@ -111,7 +111,8 @@ class LastFaults:
     _at_s: float = float("-inf")
 
     def began(self, fault_ids: Iterable[str], now_s: float) -> None:
-        """Note the faults that began now. None: another action happened now, so earlier faults have a duration."""
+        """Note the faults that began now. With None, another action happened at this moment, so earlier faults have a
+        duration."""
         self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
         self._at_s = now_s
 

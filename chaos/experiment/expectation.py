@@ -1,9 +1,10 @@
-"""The World of a scenario that was not run. Its faults take effect exactly at the timeline's times.
+"""The World of a scenario that was not run. In an expected history faults take effect exactly at the timeline's times.
 
     timeline ──► Actions, as in a run (actions.py) ──► nodes and links that obey at once ──► rows
 
-The oracle uses it like a recorded one. Every node has been up long enough before the timeline that all tables are full.
-A fault whose links are known only in a run (`clients <-> chosen`) is left out and listed in `unknown`.
+The oracle uses an expected history like a recorded history. Every node has been up long enough before the timeline that
+all tables are full. A fault whose links are known only in a run (`clients <-> chosen`) is left out and listed in
+`unknown`.
 """
 
 import math
@@ -36,7 +37,7 @@ class Expectation(NamedTuple):
 
 
 def expected_world(scenario: Scenario) -> Expectation:
-    """Return the scenario's World. Its times count from the start of the timeline."""
+    """Return the scenario's World. The times in the expected World count from the start of the timeline."""
     expected = _Expected(scenario)
     plan = scenario.plan(scenario.seed)
     expected.unknown += plan.unknown

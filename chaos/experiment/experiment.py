@@ -1,4 +1,5 @@
-"""One experiment: cluster up, workload, faults, end of faults, settling, final reads. It records; it never judges.
+"""One experiment: cluster up, workload, faults, end of faults, settling, final reads. The experiment only records; it
+never judges.
 
     listen ─► links ─► start ─► topic routable ─┬─ steady ─ fault ─ … ─ heal ─ settle ─┬─ final reads ─ end
                                                  └─ producers send, consumers receive ──┘
@@ -279,7 +280,7 @@ class Experiment:
 
     def _warm_up(self) -> None:
         """Send each of Apache's brokers a first message, because a JVM's first answer takes up to a second. In scaled
-        time a client would not wait that long."""
+        time a client would not wait for so long a warm-up."""
         brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return
@@ -320,8 +321,8 @@ class Experiment:
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """Return the client under test with accepting fronts. If the scenario has no client of that name, it gets one.
-        ScenarioError for a name or a profile that is not possible."""
+        """Return the client under test with accepting fronts. A client of a name that the scenario does not have is
+        added. ScenarioError for a name or a profile that is not possible."""
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
@@ -348,7 +349,7 @@ class Experiment:
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End this fault of links; other faults continue. Nothing happens if it has ended."""
+        """End this fault of links; other faults continue. Nothing happens if the fault has ended."""
         if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
             self.links.end(fault_id)

@@ -31,12 +31,13 @@ HURRY_EACH_S = 0.5
 
 
 class Harness:
-    """Context manager. `ports` are held for as long as it lives. `after_ctrl_c_s` is RayHost's.
+    """Context manager. `ports` are reserved while the harness lives. `after_ctrl_c_s` is RayHost's.
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history. `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray cluster
-    that is joined in place of one of our own. `outside`: this machine's address at which programs outside dial.
+    a large history. `workers`: how many processes for nodes are started ahead. `ray`: the address of an existing Ray
+    cluster to join, instead of starting a Ray cluster. `outside`: this machine's address at which programs outside
+    dial.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class Harness:
         return spark
 
     def _awaited(self) -> SparkSession:
-        """Return the session; TimeoutError after the limit. Its JVM gets normal priority as soon as it exists; at the
-        lowest it might never run."""
+        """Return the session; TimeoutError after the limit. Spark's JVM gets normal priority as soon as the JVM exists;
+        at the lowest priority the JVM might never run."""
         until_s = time.monotonic() + SPARK_LIMIT_S
         while True:
             self._hurry()

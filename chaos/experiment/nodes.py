@@ -1,7 +1,7 @@
 """From a scenario to its nodes: the program and settings of each name.
 
-A factory is pickled and loaded in the node's own process. So it is made of what is light to import: programs.py,
-experiment/workloads/ and settings, nothing of this module.
+A factory is pickled and loaded in the node's own process. So a node's program uses only modules that are quick to
+import: programs.py, experiment/workloads/ and settings, and nothing of this module.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -257,7 +257,7 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
 
 
 def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
-    """Return the value of a node's `node` row. For a client under test about_client makes it."""
+    """Return the value of a node's `node` row. The record of a client under test is made by about_client."""
     value: dict[str, object] = {"kind": str(kind)}
     if (profile := client_profile_of(scenario, name)) is not None:
         value["client_profile"] = profile

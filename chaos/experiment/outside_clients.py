@@ -4,8 +4,8 @@
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
 
 A front refuses while its server's process is gone or its link is cut, and drops SYNs if the link does, because the
-proxy behind it cannot. In NameServers' answers it replaces the brokers' addresses by its own, so that all traffic
-passes it.
+proxy behind it cannot. In NameServers' answers a front replaces the brokers' addresses by those of fronts, so that all
+traffic passes fronts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Servers:
 
 @dataclass(slots=True, kw_only=True)
 class ClientUnderTest:
-    """One client under test. Its programs must use the addresses given here and no others."""
+    """One client under test. The client's programs must use the addresses given here and no others."""
 
     name: str
     profile: ClientProfile
@@ -346,7 +346,7 @@ class ClientNode:
         self._decide(now_ms)
 
     def end(self, now_ms: float, *, stopped: bool) -> None:
-        """End the observations. `stopped`: they end because the client has ended."""
+        """End the observations. `stopped`: the fronts end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
             self._put(TimedRow(now_ms, "stopped", {}))

@@ -19,8 +19,8 @@ from .virtual.stage import VirtualStage
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
-    """Whether the histories with and without the defect differ. True, too, if that could not be tried. `run` is the
-    scenario with the defect, if it is recorded already on the virtual clock with this seed."""
+    """Whether the histories with and without the defect differ. True, too, if that could not be tried. `run` is the run
+    of the scenario with the defect, if that run is already recorded on the virtual clock with this seed."""
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
     with TemporaryDirectory(prefix="nemesrv-rehearsal-") as place:

@@ -110,8 +110,8 @@ class RunningCluster:
         """Return a client under test: `name_server_list` for its programs, and the profile that judges it.
 
         `profile` is one of docs/client-profiles.md; None: that of our own clients. What the client does is recorded as
-        node `name` and judged by the checks of docs/clients-under-test.md. They are UNKNOWN while it makes no
-        connection.
+        node `name` and judged by the checks of docs/clients-under-test.md. These checks are UNKNOWN while the client
+        makes no connection.
         """
         self._running()
         with _InTheTest("client"):
@@ -171,7 +171,8 @@ class RunningCluster:
             self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
-        """Keep the bytes on these links back until the end. `for_s`: wait so long, then end everything."""
+        """Keep the bytes on these links back until the end. `for_s`: wait this number of seconds, then end all
+        faults."""
         self._act("black_hole", for_s, links=links, stream=stream)
 
     def cut(self, *links: str, for_s: float | None = None) -> None:
@@ -302,7 +303,7 @@ class RunningCluster:
         return tuple(chain.from_iterable(begun))
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links; other faults continue. Nothing happens if it has ended."""
+        """End one fault of links; other faults continue. Nothing happens if the fault has ended."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:

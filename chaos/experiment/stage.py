@@ -1,7 +1,7 @@
 """The parts of an experiment that differ between the real clock and the virtual one.
 
 `RealStage` is Ray actors, Toxiproxy and the machine's time. chaos/experiment/virtual/stage.py is one process, a network
-in memory and a virtual clock. experiment.py knows neither.
+in memory and a virtual clock. experiment.py does not know which of the two stages it uses.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class StageClock(Clock, ScaledClock, Protocol):
 
 
 class Stage(Protocol):
-    """The calls of an experiment to its surroundings, in this order. What must be undone at the end goes on `stack`."""
+    """The calls of an experiment to its surroundings, in this order. A stage puts each clean-up that is due at the end
+    on `stack`."""
 
     @property
     def clock(self) -> StageClock: ...
@@ -211,7 +212,7 @@ class RealStage(Stage):
         self, record: Recorder, carriers: Container[str]
     ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
         """Return how to react to an unplanned death of a process, and how often to look for one. `carriers` are
-        processes that are no nodes."""
+        processes of the harness, such as Toxiproxy, that are not nodes."""
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:

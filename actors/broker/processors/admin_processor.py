@@ -75,7 +75,7 @@ class AdminProcessor:
     # Topics
 
     def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """17: create a topic, or change its settings."""
+        """Request 17: create a topic, or change its settings."""
         header = headers.CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.config.is_slave:
@@ -92,7 +92,7 @@ class AdminProcessor:
         return self._put_topics(connection, (topic,))
 
     def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """18: create several topics, or none if one of them is impossible."""
+        """Request 18: create several topics, or none if one of them is impossible."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
@@ -118,7 +118,7 @@ class AdminProcessor:
         return None if topic.perm in _PERMS else f"perm {topic.perm} is not 0 to 7"
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """215: delete the topic, its messages and its consumer offsets; mqadmin tells the NameServers (216)."""
+        """Request 215: delete the topic, its messages and its consumer offsets; mqadmin tells the NameServers (216)."""
         topic = headers.DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
         services = self._services
         if services.config.is_slave:
@@ -144,7 +144,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=topic.encode())
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """202: each queue's offsets and when its last message was stored (0: never)."""
+        """Request 202: each queue's offsets and when its last message was stored (0: never)."""
         name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -171,7 +171,7 @@ class AdminProcessor:
         return self._put_groups((bodies.SubscriptionGroupConfig.decode(request.body),))
 
     def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """225: create or change several groups, or none if one of them is impossible."""
+        """Request 225: create or change several groups, or none if one of them is impossible."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
@@ -225,7 +225,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """208: for each queue of the group's topics, how far the broker and the group are."""
+        """Request 208: for each queue of the group's topics, how far the broker and the group are."""
         header = headers.GetConsumeStatsRequestHeader.from_ext_fields(request.ext_fields)
         services, group, table = self._services, header.consumer_group, dict[MessageQueue, bodies.OffsetWrapper]()
         for name in (header.topic,) if header.topic else services.offsets.topics_of(group):
@@ -247,7 +247,7 @@ class AdminProcessor:
         return table
 
     def topic_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """300: the groups that consume the topic now, or have consumed it."""
+        """Request 300: the groups that consume the topic now, or have consumed it."""
         topic = headers.QueryTopicConsumeByWhoRequestHeader.from_ext_fields(request.ext_fields).topic
         groups = set(self._services.offsets.groups_of(topic))
         groups |= {name for name, group in self._services.clients.consumers.items() if topic in group.subscriptions}
@@ -264,7 +264,7 @@ class AdminProcessor:
     # The broker
 
     def update_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """25: change the configuration of the running broker; the values of its start stay."""
+        """Request 25: change the configuration of the running broker; the values of its start stay."""
         try:
             changes = parse_properties(request.body)
             kept = sorted((_NOT_CHANGEABLE - (_ROLE if changes.keys() >= _ROLE else frozenset())) & changes.keys())
@@ -286,7 +286,7 @@ class AdminProcessor:
         return RemotingCommand.response(header=header, body=body)
 
     def runtime_info(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """28: what clusterList and brokerStatus show. Totals are since the start of this process."""
+        """Request 28: what clusterList and brokerStatus show. Totals are since the start of this process."""
         services, store = self._services, self._services.store
         up_s = max(1.0, (services.now_ms - self._started_ms) / 1000)
         puts, gets = store.stored_messages, services.transferred_messages
@@ -383,7 +383,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def all_consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """317: how far each group is in each topic that it has consumed (`isOrder`: in ordered ones)."""
+        """Request 317: how far each group is in each topic that it has consumed (`isOrder`: in ordered ones)."""
         header = headers.GetConsumeStatsInBrokerHeader.from_ext_fields(request.ext_fields)
         services = self._services
         every, behind, in_flight = [], 0, 0
@@ -436,7 +436,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def clean_unused_topics(self, connection: Connection, _: RemotingCommand) -> RemotingCommand:
-        """316: forget messages of topics that no longer exist."""
+        """Request 316: forget messages of topics that no longer exist."""
         services = self._services
         services.context.log.warning("invoke cleanUnusedTopic by %s", connection)
         for topic in services.store.topics():
@@ -445,7 +445,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def resume_check(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """323: ask again about a half message that was set aside."""
+        """Request 323: ask again about a half message that was set aside."""
         header = headers.ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(parse_offset_msg_id(header.msg_id or "")[1])
         if stored is None:

@@ -30,7 +30,7 @@ class ClientProcessor:
     # Membership
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """34: take the client's groups and subscriptions; create retry topics, and tell changed groups."""
+        """Request 34: take the client's groups and subscriptions; create retry topics, and tell changed groups."""
         heartbeat = bodies.HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
@@ -63,7 +63,7 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """35: remove a client that unregisters."""
+        """Request 35: remove a client that unregisters."""
         header = headers.UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.unregister(
@@ -75,7 +75,7 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def consumer_list(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """38: the client ids of a group."""
+        """Request 38: the client ids of a group."""
         header = headers.GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields)
         group = self._services.clients.consumers.get(header.consumer_group)
         if group is None:
@@ -196,7 +196,7 @@ class ClientProcessor:
     # Locks
 
     def lock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """41: lock queues for a client. The answer has the queues that it holds now."""
+        """Request 41: lock queues for a client. The answer has the queues that it holds now."""
         body = bodies.LockBatchRequestBody.decode(request.body)
         queues = [queue for queue in sorted(body.mq_set) if self._is_ours(queue.topic, queue.queue_id)]
         held = self._services.locks.lock(body.consumer_group, queues, body.client_id, now_ms=self._services.now_ms)

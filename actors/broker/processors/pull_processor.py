@@ -109,7 +109,7 @@ class PullProcessor:
     def pull(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """11, 361: answer with messages, or say why there are none; a future while the request waits."""
+        """Requests 11, 361: answer with messages, or say why there are none; a future while the request waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
         looked = self._look(connection, request, header, may_commit=True)
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:

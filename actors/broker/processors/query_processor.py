@@ -24,33 +24,33 @@ class QueryProcessor:
         self._services = services
 
     def max_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """30: the next queue offset to be written."""
+        """Request 30: the next queue offset to be written."""
         header = headers.GetMaxOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.max_offset(header.topic, header.queue_id)
         return RemotingCommand.response(header=headers.GetMaxOffsetResponseHeader(offset=offset))
 
     def min_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """31: the first queue offset still kept."""
+        """Request 31: the first queue offset still kept."""
         header = headers.GetMinOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.min_offset(header.topic, header.queue_id)
         return RemotingCommand.response(header=headers.GetMinOffsetResponseHeader(offset=offset))
 
     def search_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """29: the first offset stored at a time or later (boundaryType UPPER: the last at it or earlier)."""
+        """Request 29: the first offset stored at a time or later (boundaryType UPPER: the last at it or earlier)."""
         header = headers.SearchOffsetRequestHeader.from_ext_fields(request.ext_fields)
         upper = (header.boundary_type or "").upper() == "UPPER"
         offset = self._services.store.offset_by_time(header.topic, header.queue_id, header.timestamp, upper=upper)
         return RemotingCommand.response(header=headers.SearchOffsetResponseHeader(offset=offset))
 
     def earliest_store_time(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """32: when the first message still kept was stored; -1 if there is none."""
+        """Request 32: when the first message still kept was stored; -1 if there is none."""
         header = headers.GetEarliestMsgStoretimeRequestHeader.from_ext_fields(request.ext_fields)
         store = self._services.store
         timestamp = store.store_time(header.topic, header.queue_id, store.min_offset(header.topic, header.queue_id))
         return RemotingCommand.response(header=headers.GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
     def view_message(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """33: the record at a commit-log offset."""
+        """Request 33: the record at a commit-log offset."""
         header = headers.ViewMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(header.offset)
         if stored is None:

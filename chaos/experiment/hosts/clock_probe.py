@@ -34,7 +34,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """Return the most exact of several readings of a host's clock. `ask` reads the clock once."""
+    """Return the most exact of several readings of a host's clock. `ask` reads the host's clock once."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()

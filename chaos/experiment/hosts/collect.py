@@ -109,8 +109,8 @@ class Gone(NamedTuple):
 
 
 class Collector:
-    """Context manager. Follows the hosts, and has all their rows when it is left. `gone` then says which hosts were
-    lost. Logs of the same name get the host's name."""
+    """Context manager. Follows the hosts, and has all their rows when it is left. `gone` has the hosts that were lost.
+    Logs of the same name get the host's name."""
 
     def __init__(
         self, hosts: Iterable[CollectedHost], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S

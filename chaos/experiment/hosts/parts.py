@@ -59,7 +59,7 @@ class HostPorts:
 
 
 class HostToxiproxy:
-    """A Toxiproxy server on the host. Its API listens on loopback."""
+    """A Toxiproxy server on the host. The API of a host's Toxiproxy listens on loopback."""
 
     def __init__(self, parts: Mapping[str, Any], log_file: Path) -> None:
         from ...faults.toxiproxy import ToxiproxyServer
@@ -106,7 +106,8 @@ def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str
 
 
 class HostsToxiproxy:
-    """The Toxiproxy servers of all hosts as one, by proxy name. Otherwise as Toxiproxy (faults/toxiproxy.py)."""
+    """The Toxiproxy servers of all hosts as one, by proxy name. All other methods are as in Toxiproxy
+    (faults/toxiproxy.py)."""
 
     def __init__(self, hosts: Iterable[RemoteHost], host_of: HostOf) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of
@@ -224,7 +225,8 @@ class HostLooks:
 
 
 class HostsOutsideFaults(OutsideFaults):
-    """As OutsideFaults, for all hosts: faults that a person sets at a host's Toxiproxy or by signals there."""
+    """Detects faults on all hosts as OutsideFaults does on one host: a person sets them at a host's Toxiproxy or by
+    signals."""
 
     def __init__(
         self,

@@ -5,9 +5,9 @@
       ├─ ProcessLoop broker-a paused: due callbacks wait for `resume`: first incoming data, then timers
       └─ ProcessLoop ...      dead: its callbacks are dropped
 
-Nothing waits, and no order depends on the machine: at equal times callbacks run in the order of scheduling. It is not a
-full asyncio event loop. It has timers, tasks and futures, but no sockets, threads, signals or subprocesses, which nodes
-must not use (remoting/node/node.py).
+Nothing waits, and no order depends on the machine: at equal times callbacks run in the order of scheduling. The loop is
+not a full asyncio event loop: it has timers, tasks and futures, but no sockets, threads, signals or subprocesses, which
+nodes must not use (remoting/node/node.py).
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class Scheduled:
 
 
 class Scheduler:
-    """All loops of one experiment and their common time. One callback runs at a time, and only within `run`."""
+    """All loops of one experiment and their common time. The scheduler runs one callback at a time, and only within
+    `run`."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -157,7 +158,7 @@ class Scheduler:
             _set_running_loop(before)
 
     def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
-        """End the loop that uses the most processor time. To its peers the node then hangs."""
+        """End the loop that uses the most processor time. To its peers a node that was ended in this way hangs."""
         ((loop, _),) = blamed.most_common(1)
         self._end(loop, f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms")
 
@@ -179,7 +180,7 @@ class Scheduler:
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
-    """The event loop of one process on virtual time. It can be paused as by SIGSTOP, and killed."""
+    """The event loop of one process on virtual time. A process loop can be paused as by SIGSTOP, and killed."""
 
     def __init__(self, scheduler: Scheduler, name: str, log: logging.Logger) -> None:
         self.scheduler, self.name, self.log = scheduler, name, log
@@ -338,8 +339,8 @@ LOOK_S = 1.0
 def watched(scheduler: Scheduler) -> Iterator[None]:
     """Within the block `Hangs` is raised into a callback that has used HANGS_CPU_S of processor time.
 
-    Otherwise virtual time, and the run, would stand still without a word. A thread checks now and then which callback
-    is running and its processor time. Histories without a hanging node do not depend on it.
+    Without this watch a node that never waits would stop virtual time and the run, without a message. A thread checks
+    now and then which callback is running and its processor time. Histories without a hanging node do not depend on it.
     """
     ended = threading.Event()
     ident = threading.get_ident()

@@ -1,8 +1,8 @@
 """Recording on virtual time: each node's rows in memory until it ends, and its log with virtual times, so that both
 repeat byte for byte.
 
-Files and lines are those of a real process (chaos/history/recorder.py), so the merge is the same. That writer flushes
-by machine time, which may not decide anything here.
+Files and lines are those of a real process (chaos/history/recorder.py), so the merge is the same. The writer of real
+runs flushes by machine time, which must not influence a virtual run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAG_STEP_S = 1.0
 
 
 class MemoryRecorder:
-    """A Recorder of one process. Nothing is on disk before `close`; later events are ignored."""
+    """A Recorder of one process. No row is on disk before `close`; events after `close` are ignored."""
 
     def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
         self._path, self._events = path, EventLines(node, role, incarnation, clock)

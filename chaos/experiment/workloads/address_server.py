@@ -14,7 +14,7 @@ _REQUEST_MAX = 16 * 1024
 
 
 class _Answering(asyncio.Protocol):
-    """One connection. It answers its first request, then closes."""
+    """One connection. A connection of the address server answers its first request, then closes."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text

@@ -1,9 +1,9 @@
 """Executes a timeline's acts by hand: mqadmin, and processes that register brokers without being one.
 
-Each act sends its request to all named nodes at once, over this node's own links. It leaves one `admin` row per node,
-at the answer or when the request is given up. A registration has a connection of its own to each NameServer, which
-stays open, because NameServers identify brokers by their channels. It ends by an unregistration, when the NameServer
-closes it, or with this node.
+Each act sends its request to all named nodes at once, over this node's own links. Each act leaves one `admin` row per
+node, at the answer or when the request is given up. A registration has a connection of its own to each NameServer,
+which stays open, because NameServers identify brokers by their channels. A registration by hand ends by an
+unregistration, when the NameServer closes its channel, or with this node.
 """
 
 import asyncio

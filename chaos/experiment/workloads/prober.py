@@ -1,5 +1,5 @@
-"""The prober, the harness's own client. It starts many short-lived clients, creates the topic, and reads every queue at
-the end.
+"""The prober, the harness's own client. The prober starts many short-lived clients, creates the topic, and reads every
+queue at the end.
 
 Only many starts can show whether the first NameServer is chosen uniformly. Each start runs a client's own code up to
 its first route query, over this node's links. Its rows share one op_id.

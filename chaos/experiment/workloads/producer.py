@@ -1,7 +1,7 @@
 """The producing workload: one DefaultMQProducer that sends keyed messages at a steady rate, one after another.
 
-It is a process in Jepsen's sense: its next operation begins after the previous one has completed. Each message's key is
-unique in the run, so checks can follow it from acknowledgement to receipt.
+The producer is a process in Jepsen's sense: its next operation begins after the previous operation has completed. Each
+message's key is unique in the run, so checks can follow it from acknowledgement to receipt.
 """
 
 import asyncio
