@@ -129,8 +129,8 @@ def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
 def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
     """The engine for this history, or, with None, for one that is not recorded yet.
 
-    By default Spark if it is installed, but plain Python for a small history from the virtual clock. ScenarioError or
-    HarnessError if the one asked for cannot judge it.
+    The default is Spark if Spark is installed, but plain Python for a small history from the virtual clock.
+    ScenarioError or HarnessError if the one asked for cannot judge it.
     """
     if where is not None and local_path(where) is None:
         if asked == Engine.PLAIN:
@@ -236,7 +236,7 @@ def apart(
     """Return the verdicts that count, and those left out because all checks were asked for and these examined nothing.
 
     A check that failed counts, and so does one that could judge something in a longer run (but no check of consuming in
-    a run without consumers). If no verdict would be left, all count.
+    a run without consumers). If no verdict would be left, all verdicts count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]

@@ -1,4 +1,5 @@
-"""Tests before anything is started whether this machine has what the command needs. One sentence with the fix if not.
+"""Tests before anything is started whether this machine has what the command needs. If the machine lacks something, one
+sentence names it and the fix.
 
     measure (machine.py) ─► Machine ─┐
          the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first missing part

@@ -203,7 +203,8 @@ class Finding:
 
     @property
     def badness(self) -> tuple[bool, bool, float]:
-        """Sort key: the greatest is furthest over its bound, or nearest to it."""
+        """Return the sort key: the example with the greatest key exceeds its limit by most, or is nearest to its
+        limit."""
         if self.wrong or self.late:
             return self.wrong > 0, self.late > 0, self.over_ms
         margin_ms = -float("inf")

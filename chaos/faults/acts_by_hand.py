@@ -125,8 +125,8 @@ BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 
 class DoneByHand(Fault):
-    """The effect of an act by hand on a broker's place in a NameServer's table. Until the broker's next registration
-    the table's contents count as unknown."""
+    """The effect of an act by hand on a broker's place in a NameServer's table. From an act by hand until the broker's
+    next registration the table's contents count as unknown."""
 
     title = "by hand"
     injection = "by_hand"

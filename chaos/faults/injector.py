@@ -46,7 +46,7 @@ def note_on_link(
 
 
 class LinkFaultInjector(ABC):
-    """Keeps the links and their faults. As a context manager it ends every fault when its block ends.
+    """Keeps the links and their faults. As a context manager the injector ends every fault when its block ends.
 
     `record` gets one `fault` row per link when a fault begins and one when it ends, right after the call took effect.
     Methods raise ToxiproxyError if Toxiproxy refuses. A fault that could not begin on every link begins on none.
@@ -150,8 +150,8 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links. Other faults on the links continue. Nothing happens if the
-        fault has ended already."""
+        """End one fault, or only its part `on` these links. When a fault ends, other faults on its links continue.
+        Nothing happens if the fault has ended already."""
         with self._lock:
             if fault_id not in self._active:
                 return

@@ -83,7 +83,8 @@ class BlackHole(LinkFault):
 
 
 class Latency(LinkFault):
-    """Delays each direction of `stream` by latency_ms ± jitter_ms. With both, a round trip is delayed twice."""
+    """Delays each direction of `stream` by latency_ms ± jitter_ms. If both directions have latency, a round trip is
+    delayed twice."""
 
     do: Literal["latency"] = "latency"
     latency_ms: float = Field(gt=0)
@@ -182,7 +183,8 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic set by somebody else. It is recorded, and never injected."""
+    """Toxiproxy's `timeout` toxic set by somebody else. The fault Timeout is recorded when a person sets it, and never
+    injected."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0
@@ -201,7 +203,8 @@ class Timeout(LinkFault):
 
 
 class Heal(Action):
-    """Ends every fault of every link. `links`: only on these links. `faults`: only the faults with these names."""
+    """Ends every fault of every link. `links`: end only the faults on these links. `faults`: end only the faults with
+    these names."""
 
     do: Literal["heal"] = "heal"
     faults: tuple[str, ...] = ()
@@ -225,7 +228,7 @@ class Toxic(NamedTuple):
 
 
 class DirectionState(NamedTuple):
-    """What one direction of a link should do, in the machine's time. None: let every byte pass at once."""
+    """What one direction of a link should do, in the machine's time. With None, every byte passes at once."""
 
     rate_kb_s: int | None = None
     delay_ms: tuple[int, int] | None = None

@@ -1,8 +1,8 @@
 """Detects and records faults that a person sets: on links by Toxiproxy's API, on processes by signals.
 
-Polled each POLL_S, which is less than `delivery_ms` (windows.py). So if a route changes before its fault is seen, the
-difference is within the tolerance. Of processes only a pause is detected here, in /proc (Linux); actors/watch.py
-detects those that end. What the experiment itself does (`nemesrv fault`) is left out.
+Polled each POLL_S, which is less than `delivery_ms` (windows.py). If a route changes before its fault is seen, the
+difference in time is within the tolerance. This module detects only pauses of processes, in /proc (Linux);
+actors/watch.py detects processes that end. Faults that the experiment itself injects (`nemesrv fault`) are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Ports reserved for the length of an experiment, so that a restarted node or proxy gets the same port again.
 
-They are below Linux's ephemeral range. A bound socket that does not listen reserves each. With SO_REUSEADDR on both
-sides (asyncio and Go set it) the node can still listen there. While it does not, connections are refused, and no other
-program gets the port. The kernel frees the ports when this process ends. If connections must stay without an answer
-instead, the reserving socket listens (`swallow`).
+The reserved ports are below Linux's ephemeral range. A bound socket that does not listen reserves each. With
+SO_REUSEADDR on both sides (asyncio and Go set it) the node can still listen there. While it does not, connections are
+refused, and no other program gets the port. The kernel frees the ports when this process ends. If connections must stay
+without an answer instead, the reserving socket listens (`swallow`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Faults of processes, a class each, and what ends them. processes.py executes them."""
+"""Faults of processes, a class each, and what ends them. processes.py executes the faults of processes."""
 
 from typing import ClassVar, Literal, get_args
 
@@ -164,7 +164,7 @@ class LoseHost(HostAction):
 
 
 class IsolateHost(HostAction):
-    """Cuts a host off from all others. Its nodes keep running and reach one another."""
+    """Cuts a host off from all others. The nodes of an isolated host keep running and reach one another."""
 
     do: Literal["isolate_host"] = "isolate_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host"

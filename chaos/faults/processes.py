@@ -1,9 +1,9 @@
 """Executes faults of processes (kill, stop, pause, resume, restart) and records their rows.
 
-process_faults.py says what each is. The `start` row is recorded once the signal is sent; for a stop, once the node has
-left or was killed for not leaving in time. The `end` row is recorded when the node runs on, or listens and can be
-reached again. Between them a `gone` row says when the process was gone, its connections closed and new ones refused. On
-a busy machine that takes time, which is not a NameServer's fault.
+process_faults.py says what each fault of a process is. The `start` row is recorded once the signal is sent; for a stop,
+once the node has left or was killed for not leaving in time. The `end` row is recorded when the node runs on, or
+listens and can be reached again. Between them a `gone` row says when the process was gone, its connections closed and
+new ones refused. On a busy machine that takes time, which is not a NameServer's fault.
 """
 
 import threading

@@ -2,9 +2,9 @@
 
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 
-A slow round trip means that the proxies, or the harness itself, were not running. It is recorded as `timer_lag` of the
-node TOXIPROXY, in RocketMQ milliseconds, and is part of every check's tolerance (checks/record/lateness.py). A send
-that timed out because of the proxies says nothing about RocketMQ.
+A slow round trip means that the proxies, or the harness itself, were not running. The lateness is recorded as
+`timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds, and is part of every check's tolerance
+(checks/record/lateness.py). A send that timed out because of the proxies says nothing about RocketMQ.
 """
 
 import logging

@@ -38,7 +38,7 @@ START_LIMIT_S = 10.0
 
 
 class Toxiproxy:
-    """Typed calls to one server. All raise ToxiproxyError, after three attempts if the connection failed."""
+    """Typed calls to one server. All methods raise ToxiproxyError, after three attempts if the connection failed."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -92,7 +92,8 @@ class Toxiproxy:
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
-        """Add the toxic at the end of its direction's chain. If the chain has a toxic of that name, change that."""
+        """Add the toxic at the end of its direction's chain. If the chain has a toxic of that name, change that
+        toxic."""
         name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:

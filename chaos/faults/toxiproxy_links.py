@@ -1,4 +1,4 @@
-"""Injects faults of links through Toxiproxy. All of them end when the injector is left, however it is left.
+"""Injects faults of links through Toxiproxy. All faults end when the injector's block ends, in any way.
 
 link_faults.py says what each fault is; here the state of a link becomes toxics. No toxic loses packets.
 
@@ -14,9 +14,9 @@ connection must stay without an answer even then: the proxy stays enabled, and t
 (`PortHolder.swallow`).
 
 Toxics affect all connections of a proxy. If new connections must differ from old ones, the node gets another port to
-connect to (`tell`). For half_open it is a second proxy, while the first blocks its connections; for unanswered SYNs it
-is a port with a full accept queue. Outside clients cannot be told. Old clients send to the broker's VIP port, two below
-the proxy's: a second proxy there leads to the first, so faults of the link affect them, too.
+connect to (`tell`). For the fault half_open this port is a second proxy, while the first blocks its connections; for
+unanswered SYNs this port has a full accept queue. Outside clients cannot be told. Old clients send to the broker's VIP
+port, two below the proxy's: a second proxy there leads to the first, so faults of the link affect them, too.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """Answers that a front makes itself, and route answers that it changes: some brokers left out, or other addresses.
 
 Bytes in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a body
-that is written again keeps its own way. If only addresses change, they are replaced in place.
+that is written again keeps its own way. If only addresses change, the addresses are replaced in place.
 """
 
 import re
@@ -39,7 +39,7 @@ def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """Return the frame with another body. Its header stays byte for byte."""
+    """Return the frame with another body. The header of the answer stays byte for byte."""
     header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
     return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
 

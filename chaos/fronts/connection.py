@@ -202,7 +202,7 @@ class FrontConnection:
             self._deliver(frame, frame, By.FRONT)
 
     def _deliver(self, data: bytes, frame: bytes | None, by: By) -> None:
-        """Send to the client, after all that waits and after the delay. These bytes complete `frame`."""
+        """Send to the client, after all that waits and after the delay. Deliver `frame`, which these bytes complete."""
         delay_ms = self._front.behaviour.delay_ms
         if not delay_ms and not self._delayed:
             self._to_client(data, frame, by)

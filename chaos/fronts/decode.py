@@ -73,7 +73,7 @@ class Stream:
 
 
 class Conversation:
-    """One connection. It remembers requests by opaque, so it knows which request an answer belongs to."""
+    """One connection. A conversation remembers requests by opaque, so it knows which request an answer belongs to."""
 
     __slots__ = ("_connection", "_front", "_waiting")
 

@@ -7,7 +7,7 @@
 
 Works for Java, Go, Node and static binaries, because the kernel reports the call. Not seen: io_uring, TCP fast open by
 sendto(), and 32-bit programs on a 64-bit kernel. If the kernel or a sandbox forbids the filter, `why_unseen` says so.
-Then unanswered SYNs are seen in /proc/net/tcp, and refused connects are not seen.
+Without the filter, unanswered SYNs are seen in /proc/net/tcp, and refused connects are not seen.
 
 A Dialled may come a few milliseconds after its own result: sort by `at_ms`.
 """
@@ -66,7 +66,8 @@ class DialWatch:
         """Dials that could not be told because nobody read them in time."""
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """Return the command to start instead of `command`, with `pass_fds`. Its exit status is the command's."""
+        """Return the command to start instead of `command`, with `pass_fds`. The exit status of supervise.py is that of
+        the supervised command."""
         return [sys.executable, "-I", "-S", str(_SUPERVISE), str(self._write), *command]
 
     @property

@@ -5,8 +5,8 @@ misbehave.
                port.py  connection.py                       open ─► behave, behave, … ─► close
 
 It keeps one port from `open` to `close`; a broker's front keeps the VIP port, too, which leads to the same server.
-Bytes change only by the behaviour's `codes` and `without`, by `addresses` (route answers) and by `said` (requests). It
-runs in one event loop, and between client and server it waits for back-pressure only.
+Bytes change only by the behaviour's `codes` and `without`, by `addresses` (route answers) and by `said` (requests). A
+front runs in one event loop, and delays bytes between client and server only for back-pressure.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Front:
 
     @property
     def address(self) -> Address:
-        """The address at which the front accepts. It stays known after `close`."""
+        """The address at which the front accepts. The front's address stays known after `close`."""
         assert self._address is not None, f"front {self.name} is not open"
         return self._address
 
@@ -109,7 +109,8 @@ class Front:
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave like this from now on. When it returns, open connections have been treated so, too."""
+        """Behave like this from now on. When `behave` returns, open connections have been treated by the new behaviour,
+        too."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)

@@ -354,7 +354,7 @@ class Instances:
         return [each for each, number in zip(instances, common, strict=True) if number == max(common)]
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
-        """Return the first candidate. If there are several, all become `unclear`."""
+        """Return the first candidate. If there are several possible clients, all of them become `unclear`."""
         if len(instances) == 1 or all(each.unclear for each in instances):
             return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1

@@ -4,7 +4,7 @@
     request ─► answer         ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
     request ─► close, or the same request elsewhere ─► none   ┘
 
-Only connects and bytes are seen. The rest is inferred in the way that fits the client's profile:
+Only connects and bytes are seen. All other facts are inferred in the way that fits the client's profile:
 
     channel  one without a request is a probe; a failed connect if the server closed it; a try that came too late if
              the client opened it during a call and closed it at once

@@ -140,7 +140,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """The bytes on this connection are not RocketMQ's remoting protocol. They are passed on all the same."""
+    """The bytes on this connection are not RocketMQ's remoting protocol. Foreign bytes are passed on all the same."""
 
     at_ms: float
     front: str

@@ -13,7 +13,7 @@ _CHUNKS_MAX = 1000
 
 class PipeLines:
     """Gives each line of a pipe to `line`, at the pipe's end also an unfinished one; then closes it and calls `ended`.
-    What a line has beyond `longest` bytes is dropped."""
+    The bytes of a line after the first `longest` bytes are dropped."""
 
     def __init__(
         self,

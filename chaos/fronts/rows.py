@@ -73,8 +73,9 @@ class _Pull(NamedTuple):
 class ClientRows:
     """Makes the rows of one client. `name_servers` and `brokers`: front name to the address in the history.
 
-    `put` gets each row, not in order of time. `seen`: whether connects are seen (dials.py). `told`: the program reports
-    its own sends and is a node of the run; answers that it did not ask for are recorded, too.
+    `put` gets each row of the history; the rows are not in order of time. `seen`: whether connects are seen (dials.py).
+    `told`: the program reports its own sends and is a node of the run; answers that it did not ask for are recorded,
+    too.
     """
 
     def __init__(

@@ -7,10 +7,9 @@
         └── for each: reads the address and the process, says CONTINUE, writes a line to FD ──► dials.py
 
 It is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the parent of
-daemons. It ignores the signals of its process group. It ends with CMD's exit status once all that CMD started has
-ended, so waiting for it is waiting for the program. It never blocks on FD; lines that are not read are lost.
-
-It is run by its path, so that the program does not wait for our imports.
+daemons. supervise.py ignores the signals of its process group. It ends with CMD's exit status once all processes that
+CMD started have ended, so waiting for supervise.py is waiting for the program. Writing to FD never blocks; lines that
+are not read are lost. supervise.py is run by its path, so that CMD does not wait for nemesrv's imports.
 """
 
 import contextlib
@@ -115,7 +114,7 @@ class Supervisor:
         os.set_blocking(told, False)
 
     def tell(self, **line: object) -> None:
-        """Write a line for the observer. It is lost if nobody reads it in time."""
+        """Write a line for the observer. A line is lost if it is not read in time."""
         if self._told < 0:
             return
         try:

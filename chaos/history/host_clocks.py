@@ -131,8 +131,8 @@ class HostClock:
 
 
 def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
-    """Return the range of possible offsets after this time, narrowed by the new reading. If low > high, the readings
-    contradict each other."""
+    """Return the range of possible offsets after this time, narrowed by the new reading. The readings contradict each
+    other if the lowest possible offset is above the highest."""
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 
@@ -210,7 +210,7 @@ class Axis:
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Take a row about hosts. Its `value` may be an object or JSON text."""
+        """Take a row about hosts. The row's `value` may be an object or JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}

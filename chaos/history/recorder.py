@@ -236,9 +236,9 @@ def unseen_s_of(scale: float) -> float:
 class LagProbe:
     """Measures and records how late timers fire in this process, for the tolerance of the checks.
 
-    It sleeps one step after the other (step_s_of). Each `timer_lag` row has the largest lateness since the row before
-    (`lag_ms`) and the span (`duration_ms`), in RocketMQ milliseconds. There is one row per RocketMQ second, but at
-    least one per 250 ms and at most one per 50 ms of machine time.
+    The probe sleeps one step after the other (step_s_of). Each `timer_lag` row has the largest lateness since the row
+    before (`lag_ms`) and the span (`duration_ms`), in RocketMQ milliseconds. The probe writes one row per RocketMQ
+    second, but at least one per 250 ms and at most one per 50 ms of machine time.
     """
 
     _task: asyncio.Task[None] | None = field(default=None, init=False)

@@ -275,7 +275,8 @@ class _Reader:
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        """Note which NameServer a client chose. Brokers are left out: they register with all NameServers."""
+        """Note which NameServer a client chose. Brokers are left out, because a broker registers with all NameServers
+        instead of choosing one."""
         if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"

@@ -3,7 +3,8 @@
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
 One judging takes up to some seconds of a processor. A verdict can still change long after a change, for instance when a
-NameServer fails to drop a broker. So the next judging is due after as much time again as has passed since the change.
+NameServer fails to drop a broker. So the time from a judging to the next judging equals the time from the last change
+to that judging.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ MARGIN_MS = 20_000.0
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row is a change, such as a fault or a drop. After other rows only passing time changes a verdict."""
+    """Whether the row is a change, such as a fault or a drop. All other rows change no verdict; only passing time
+    does."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
 def quiet_after_ms(world: World) -> float:
     """Return the distance from every change beyond which a row is far from all of them, whatever faults are still to
-    come. No check has a window that is longer, counted from its change."""
+    come. No check has a longer time limit, counted from a change."""
     from ..oracle.quiet import settle_ms
 
     t, nodes, brokers = world.timers, len(world.nodes), len(world.of_kind("broker"))

@@ -72,7 +72,7 @@ class LiveWatch:
                 return
 
     def step(self, now_s: float) -> None:
-        """Read the new rows. If a judging is due, write them into a part and judge."""
+        """Read the new rows. If a judging is due, write the new rows into a part and judge the history."""
         segments = self._segments
         until_ms = segments.read(self.clock.monotonic_s() * 1000, now_s)
         if not self.pace.due(now_s, segments.changed_ms):

@@ -6,8 +6,8 @@
     harness.0.jsonl   ┤ idle: not waited for      rows up to it ─► _parts/part-000017.parquet, never touched
 
 Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
-is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Its
-later rows that are older than the watermark are in the next part. A torn line is skipped. A raw file whose process
+is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Rows
+that come later but are older than the watermark are in the next part. A torn line is skipped. A raw file whose process
 writes in its next one is deleted when all of it is in parts.
 """
 
@@ -160,8 +160,8 @@ class SegmentWriter:
 def thinned(rows: list[Row], after_ms: float) -> list[Row]:
     """Return all rows, but after `after_ms` one `timer_lag` row per process and minute of RocketMQ time.
 
-    That row has the largest lag, and its `duration_ms` covers the rows that it replaces. Used far from every change,
-    where checks ask only for the largest lateness.
+    The row that is kept has the largest lag, and its `duration_ms` covers the rows that it replaces. Used far from
+    every change, where checks ask only for the largest lateness.
     """
     found: list[Row] = []
     of_minute: dict[tuple[str, int, int], Row] = {}

@@ -3,8 +3,8 @@
     session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (fault_door.py) or by others ─► end
         └─ watch: the history is written in parts and judged by --check ──────────────────────────────► verdicts
 
-Every address in the JSON line and in routes is that of a proxy of the link `external -> server`. So your own clients'
-links can be cut, too. Your own clients are not nodes of the run.
+Every address in the JSON line and in routes is that of a proxy of the link `external -> server`. So the links of your
+own clients can be cut, too. Your own clients are not nodes of the run.
 """
 
 import json

@@ -373,7 +373,8 @@ class Reader:
     def _behind_head(
         self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str]:
-        """Do as `_slowly` for a line whose wrapping was removed. If the inner line has a stamp, that counts."""
+        """Do as `_slowly` for a line whose wrapping was removed. If the inner line has a stamp, the inner stamp
+        counts."""
         name, stamp_ms, line = taken
         outer_ms = stamp_ms if outer_ms is None else outer_ms
         if (plainly := server(line)) is not None:  # as most are

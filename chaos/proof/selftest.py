@@ -1,8 +1,9 @@
 """The self-test: every planted defect is found by the checks meant for it, and no check finds one in a clean twin.
 
-Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
-run. A defect is killed if every check that must find it says INVALID, and no other check does except those that may
-find it. A twin is clean if every check judged it and none says INVALID. Anything else fails the self-test.
+Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). In the self-test all
+checks judge each run. A defect is killed if every check that must find it says INVALID, and no other check does except
+those that may find it. A twin is clean if every check judged it and none says INVALID. Anything else fails the
+self-test.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
@@ -107,7 +108,7 @@ def scenario_of(name: str) -> Scenario:
 
 
 class OneRun(NamedTuple):
-    """One run that the self-test needs. It has only names, so that another process can make the run."""
+    """One run that the self-test needs. The record has only names, so that another process can make the run."""
 
     scenario: str
     defect: str | None
@@ -164,7 +165,7 @@ def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[
 
 
 def _one_plainly(asked: OneRun) -> SelftestOutcome:
-    """Record one run and judge it in plain Python. `nemesrv report` can draw its folder."""
+    """Record one run and judge it in plain Python. `nemesrv report` can draw the run's folder."""
     from ..checks.plain.verdicts import verdicts
 
     scenario = scenario_of(asked.scenario)

@@ -4,7 +4,7 @@
     Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
-Judges nothing: verdicts and findings have the measured values, the scenario has the faults.
+This module judges nothing: verdicts and findings have the measured values, the scenario has the faults.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
     history ─► cost_of ─► verdicts.json ─► the sentence on the terminal and in the report
 
-A client was without a broker while none of its sends and pulls there was answered. It is reported if that lasted longer
-than LEAST_MS and than ever without faults, and something had happened to the broker.
+A client was without a broker while none of its sends and pulls there was answered. A client's time without a broker is
+reported if it is longer than LEAST_MS and than any such time without faults, and if a fault had hit the broker.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on. None if others
-    are half as long."""
+    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on. The result is
+    None if other times are at least half as long."""
     starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
     lengths = ends - starts
     met = np.zeros(len(times), dtype=bool)

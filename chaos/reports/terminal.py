@@ -147,8 +147,8 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`. It is ""
-    if no check was left out."""
+    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`. The line
+    is "" if no check was left out."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""
@@ -162,7 +162,8 @@ def legend_line(verdicts: Sequence[Verdict]) -> str:
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
     """Print the answers; below them `exercised` and one line per group, with a table of its checks that are not VALID,
-    except those that only repeat the guilty node's violation. `full`: all checks. In a pipe no line is wrapped."""
+    except those that only repeat the guilty node's violation. `full`: all checks. If the output is a pipe, no line is
+    wrapped."""
     console = standard_output(highlight=False)
     for line in filter(None, (*lines, exercised_line(verdicts))):
         console.print(_coloured(line), soft_wrap=not console.is_terminal)

@@ -1,5 +1,5 @@
 """The incident that a scenario repeats, and the changes that would have prevented it. The file itself is the incident.
-`fixed` changes it, as `--set` does, into a run without it."""
+`fixed` changes the scenario, as `--set` does, into a run without the incident."""
 
 import json
 from collections.abc import Sequence

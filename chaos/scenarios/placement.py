@@ -7,8 +7,8 @@
       brokers: {labels: {disk: ssd}}        in turn on the hosts whose Ray nodes have these labels
       producers: {resources: {load: 1}}     or have at least so much of these Ray resources
 
-The first host is the first of `hosts`, else the driver's own. It has the prober and the admin. Outside clients' proxies
-are always on the driver's.
+The first host is the first of `hosts`, else the driver's own. The driver's host has the prober and the admin. Outside
+clients' proxies are always on the driver's.
 """
 
 from __future__ import annotations

@@ -169,8 +169,8 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 
 def kept_channels(scenario: Scenario) -> None:
-    """Clients whose channels outlast a time-out have no packet loss. Nothing bounds when a kernel resends, so no check
-    could judge it."""
+    """Clients whose channels outlast a time-out have no packet loss. No limit is known for the time at which a kernel
+    resends, so no check could judge a kept channel."""
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False

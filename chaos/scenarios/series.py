@@ -25,7 +25,7 @@ def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
 
-    NotAllowed for a `for_s` that is no time. `for_s` stays as it is if its action cannot be ended, or ends by itself.
+    NotAllowed for a `for_s` that is no time. The key `for_s` is kept if its action cannot be ended, or ends by itself.
     """
     found: list[tuple[float, int, Any]] = []
     begun, last_s = 0, -math.inf

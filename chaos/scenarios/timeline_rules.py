@@ -97,7 +97,7 @@ def order_of_actions(scenario: Scenario) -> None:
 
 
 def _states(timeline: Iterable[ActionModel]) -> None:
-    """No kill is of a node that is down, and no resume of a node that is not paused."""
+    """Refuse a kill of a node that is down, and a resume of a node that is not paused."""
     under: dict[str, tuple[str, float]] = {}
     for index, entry in enumerate(timeline):
         for node in dict.fromkeys(entry.nodes):
@@ -121,8 +121,8 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
-    """Flapping and series of restarts have a limit of turns, no partial heal, and no other action on their nodes. None
-    of their nodes is down or has not joined."""
+    """Flapping and series of restarts have a limit of turns, no partial heal, and no other action on their nodes.
+    Refuse a series of restarts if one of its nodes is down or has not joined."""
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"

@@ -19,7 +19,7 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(Protocol):
-    """A kind of value. As text it says what is allowed."""
+    """A kind of value. The text of the object says what is allowed."""
 
     def taken(self, value: object) -> Value:
         """Return the value as a node has it; ValueError if it is not allowed."""
@@ -128,8 +128,9 @@ class Setting:
     """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are those of a node's configuration.
 
     `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets,
-    in units of `symbol_factor` milliseconds. `profiles`: where it exists. `constant`: where Java has a literal.
-    `defaults`: where they differ by profile from the configuration's.
+    in units of `symbol_factor` milliseconds. `profiles`: the profiles that have the setting. `constant`: the profiles
+    in which Java has a literal instead of a setting. `defaults`: the defaults by profile, if they differ from the
+    configuration's.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""The log texts of RocketMQ's programs: text ─► (event, fields). All versions from 3.0 to 5.4.
+"""The log texts of RocketMQ's programs: text ─► (event, fields). The tables have the texts of all versions from 3.0 to
+5.4.
 
 shapes.txt     texts with an event: event and regular expression
 go.txt         the same for Go clients, which log a message and `key=value`

@@ -1,8 +1,9 @@
 """`nemesrv compare`: do two configurations or versions differ in recovery time, availability or staleness.
 
 Each side has one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
-one run are not independent samples: they share the run's timer phases. So fewer than RUNS_ENOUGH runs a side cannot
-compare configurations. Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
+one run are not independent samples: they share the run's timer phases. So configurations cannot be compared with fewer
+than RUNS_ENOUGH runs a side. The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too
+few data to tell.
 """
 
 import math

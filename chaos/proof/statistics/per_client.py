@@ -19,7 +19,7 @@ _APART_MS = 1_000.0
 
 @dataclass(slots=True)
 class ClientFigures:
-    """One client's figures in a run. Times are in milliseconds; None: it did not happen."""
+    """One client's figures in a run. Times are in milliseconds; None means that the event did not happen."""
 
     sends: int = 0
     failed: int = 0

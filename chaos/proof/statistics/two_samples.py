@@ -25,7 +25,8 @@ class ComparisonOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One quantity on both sides, a value a run, in the unit of the values. None: there are too few values."""
+    """One quantity on both sides, a value a run, in the unit of the values. None means that there are too few
+    values."""
 
     name: str
     n_a: int

@@ -5,8 +5,8 @@
     run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
 Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is summed up by
-slices of time; violations and changes are all kept (stretches.py, plots.py). Nothing here judges; the verdicts are
-given.
+slices of time; violations and changes are all kept (stretches.py, plots.py). The page judges nothing; it shows given
+verdicts.
 """
 
 from __future__ import annotations

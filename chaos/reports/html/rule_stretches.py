@@ -6,8 +6,8 @@
     client, broker       it sends to it, or pulls from it                   may · must not
 
 Each pair is covered without gaps from the start of the first one's process to its end, from the same sources as the
-checks (promises.py, lost_brokers.py). `may` is all time in between; its text names the window. Violations come from
-findings (found.py).
+checks (promises.py, lost_brokers.py). `may` is all time between `must` and `must not`; the text of `may` names the time
+limit. Violations come from findings (found.py).
 """
 
 import math
