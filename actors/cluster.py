@@ -272,7 +272,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """End the node cleanly: it leaves, then its process ends. Returns when it had left."""
+        """End the node cleanly: the node unregisters, then its process ends. Returns when it had left."""
         member = self._running(name)
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))

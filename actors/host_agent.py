@@ -65,8 +65,8 @@ class AgentFacts(NamedTuple):
 
 
 class Guardian:
-    """A small process that outlives its maker, ends the processes and removes the folder named in its input lines. It
-    is not a child of the Ray worker and has its own session, because a Ray worker that ends kills its children."""
+    """A small process that outlives its maker, ends the processes and removes the folder named in its input lines. The
+    guardian has its own session and is not a child of the Ray worker, which kills its children at its end."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(

@@ -205,8 +205,9 @@ class RemoteProcess:
 
 
 class HostsWatch:
-    """Context manager: one thread per host, whose agent reports dead processes. Otherwise as ProcessWatch (watch.py).
-    `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at once."""
+    """Context manager: one thread per host, whose agent reports dead processes. All other methods are as in
+    ProcessWatch (watch.py). `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at
+    once."""
 
     def __init__(
         self,

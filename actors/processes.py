@@ -41,8 +41,9 @@ class Process:
         """Readable when the process has ended."""
 
     def exit_code(self) -> int | None:
-        """Exit status as of subprocess: below 0 for a signal. None while it runs, or if unknown. For a process that is
-        not our child it is known only while the process is a zombie; since Linux 6.15 later, too, by its pidfd."""
+        """Exit status as of subprocess: below 0 for a signal. The result is None while the process runs, or if its exit
+        status is not known. The exit status of another program's child is known only while the process is a zombie;
+        since Linux 6.15 also later, by its pidfd."""
         if not self.gone():
             return None
         for _ in range(_TRIES):  # between the two it may have been asked for by its parent

@@ -100,7 +100,7 @@ class RayHost:
             )
 
     def stop(self) -> None:
-        """Stop Ray. No process, port or file of it is left."""
+        """Stop Ray. No process, port or file of this Ray is left."""
         folder, self._folder = self._folder, None
         if folder is None:
             return

@@ -37,8 +37,8 @@ _GMT_8 = timezone(timedelta(hours=8))
 class LineLogger(logging.Logger):
     """Writes `2026-11-20 20:17:34 INFO main - text` in GMT+8 wherever it is, as RocketMQ's own server logs have it.
 
-    It makes no logging records, because a broker with ten thousand topics logs as many lines at once. Lines of one turn
-    of the event loop are written together, at its end.
+    The logger makes no logging records, because a broker with ten thousand topics logs as many lines at once. Lines of
+    one turn of the event loop are written together, at its end.
     """
 
     def __init__(self, name: str, stream: TextIO) -> None:

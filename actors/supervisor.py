@@ -6,8 +6,8 @@
 
 It is a separate process because the work cannot guarantee this itself: `ray.init` installs C++ handlers for SIGTERM,
 exceptions from signal handlers can be lost in destructors, and C code may not return. As a child subreaper (prctl(2))
-the supervisor inherits every orphan of the work, so its descendants are exactly the processes of the work. It imports
-nothing heavy and starts no thread, so it forks safely and always answers at once.
+the supervisor inherits every orphan of the work, so its descendants are exactly the processes of the work. The
+supervisor imports no large package and starts no thread, so it forks safely and always answers at once.
 """
 
 import ctypes

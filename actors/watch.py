@@ -3,9 +3,9 @@
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
 
-If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. So all waits are made with
-the Alarm, which ends them at once. In a cluster for persons (`nemesrv up`) `told` records the death, and the cluster
-continues. Linux only.
+If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. All waits use the Alarm,
+which ends a wait at once. In a cluster for persons (`nemesrv up`) `told` records the death, and the cluster continues.
+Linux only.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Alarm:
         self._lock = threading.Lock()
 
     def ring(self, reason: BaseException) -> None:
-        """Give the reason. Only the first reason counts."""
+        """Give the reason. Only the reason of the first ring counts."""
         with self._lock:
             if not self._rung.done():
                 self._rung.set_exception(reason)

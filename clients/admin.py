@@ -213,8 +213,8 @@ class AdminClient:
     async def read_queue(self, topic: str, broker: Address, queue_id: int) -> AsyncIterator[StoredMessage]:
         """Every message that the queue holds now, in order; what arrives later is not waited for.
 
-        No group joins and no offset is committed. A final read is complete or fails: ClientError if the broker's
-        answers lead nowhere, RemoteProtocolError for a damaged record.
+        The reader joins no consumer group and commits no offset. A final read is complete or fails: ClientError if the
+        broker's answers lead nowhere, RemoteProtocolError for a damaged record.
         """
         offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
         while offset < end:

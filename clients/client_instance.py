@@ -82,7 +82,7 @@ class ConsumerInner(Protocol):
         """The consumer's report about itself (307)."""
 
     async def persist_offsets(self) -> None:
-        """Write the consumer's offsets. It runs on the shared scheduler task, so a slow write delays polls and
+        """Write the consumer's offsets. The write runs on the shared scheduler task, so a slow write delays polls and
         heartbeats."""
 
     def on_consumer_ids_changed(self) -> None:
@@ -339,7 +339,8 @@ class MQClientInstance:
 
     async def send_heartbeat_to_all(self) -> None:
         """A heartbeat to every known broker, one after the other; only to masters when there is no consumer. Failures
-        are logged. Nothing is sent while another call does this, or if no producer or consumer is registered."""
+        are logged. No heartbeat is sent while another call sends heartbeats, or if no producer or consumer is
+        registered."""
         if self._heartbeat_lock.locked():
             self._context.log.warning("heartbeat skipped: another is under way")
             return

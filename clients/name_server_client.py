@@ -1,4 +1,5 @@
-"""Calls to the chosen NameServer. It is chosen from the list, kept and left by the rules of the Java client.
+"""Calls to the chosen NameServer. The NameServer is chosen from the list, kept and left by the rules of the Java
+client.
 
               chosen server's channel active?  ── yes ──►  call it
                      │ no
@@ -8,9 +9,10 @@
                 4.9: the lock is held while connecting; a failed connect tries the next entry, up to list size
                 5.3: the lock is free while connecting; a failed connect is this call's failure
 
-A server that answers is kept, whatever the code. One that does not answer in time has its channel closed, so the next
-call moves on. The client does not probe NameServers, and does not return to an earlier one by itself. Upstream:
-`NettyRemotingClient.getAndCreateNameserverChannel` (4.9.8), `getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
+A server that answers is kept, whatever the code. The channel of a NameServer that does not answer in time is closed, so
+the next call uses the next NameServer. The client does not probe NameServers, and does not return to an earlier one by
+itself. Upstream: `NettyRemotingClient.getAndCreateNameserverChannel` (4.9.8), `getAndCreateNameserverChannelAsync`
+(5.3.3), `invokeSync`.
 """
 
 import asyncio

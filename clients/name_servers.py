@@ -80,8 +80,8 @@ class NameServerSelector:
     def update(self, addresses: Sequence[Address]) -> bool:
         """Take a new list. Returns True if it replaced the old list and was shuffled.
 
-        An empty list is ignored. The same set of as many addresses is no change, whatever their order. When the
-        chosen server left the list, there is no choice any more.
+        An empty list is ignored. The same set of as many addresses is no change, whatever their order. If the new list
+        lacks the chosen NameServer, no NameServer is chosen any more.
         """
         if not addresses:
             return False

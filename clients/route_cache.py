@@ -2,9 +2,9 @@
 
 Three tables, with Java's names: topic_route_table (topic to route), broker_addr_table (broker name to id to address),
 and from a route the queues a producer may write (publish info) and a consumer may read (subscribe set). A topic that
-vanishes keeps its old route for ever; an address leaves when no cached route names it. It makes no calls and has no
-clock; MQClientInstance does that. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`,
-`TopicPublishInfo`.
+vanishes keeps its old route for ever; an address leaves when no cached route names it. The cache makes no calls and has
+no clock; MQClientInstance calls NameServers and knows the time. Upstream: `MQClientInstance`,
+`TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
 """
 
 from collections.abc import Callable, Mapping

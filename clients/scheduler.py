@@ -1,8 +1,8 @@
 """Fixed-rate jobs on one task, as Java's single-threaded ScheduledExecutorService runs them.
 
-One job at a time: a slow one delays all others, and a job that fell behind runs again at once until it has caught up. A
-client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes the client's routes
-stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
+The scheduler runs one job at a time: a slow job delays all others, and a job that fell behind runs again at once until
+it has caught up. A client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes
+the client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
 """
 
 import asyncio

@@ -93,7 +93,7 @@ def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
 ) -> tuple[list[Job], float]:
     """Return the order of the jobs after the first process, and their estimated duration. The longest comes first, then
-    the many starts. If it takes no longer, situations that measure milliseconds come last, after all starts."""
+    the many starts. If the plan takes no longer, situations that measure milliseconds come last."""
     lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
     fine = [job for job in lasting if job[0].is_fine]

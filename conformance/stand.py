@@ -6,7 +6,7 @@
     feeder ───────────────────────► Broker                messages for consumers, past the fronts
 
 Everything runs in the caller's event loop. `see` gets all observations, also those of the stand's own acts (`behave`,
-`kill` …). `close` leaves no port, task or file.
+`kill` …). `close` ends the stand, and leaves no port, task or file.
 """
 
 from __future__ import annotations

@@ -308,7 +308,6 @@ class Subject:
                 self._process.stdin.close()
 
     def _daemons(self) -> list[Process]:
-        """Return the program's descendants outside its process group."""
         found = []
         for process in family(self.pid, lambda _: True):
             with suppress(ProcessLookupError):

@@ -94,7 +94,8 @@ class Conducting:
     # --- the whole
 
     async def conduct(self) -> Trial:
-        """Run it. Nothing that it started is left on return or an exception. HarnessError if a part of ours fails."""
+        """Run it. No process that `conduct` started is left after its return or an exception. HarnessError if a part of
+        ours fails."""
         looking = asyncio.create_task(self._lateness.look())
         try:
             return await self._conduct()
@@ -127,7 +128,8 @@ class Conducting:
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
     async def _repeat(self, watched: list[Watched], names: Collection[str]) -> list[Watched]:
-        """Run these situations once more. For each, the run in which the machine was less late counts."""
+        """Run these situations once more. For each repeated situation, the run in which the machine was less late
+        counts."""
         if not names:
             return watched
         logs = self._logs

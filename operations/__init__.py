@@ -1,3 +1,3 @@
-"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. They use chaos; chaos never uses
-them.
+"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. Tools use chaos; chaos never uses
+tools.
 """

@@ -16,7 +16,7 @@ class RemotingServer:
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
     answered. `on_close` gets "closed" (by the peer or by us), "exception" or "idle". `fast_path` gets each raw frame
-    first, of which only the length is checked. It returns the raw response, or None for the ordinary path.
+    first, of which only the length is checked. The callback returns the raw response, or None for the ordinary path.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class Client:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A group with at least one consumer connected. Its settings are those of the newest heartbeat."""
+    """A group with at least one consumer connected. The group's settings are those of the newest heartbeat."""
 
     name: str
     consume_type: str = "CONSUME_PASSIVELY"
@@ -136,7 +136,7 @@ class ClientManager:
         return [] if found is None else [client.channel for client in found.clients.values()]
 
     def producer_channel(self, client_id: str) -> Channel | None:
-        """The channel of the producer with this client id. Where it has several, the newest; None if it has none."""
+        """The channel of the producer with this client id. The newest channel of several; None without a channel."""
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)

@@ -8,8 +8,8 @@ limited to 10 to 60 s), and at once for a new topic.
 
 One round at a time, as upstream. A registration of one topic has the version of its own change, so waiting rounds
 arrive in the order of the changes. One difference: a NameServer whose last registration did not succeed is sent the
-whole table instead of one topic. Otherwise this NameServer would get the newest version without the topics before, and
-then treat every full registration as unchanged. Upstream: `BrokerController.registerBrokerAll`,
+whole table instead of one topic. With one topic only, this NameServer would get the newest version without the earlier
+topics, and then treat every full registration as unchanged. Upstream: `BrokerController.registerBrokerAll`,
 `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 

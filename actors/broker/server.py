@@ -55,7 +55,7 @@ class Broker:
     """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
 
     `advertised` is what NameServers and messages are given; None is brokerIP1 (or the listening host) and the port in
-    use. Files are under the context's data_dir, else under storePathRootDir. `vip`: it listens at its VIP port, too.
+    use. Files are under the context's data_dir, else under storePathRootDir. `vip`: listen at the VIP port, too.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Broker:
         return self._advertised or self.services.address
 
     async def _listen_vip(self, address: Address) -> None:
-        """Listen at the VIP port, too. If that fails a warning says why, and the broker runs without it; Apache's would
-        not start."""
+        """Listen at the VIP port, too. If the VIP port cannot be opened, a warning says why, and the broker runs
+        without a VIP port; Apache's broker would not start."""
         if self._vip_server is None:
             return
         try:
@@ -311,8 +311,8 @@ class Broker:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
-        """A NameServer has named the slave's master. If it names none, the slave goes on copying the log of the last
-        master."""
+        """A NameServer has named the slave's master. If the answer names no master, the slave goes on copying from the
+        last master."""
         if not self.services.config.is_slave:
             return
         self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None
@@ -335,7 +335,7 @@ class Broker:
             self._registration.topic_changed(topic, self.services.topics.data_version)
 
     def _record_topic(self, name: str, topic: TopicConfig | None) -> None:
-        """Record the topic as NameServers take it from this broker. They take no topics from a slave."""
+        """Record the topic as NameServers take it from this broker. NameServers take no topics from a slave."""
         if self.services.config.is_slave:
             return
         value = None
@@ -402,7 +402,7 @@ class Broker:
         self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
 
     def _persist(self) -> None:
-        """Write all changed tables to disk. If one cannot be written, the others still are."""
+        """Write all changed tables to disk. If one table cannot be written, the other tables are still written."""
         for table in (self.services.offsets, self.services.topics, self.services.groups, self._schedule):
             try:
                 table.persist()
@@ -426,7 +426,7 @@ def _role(config: BrokerConfig) -> tuple[str, int]:
 
 
 def _store_host(address: Address) -> Address:
-    """The IP address that records and message ids have. Where the broker has a host name, the loopback address."""
+    """The IP address that records and message ids have. For a host name, the loopback address."""
     try:
         ip_address(address.host)
     except ValueError:

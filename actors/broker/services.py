@@ -22,7 +22,7 @@ from .topics import TopicTable
 
 @dataclass(slots=True)
 class HeldRequest:
-    """A pull request that waits. It is run again when it is woken, and `answer` then has its answer."""
+    """A pull request that waits. A held request is run again when it is woken, and `answer` then has its answer."""
 
     run_again: Callable[[], RemotingCommand | None]
     answer: asyncio.Future[RemotingCommand | None]
@@ -47,7 +47,7 @@ class HeldRequest:
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """One broker's parts, for its processors. `address` is the one registered with NameServers."""
+    """One broker's parts, for its processors. `address` is the address that the broker registers with NameServers."""
 
     context: NodeContext
     config: BrokerConfig
@@ -80,7 +80,7 @@ class Services:
 
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store that `group` has consumed below `offset`, and record a new offset. Returns the offset before, or -1.
-        `f`: which request brought it."""
+        `f` names the request that brought the commit."""
         before = self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
             value = {"group": group, "client": self.clients.client_id(group, connection.id), "before": before}
@@ -88,7 +88,7 @@ class Services:
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:
-        """The answer to a parameter that is not allowed. 4.9 has no code of its own for that."""
+        """The answer to a parameter that is not allowed. 4.9 has no code for an invalid request."""
         return RemotingCommand.response(self.invalid_code, remark)
 
     @property

@@ -1,8 +1,8 @@
 """What a slave copies from its master besides messages: topics, consumer offsets, delay offsets, groups.
 
-The slave asks every 10 s, first after 3 s. It asks the master that the NameServers' last answer named, if it named one.
-A table that the master does not give now, the slave asks for in its next round. The master's consumer offsets replace
-the slave's own. If clients committed newer offsets to the slave while the master was away, offsets go back, as with
+The slave asks every 10 s, first after 3 s. The slave asks the master that the NameServers' last answer named. A table
+that the master does not give now, the slave asks for in its next round. The master's consumer offsets replace the
+slave's own. If clients committed newer offsets to the slave while the master was away, offsets go back, as with
 Apache's. Upstream: `SlaveSynchronize`.
 """
 

@@ -1,8 +1,8 @@
 """One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
 
-It needs no Ray and reads no environment variables: instead of ROCKETMQ_HOME and NAMESRV_ADDR it uses the command line
-and the `-c` file. Without brokerIP1 it registers this machine's address on the network towards the NameServers.
-Upstream: `BrokerStartup`.
+The stand-alone broker needs no Ray and reads no environment variables: instead of ROCKETMQ_HOME and NAMESRV_ADDR it
+uses the command line and the `-c` file. Without brokerIP1 it registers this machine's address on the network towards
+the NameServers. Upstream: `BrokerStartup`.
 """
 
 import asyncio

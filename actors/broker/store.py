@@ -40,8 +40,9 @@ ENTRY = struct.Struct(">qiq")
 
 
 class ConsumeQueue:
-    """One queue of one topic: the places of its messages in the commit log. It is rebuilt from the log at every start.
-    Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in memory."""
+    """One queue of one topic: the places of its messages in the commit log. A consume queue is rebuilt from the commit
+    log at every start. Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in
+    memory."""
 
     __slots__ = ("_entries", "first")
 
@@ -194,7 +195,6 @@ class MessageStore:
             self._log.error("%s; refusing messages until a restart", self._broken)
 
     def _roll(self) -> None:
-        """End the newest file with a filler and begin the next."""
         log = self._commit_log
         base = log.end
         try:
@@ -242,8 +242,8 @@ class MessageStore:
     def records(self, physical_offset: int, max_bytes: int) -> bytes:
         """Whole records from `physical_offset` on, as they stand in the log, at least one where there is one.
 
-        The end of a file stands as its filler, behind which the next file begins. b"" at the log's end, and where no
-        record begins.
+        The end of a file stands as its filler, behind which the next file begins. The result is b"" at the log's end,
+        and at a place where no record begins.
         """
         log, found = self._commit_log, bytearray()
         while physical_offset < log.end:
@@ -400,7 +400,7 @@ class MessageStore:
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
         """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last one at
-        or before it. Where there is no such message: the max offset (`upper`: the min offset)."""
+        or before it. If there is no such message, return the max offset (with `upper` the min offset)."""
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
         while low < high:

@@ -3,8 +3,8 @@
     topic_config_table: topic -> TopicConfig
     data_version:       changes with every change of the table; a NameServer compares it to skip unchanged payloads
 
-Every change goes through one method, which increases the version, writes the file and calls the listener. Not here:
-whether a client may use a topic it has (processors), telling NameServers (registration). Upstream:
+Every change goes through one method, which increases the version, writes the file and calls the listener. Other modules
+decide whether a client may use a topic (processors), and inform NameServers (registration). Upstream:
 `TopicConfigManager`, `TopicValidator`, `MixAll`.
 """
 
@@ -135,8 +135,8 @@ class TopicTable(VersionedTable):
     def create_for_group(
         self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """A group's retry or dead-letter topic, created with both permissions where it is absent. None if the table
-        is full."""
+        """A group's retry or dead-letter topic, created with both permissions where it is absent. The result is None if
+        the table is full."""
         existing = self.topic_config_table.get(topic)
         if existing is not None:
             return existing

@@ -49,7 +49,7 @@ def committed(stored: StoredMessage) -> PutMessage | None:
 
 
 class Transactions:
-    """The half messages of one broker. Nothing here waits or sends."""
+    """The half messages of one broker. The methods of this class neither wait nor send."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -103,7 +103,7 @@ class Transactions:
     # One turn of the check
 
     def begin(self) -> Turn:
-        """Begin a turn of the check over the present half queue. In 4.9 the first turn makes the queue's topic."""
+        """Begin a turn of the check over the present half queue. In 4.9 the first check creates its topic."""
         services, store = self._services, self._services.store
         services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)
         first = min(self._offset(HALF_TOPIC), store.max_offset(HALF_TOPIC, 0))

@@ -1,7 +1,7 @@
 """A method for each request code that a NameServer answers: it reads header and body, asks or changes the table, and
 returns the response.
 
-It owns no channel and no timer. After each request the server calls `take_dropped` and the table's
+A processor owns no channel and no timer. After each request the server calls `take_dropped` and the table's
 `take_changed_topics`, and updates caches, history and other nodes.
 
 A missing or unreadable required header field is refused with code 1 and a remark that names it (docs/compatibility.md):

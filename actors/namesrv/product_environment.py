@@ -37,7 +37,8 @@ FetchAddresses = Callable[[], Awaitable[str | None]]
 
 
 class ProductEnvironment:
-    """The production NameServers. They are asked in turn, from a random one on; a NameServer that answers is kept."""
+    """The production NameServers. Production's NameServers are asked in turn, beginning with a random one; a NameServer
+    that answers is kept."""
 
     def __init__(self, context: NodeContext, client: Callable[[], RemotingClient], fetch: FetchAddresses) -> None:
         self._context, self._client, self._fetch = context, client, fetch
@@ -66,7 +67,8 @@ class ProductEnvironment:
             await self._context.clock.sleep(REFRESH_PERIOD_S)
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """Production's route of `topic`. None without an answer within CALL_TIMEOUT_S, or without a route."""
+        """Production's route of `topic`. The result is None without an answer within CALL_TIMEOUT_S, or without a
+        route."""
         addresses: Sequence[Address] = self._addresses
         until_s = self._context.clock.monotonic_s() + CALL_TIMEOUT_S
         for _ in addresses:

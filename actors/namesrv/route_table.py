@@ -1,8 +1,8 @@
 """The route table: brokers, their topics, and the answers to clients.
 
-Single-threaded and pure: decoded values in, values out, time as an argument. It opens nothing, answers nobody and keeps
-no clock; processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in unregister.py,
-the tables themselves in tables.py.
+Single-threaded and pure: decoded values in, values out, time as an argument. The table has no files, channels or clock;
+processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in unregister.py, the tables
+themselves in tables.py.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """
@@ -327,7 +327,7 @@ class RouteTable(Tables):
         return changed, self.data_version(cluster_name, broker_addr)
 
     def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
-        """Handle BROKER_HEARTBEAT: a known broker is alive now. It keeps the channel that it registered by."""
+        """Handle BROKER_HEARTBEAT: a known broker is alive now. The broker keeps the channel by which it registered."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         if live is not None:
             live.last_update_ms = now_ms

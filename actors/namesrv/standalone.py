@@ -1,7 +1,7 @@
 """One NameServer in this process, as `mqnamesrv` runs one: boot line on stdout, log on stderr, until a signal.
 
-No Ray. What upstream takes from ROCKETMQ_HOME it takes from the `-c` file or not at all; of the environment it reads
-only NAMESRV_ADDR, and only with `clusterTest`. The log has the line shape and the fixed GMT+8 of RocketMQ's own
+No Ray. Settings that RocketMQ takes from ROCKETMQ_HOME come from the `-c` file or do not exist; of the environment only
+NAMESRV_ADDR is read, and only with `clusterTest`. The log has the line shape and the fixed GMT+8 of RocketMQ's own
 namesrv.log, so whatever reads that file reads this stream.
 
 Upstream: `NamesrvStartup`.
@@ -48,8 +48,9 @@ class AddressServer:
 
         GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
 
-    `domain` may name a port, else it is 8080. One request at a time, in a thread of its own. Only the NameServer of a
-    test environment (`clusterTest`) needs it here. Upstream: `MixAll.getWSAddr`, `TopAddressing.fetchNSAddr`.
+    `domain` may name a port, else it is 8080. The client makes one request at a time, in its own thread. Only the
+    NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
+    `TopAddressing.fetchNSAddr`.
     """
 
     unit: str

@@ -225,7 +225,7 @@ class ShownTopics:
 
 
 def _perm_text(perm: int) -> str:
-    """As `PermName.perm2String`."""
+    """Return the permission's text, as RocketMQ's `PermName.perm2String` does."""
     return "".join(
         letter if perm & bit else "-" for letter, bit in (("R", PERM_READ), ("W", PERM_WRITE), ("X", PERM_INHERIT))
     )

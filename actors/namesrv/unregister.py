@@ -87,7 +87,7 @@ class Tables:
         self._unregister_queue: deque[Unregistration] = deque()
 
     def set_options(self, options: RouteOptions) -> None:
-        """Use `options` from now on. Any route may then look different."""
+        """Use `options` from now on. After a change of options any route may look different."""
         if options != self.options:
             self.options = options
             self._changed_topics.update(self.topic_queue_table)
@@ -242,7 +242,8 @@ class Tables:
     # -- the scan ----------------------------------------------------------------------------------------------------
 
     def expire(self, *, now_ms: int) -> Expired:
-        """Find every broker silent for longer than its timeout. 4.9 drops each; 5.x queues each for the next batch."""
+        """Find every broker silent for longer than its timeout. 4.9 drops each expired broker; 5.x queues each expired
+        broker for the next batch."""
         silent_keys = [
             key
             for key, live in self.broker_live_table.items()

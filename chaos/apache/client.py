@@ -331,7 +331,6 @@ class LateDials:
         return True
 
     def _over(self, front: str) -> bool:
-        """Whether a dial waited, which is over now."""
         is_over = self._waiting[front] > 0
         self._waiting[front] -= is_over
         return is_over

@@ -20,7 +20,6 @@ def is_the_command() -> bool:
 
 
 def _end(signum: int, _frame: object) -> None:
-    """End the command at once, because nothing was started."""
     try:
         os.write(2, (b"\r\x1b[2K" if os.isatty(2) else b"") + _WORDS[signal.Signals(signum)])
     except OSError:  # a terminal that is gone

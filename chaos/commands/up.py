@@ -17,7 +17,6 @@ from .options import Matching, Number, WholeNumber, implementation_option, ray_o
 
 
 def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[str, ...]) -> dict[str, str | None]:
-    """Return each client's profile; None if the text has none."""
     found: dict[str, str | None] = {}
     for text in said:
         name, colon, profile = text.partition(":")

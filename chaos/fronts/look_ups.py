@@ -156,7 +156,6 @@ class LookUps:
         self._fresh[one.connection] = min(one.at_ms if dialled_ms is None else dialled_ms, one.at_ms), one.at_ms
 
     def _first_dial(self, address: str) -> float | None:
-        """Return when the address was dialled, and forget that dial."""
         dial = next((dial for dial in self._dials if dial[1] == address), None)
         if dial is None:
             return None

@@ -30,7 +30,6 @@ class PipeLines:
         asyncio.get_running_loop().add_reader(pipe.fileno(), self._read)
 
     def _read(self) -> bool:
-        """Read what the pipe has. Returns whether there was anything."""
         try:
             chunk = os.read(self._pipe.fileno(), _CHUNK)
         except BlockingIOError:

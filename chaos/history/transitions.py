@@ -358,7 +358,6 @@ def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) 
 
 
 def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
-    """Return the changes, without states shorter than `blink_ms`."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)
     kept: list[Transition] = []
     for one in found:

@@ -455,7 +455,6 @@ class Reader:
     def _understood(
         self, head: Head, line: int, prefix: str | None, outer_ms: int | None, event: str, fields: Mapping[str, str]
     ) -> LogRow | None:
-        """Count the record, and return its row if anybody needs one."""
         self.counts.understood += 1
         if event in QUIET or (self._skim is not None and event not in self._skim.events):
             return None

@@ -113,8 +113,8 @@ class DefaultMQPushConsumer:
         )
 
     def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds. It
-        keeps no statistics by topic, so the table of them is empty."""
+        """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds.
+        The consumer keeps no statistics by topic, so the answer's table of statistics is empty."""
         config, queues = self._config, self._rebalancer.process_queues
         return ConsumerRunningInfo(
             properties={

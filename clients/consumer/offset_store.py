@@ -1,7 +1,7 @@
 """A consumer group's offset in each queue: kept by the broker in clustering, in a file of this client in broadcasting.
 
-Both keep a table in memory that consuming updates; `persist*` writes it out. A lost write only repeats messages.
-Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
+Each store keeps a table in memory that consuming updates; `persist*` writes the table out. A lost write only repeats
+messages. Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
 """
 
 import json
@@ -28,7 +28,8 @@ class OffsetStore(ABC):
         self._offsets: dict[MessageQueue, int] = {}
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = True) -> None:
-        """Note that all messages before `offset` are consumed. `increase_only`: an older offset is ignored."""
+        """Note that all messages before `offset` are consumed. `increase_only` ignores an offset below the known
+        offset."""
         if increase_only:
             offset = max(offset, self._offsets.get(queue, offset))
         self._offsets[queue] = offset

@@ -71,8 +71,8 @@ class ProcessQueue:
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
-        """The offset that may now be committed; None if nothing was in flight. That is the smallest unfinished
-        offset, or the one after the largest ever taken when all are finished."""
+        """The offset that may now be committed; None if nothing was in flight. The offset to commit is the smallest
+        unfinished offset, or the offset after the largest when all messages are finished."""
         if not self._messages:
             return None
         for queue_offset in queue_offsets:

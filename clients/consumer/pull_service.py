@@ -1,7 +1,7 @@
 """The pull loops of a push consumer: one for each queue it holds, ended by dropping the queue.
 
 A loop asks its broker, which lets the request wait up to 15 s for new messages, gives the messages to the listener, and
-asks again from the next offset. It pauses while too much is in flight, and after errors. Upstream:
+asks again from the next offset. A pull loop pauses while too many messages are unfinished, and after errors. Upstream:
 `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
 """
 
@@ -31,8 +31,8 @@ DELAY_ROW_EACH_MS = 1_000.0
 class PullDelays:
     """How long the next pull of one queue was put off, as the history has it.
 
-    Each `put_off` waits. Those of one reason that follow each other are one row, one a second at most, however short
-    each is. Upstream: `executePullRequestLater`.
+    Each `put_off` waits. Delays of one reason that follow each other are one row, at most one row a second. Upstream:
+    `executePullRequestLater`.
     """
 
     def __init__(self, context: NodeContext, queue: MessageQueue) -> None:

@@ -91,7 +91,7 @@ class Rebalancer:
             await cancel_all((task,))
 
     def release_all(self) -> None:
-        """Give up every queue. Nothing is committed here."""
+        """Give up every queue. `release_all` commits no offset."""
         topics = {queue.topic for queue in self.process_queues}
         for queue, process_queue in self.process_queues.items():
             process_queue.dropped = True

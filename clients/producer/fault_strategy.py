@@ -1,7 +1,8 @@
 """Which queue a producer sends to, and which brokers it avoids after slow or failed sends. Pure; time is an argument.
 
-Off by default: queues in turn, a retry avoids the broker that has just failed. On (`send_latency_fault_enable`), each
-attempt isolates its broker for a while that depends on its latency (highest bucket not above it):
+By default the strategy is off: the producer uses queues in turn, and a retry avoids the broker that has just failed. On
+(`send_latency_fault_enable`), each attempt isolates its broker for a while that depends on its latency (highest bucket
+not above it):
 
 | profile | latency ms: isolation ms                                                                  | failure is |
 |---------|-------------------------------------------------------------------------------------------|------------|
@@ -26,7 +27,8 @@ from .publish_table import QueueRing
 
 class IsolationRecord:
     """Records which brokers a producer avoids, since when, and when it sends to them again: event `broker_isolated`.
-    Only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated for")."""
+    Rows are recorded only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated
+    for")."""
 
     def __init__(self, record: Recorder) -> None:
         self._record = record

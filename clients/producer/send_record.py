@@ -1,5 +1,5 @@
-"""Records one send call: its invoke, each attempt, and exactly one outcome. It knows whether any attempt may have been
-stored, so the call's error is `definite` only if none was.
+"""Records one send call: its invoke, each attempt, and exactly one outcome. The record knows whether any attempt may
+have been stored, so the call's error is `definite` only if no attempt was stored.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ class Sender:
         self._note_success(queue.broker_name, try_begin_ms)
 
     async def send_async(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
-        """Asynchronous: further tries after transport failures only. They go to another queue's broker, but the
-        request, its queue id included, stays as it was; as in Java."""
+        """Asynchronous: further tries after transport failures only. As in Java, a retry goes to the broker of another
+        queue, but the request and its queue id stay as they were."""
         begin_ms = self._now_ms()
         publish = await self._publish_table.find(request.topic)
         queue = self._select(publish, None)

@@ -1,7 +1,8 @@
 """Rules about the choice of NameServers: which is first, whether it is kept, and which is next.
 
-All of them follow from one way of choosing (chaos/oracle/choosing). Its label is found once, from all observations of a
-client, and `sticky` reports it. The other rules judge an order only if this way goes through a list.
+All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The label of the way of choosing is
+found once, from all observations of a client, and `sticky` reports the label. The other rules judge an order only if
+this way goes through a list.
 
 The list itself cannot be seen, only which NameServer follows which. `as given`: every choice is the same number of
 places after the one before. A shuffled list looks like this with probability `p`. A shuffled list shows only that every

@@ -3,8 +3,8 @@
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
 Two NameServers may disagree for a while: a registration reaches one first, one restarts with an empty table, or both
-drop a dead host up to S apart. So each kind of problem has a window, and is reported only after it has lasted that
-long. A NameServer that fills after a restart is not judged.
+drop a dead host up to S apart. So each kind of problem has a time limit (window), and a problem is reported only after
+it has lasted for this time. A NameServer that fills after a restart is not judged.
 """
 
 import ipaddress
@@ -202,7 +202,6 @@ class Auditor:
 
     @property
     def _held(self) -> dict[str, str]:
-        """The broker at each address, by any NameServer."""
         return {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
 
     def _fills(self, at: str) -> bool:

@@ -181,7 +181,6 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether an operator would call both causes the same."""
     return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
 
 

@@ -2,8 +2,8 @@
 
     look ─► auditor ─► changes ─► said at once
 
-Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, it waits
-until they agree or the allowed time is over, about 40 s at most.
+Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, watch
+waits until they agree or the allowed time is over, about 40 s at most.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks at a cluster: `look` once, or `looks` for ever. It has its own channels; `close` them."""
+    """Looks at a cluster: `look` once, or `looks` for ever. A watcher has its own channels; call `close` at the end."""
 
     context: NodeContext
     name_servers: Sequence[Address]

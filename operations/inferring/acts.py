@@ -1,8 +1,8 @@
 """Acts by hand that a log line says itself: permissions wiped, a stranger registered under a broker's name, topics
 deleted, lists changed, a broker without one NameServer, a client with its own list. Pure.
 
-Such an act needs no search. Its effects (a NameServer that left the list loses its brokers) are removed from the signs,
-so that no fault is inferred from them.
+An act that a log line states needs no search. The effects of an act (a NameServer that left the list loses its brokers)
+are removed from the signs, so that no fault is inferred from the effects.
 """
 
 from collections import defaultdict
@@ -85,7 +85,6 @@ def _at_s(rows: Sequence[Row]) -> float:
 
 
 def _entry(rows: Sequence[Row], do: str, **about: Any) -> dict[str, Any]:
-    """Return the entry of a timeline that these rows state."""
     return {"at_s": _at_s(rows), "do": do, "nodes": _nodes(rows), **about}
 
 

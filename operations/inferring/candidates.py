@@ -1,7 +1,7 @@
 """Faults that may explain signs: what each does to links and nodes, and its price. Pure.
 
 A price, in nats (units of log-likelihood), grows with the fault's length in a scenario, and is a little higher for rare
-faults. So one fault that explains everything beats several that each explain a part.
+faults. One fault that explains all signs is preferred to several faults that each explain a part.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,9 @@
 """Events that are no fault of a link or a process: a host that stood still, NameServers stopped before their brokers, a
 client that came and went. Pure.
 
-A host stood still (sleep, pause, snapshot) if all its writers share a silence and go on without a start. If its
-NameServer slept, too, it expires living brokers when it wakes, later than a running NameServer would. These effects are
-removed from the signs, so that no fault is inferred from them.
+A host stood still (sleep, pause, snapshot) if all its writers share a silence and go on without a start. A NameServer
+on a host that stood still expires living brokers when it continues, later than a running NameServer would. The effects
+of such events are removed from the signs, so that no fault is inferred from the effects.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The cause of a line of trouble that no pattern of causes.toml reads: what it speaks of, and what it says of it.
 
-in_words(text, before, trace) ─► the cause, or None. The last reason decides, in a stack trace and in a line. Without
-words, the place decides: the package of RocketMQ in the trace.
+in_words(text, before, trace) ─► the cause, or None. The last reason decides, in a stack trace and in a line. If no word
+is known, the package of RocketMQ in the stack trace decides.
 """
 
 import re

@@ -5,8 +5,8 @@
     all differences of equal marks ─► the commonest is the distance of the clocks: zone (quarter hours) + offset
 
 Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur every 30 s also
-fit 30 s later, so marks that do not recur (a first registration) count more. Of equal fits the one nearest to a whole
-quarter of an hour wins. A NameServer's log is tried at each address that clients and brokers had.
+fit 30 s later, so marks that do not recur (a first registration) count more. Of equal fits, the offset nearest to a
+whole quarter of an hour is taken. A NameServer's log is tried at each address that clients and brokers had.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pai
     """Return how far the other clock is ahead of this one; None if they share no events.
 
     For a NameServer with an unknown address: the best fit at any address that clients or brokers had. If two addresses
-    fit with different clocks, neither is sure. `taken`: addresses that have a log.
+    fit with different clocks, the address is uncertain. `taken`: addresses that have a log.
     """
     mine, theirs = _by_key(one.marks), _by_key(other.marks)
     if not any(key.endswith(ANY) for key in theirs):

@@ -80,7 +80,7 @@ def _peer(line: Line) -> str:
 
 
 def hosts_in(lines: Iterable[Line]) -> set[str]:
-    """Hosts of brokers and clients in any line. Others' connections tell other logs nothing."""
+    """Hosts of brokers and clients in any line. Connections of other hosts are of no use for other logs."""
     addresses, clients = set[str](), set[str]()
     for line in lines:
         addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)

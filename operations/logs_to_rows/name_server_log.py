@@ -160,7 +160,6 @@ class NameServerLog:
             self._bring(line, name)
 
     def _bring(self, line: Line, name: str) -> None:
-        """Put all known rows of the broker `name` into the table."""
         for topic, row in self._book.topics[name].items():
             self._tables[topic].setdefault(name, list(row))
             self._route(line, topic)

@@ -1,7 +1,7 @@
 """Names nodes by sources and addresses, and finds the address of each NameServer's log. Pure.
 
-A broker's log has its name, a client's its ClientID. A 4.x NameServer's log does not have its address. It is matched to
-an address of the lists by port, by path, and by the times at which it logged others' registrations and connections.
+A broker's log has its name, a client's its ClientID. A 4.x NameServer's log does not have its address. A NameServer's
+log is matched to an address of the lists by port, by path, and by the times of logged registrations and connections.
 """
 
 import itertools

@@ -60,7 +60,7 @@ class Written(NamedTuple):
 
 
 def version_of(lines: Iterable[Line]) -> Written | None:
-    """None if no line shows it, or if lines of two versions are in one log and neither names its own."""
+    """None if no line shows the version, or if a log has lines of two versions and no line names a version."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
     since: _Version = _FIRST

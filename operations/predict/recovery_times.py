@@ -1,5 +1,5 @@
 """The time that each node took to recover from one fault, by the run's history. Times are milliseconds from the start
-of the fault, or from its end for what comes back. NEVER: it did not happen before the end of the fault."""
+of the fault, or from its end for what comes back. NEVER means that nothing recovered before the end of the fault."""
 
 import math
 from collections import defaultdict

@@ -188,7 +188,6 @@ def _at_ms(one: _Chosen) -> list[float]:
 
 
 def _named(timeline: Iterable[Entry]) -> set[str]:
-    """Return all words in the timelines that may be a node's name."""
     values = [said.get(key) for entry in timeline for said in [entry.model_dump()] for key in _WITH_NAMES]
     texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
     return {name for text in texts if text is not None for name in _NAME.findall(str(text))}
@@ -393,7 +392,6 @@ def _kept(names: Sequence[str], stem: str) -> list[str]:
 
 
 def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[str]) -> list[str]:
-    """Return at most so many; nodes that a fault names come first."""
     if len(names) <= most:
         return names
     first = [name for name in names if name in wanted]

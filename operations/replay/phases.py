@@ -1,5 +1,6 @@
-"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges. Where
-in a period a fault falls decides by up to R, P or S when it shows. Pure."""
+"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges. The
+moment of a fault within a period shifts its effects by up to one period: the registration period (R), the route poll
+(P) or the scan (S). Pure."""
 
 import math
 from collections import defaultdict
@@ -64,8 +65,8 @@ def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, f
 
 
 def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
-    """The phase at which most ticks fall, as their mean. Of two the later: a broker also registers when it starts and
-    when a topic comes."""
+    """The phase at which most ticks fall, as their mean. Of two phases take the later, because a broker also registers
+    when it starts and when a topic is created."""
     places = [at_ms % period_ms for at_ms in ticks_ms]
 
     def near(place: float) -> list[float]:

@@ -1,7 +1,7 @@
 """Converts header dataclasses to ext fields and back.
 
-A field is `str`, `int` or `bool`; one without a default is required, one with `| None` may be absent. Its wire name is
-its own in camelCase, or the one given with `wire("...")`.
+A field is `str`, `int` or `bool`; one without a default is required, one with `| None` may be absent. The wire name of
+a field is its own name in camelCase, or the name given with `wire("...")`.
 
 Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
 by null. Here such a request is refused with the field's name; this difference is intended. Upstream:

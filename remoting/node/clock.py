@@ -36,8 +36,8 @@ class Clock(Protocol):
 
 
 class AdjustableClock:
-    """A node's clock whose wall clock can be changed without changing other nodes. Its monotonic time is not
-    affected."""
+    """A node's clock whose wall clock can be changed without changing other nodes. An adjustment does not affect the
+    monotonic time."""
 
     def __init__(self, clock: Clock) -> None:
         self.real = clock

@@ -1,7 +1,7 @@
 """What every node gets from its harness, and the methods by which the harness controls a node.
 
 A node uses no other source of time, connections or randomness than its context (a test checks the source). So the same
-program runs in a Ray actor, in one process, and on a virtual clock.
+node program runs in a Ray actor, in one process, and on a virtual clock.
 """
 
 import logging

@@ -165,8 +165,7 @@ class ClientProcessor:
         return entry is None or self._services.store.max_physical_offset - entry[0] <= IN_MEMORY_BYTES
 
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """15: store how far a group has consumed. Only for topics and groups that exist, so that the table stays
-        small."""
+        """15: store how far a group has consumed. Offsets of unknown topics and groups are not stored."""
         header = headers.UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:

@@ -30,7 +30,7 @@ class HoldTimes:
     """How long waiting pulls waited between two checks, in milliseconds, for the history.
 
     A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. Both times end
-    when the answer is made and begin with the message's own store time. So a message that wrongly woke no pull counts,
+    when the answer is made and begin with the message's own store time. A message that wrongly woke no pull counts,
     too.
     """
 
@@ -196,7 +196,6 @@ class PullProcessor:
     def _look(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
     ) -> _Looked:
-        """Search the queue for the pull's messages. Raises Refused."""
         topic, group, wanted = self._checked(connection, request, header)
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory

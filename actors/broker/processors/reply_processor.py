@@ -83,7 +83,7 @@ class ReplyProcessor:
     def _store(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, queue_id: int
     ) -> Append | None:
-        """Store the reply in its topic. If that fails, the failure is logged, and the reply counts as delivered."""
+        """Store the reply in its topic. If storing fails, the failure is logged, and the reply counts as delivered."""
         services = self._services
         if not services.config.store_reply_message_enable:
             return None
