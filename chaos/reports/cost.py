@@ -11,6 +11,8 @@ reported if it is longer than LEAST_MS and than any such time without faults, an
 
 from __future__ import annotations
 
+import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ...remoting.topics import is_own
 from ..oracle.world import World
 from ..verdict import seconds
 
@@ -40,6 +43,7 @@ class Without:
     to_s: float
     took_ms: float
     came_back: bool
+    """False: it lasted until the end of the client's work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +139,31 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
         if broker not in troubled or client == "prober" or len(times) < 2:
             continue
         end_ms = max(works_until[client], everybody_until)
-        gap = _longest(times, end_ms, troubled[broker])
+        gap = _longest(times, min(end_ms, handed_over_ms(recorded, client, broker)), troubled[broker])
         if gap is not None and _lives(world, client, *gap):
             from_ms, to_ms = gap
             span = {"from_s": round(from_ms / 1000, 1), "to_s": round(to_ms / 1000, 1)}
             took_ms, back = round(to_ms - from_ms, 1), to_ms < end_ms
             found.append(Without(client=client, broker=broker, **span, took_ms=took_ms, came_back=back))
     return found
+
+
+def handed_over_ms(recorded: Recorded, client: str, broker: str) -> float:
+    """Return when the client's last queue of the broker had gone to another consumer, for the rest of the run; inf if
+    the client has one at the end, or nobody has."""
+    held: dict[tuple[str, str], tuple[float, bool]] = {}
+    for row in recorded.notable:
+        if row["event"] == "assigned" and not is_own(row["topic"]):
+            brokers = {name for name, _ in json.loads(row["value"])}
+            held[row["node"], row["topic"]] = row["time_ms"], broker in brokers
+    mine = {topic: at_ms for (node, topic), (at_ms, has) in held.items() if node == client and not has}
+    theirs = [
+        max(at_ms, mine[topic])
+        for (node, topic), (at_ms, has) in held.items()
+        if has and node != client and topic in mine
+    ]
+    has_one = any(has for (node, _), (_, has) in held.items() if node == client)
+    return math.inf if has_one else min(theirs, default=math.inf)
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

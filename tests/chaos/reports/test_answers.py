@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
-from nemesrv.chaos.reports.cost import Cost, Without
+from nemesrv.chaos.reports.columns import Recorded
+from nemesrv.chaos.reports.cost import Cost, Without, handed_over_ms
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -300,3 +304,25 @@ def test_what_one_node_did_is_one_row_and_a_line_names_the_other_checks_that_see
     [routes] = groups([STAYED, kept, elsewhere])
     assert [v.name for v in routes.told] == ["registrations_are_kept", "routes_converge"]
     assert routes.again_line == "the same is seen by routes_are_true (1 violation)"
+
+
+def assigned(node: str, at_ms: float, *brokers: str) -> dict[str, Any]:
+    queues = json.dumps([[broker, 0] for broker in brokers])
+    return {"event": "assigned", "node": node, "topic": "orders", "time_ms": at_ms, "value": queues}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "until_ms"),
+    [
+        ((), ("broker-a",), 227_000.0),
+        ((), (), math.inf),  # nobody has it back
+        (("broker-a",), ("broker-a",), math.inf),
+    ],
+)
+def test_a_consumer_whose_queues_another_took_is_no_longer_without_the_broker(
+    mine: tuple[str, ...], theirs: tuple[str, ...], until_ms: float
+) -> None:
+    began = [assigned("consumer-0", 0, "broker-a"), assigned("consumer-1", 0, "broker-a")]
+    ended = [assigned("consumer-0", 226_000, *mine), assigned("consumer-1", 227_000, *theirs)]
+    recorded = cast(Recorded, SimpleNamespace(notable=[*began, *ended]))
+    assert handed_over_ms(recorded, "consumer-0", "broker-a") == until_ms
