@@ -144,7 +144,7 @@ def _report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Report workers' results that came after Ctrl-C before JUnit's file is written (pytest-xdist)."""
+    """With pytest-xdist: report the results that workers sent after Ctrl-C, before the JUnit file is written."""
     distributed: Any = session.config.pluginmanager.getplugin("dsession")
     if exitstatus != pytest.ExitCode.INTERRUPTED or not hasattr(distributed, "nodemanager"):
         return

@@ -134,7 +134,7 @@ def run_one(
 ) -> Judged:
     """Run one experiment, judge it, and write its folder. `is_last`: this harness runs nothing afterwards.
 
-    A defect that is passed in belongs to the self-test. The scenario's own is rehearsed; if it never acts, the run is
+    Only the self-test passes a defect. A scenario's own defect is rehearsed first; if the defect never acts, the run is
     UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)

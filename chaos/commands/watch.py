@@ -12,7 +12,7 @@ from .options import AddressList, Number, WholeNumber, json_option
 @click.command()
 @click.option("-n", "name_servers", type=AddressList(), required=True, help='Compare the NameServers at "host:port;…".')
 @click.option(
-    "--once", is_flag=True, help="Compare the NameServers only until it is known whether something is wrong, then end."
+    "--once", is_flag=True, help="End as soon as it is known whether something is wrong, and do not go on watching."
 )
 @click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
 @click.option(

@@ -404,7 +404,7 @@ class Experiment:
 
 
 class FaultNews:
-    """Tells nodes with fronts of their own (Apache's programs) which servers they cannot reach.
+    """Tells each front (the proxy before one of Apache's programs) which servers its program cannot reach now.
 
     A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 

@@ -89,7 +89,7 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
 
 CHECK = Check(
     name=NAME,
-    says="each queue has exactly one owner per group in quiet times, and each rebalance takes its consumer's share",
+    says="each queue has one owner in a group while nothing is disturbed, and a rebalance gives a consumer its share",
     group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

@@ -46,8 +46,9 @@ class FilePiece(NamedTuple):
 
 
 def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
-    """Runs on the host: new bytes of the run's files after the known offsets. A process that continues in a new file
-    has finished the one before, so the older file comes first; the reader deletes it once it is complete."""
+    """Return, on the remote host, the bytes that the run's files have after the offsets that the driver knows. A
+    process that continues in a new file has finished the one before, so the older file comes first; the reader
+    deletes it once it is complete."""
     for pattern in FILES:
         paths = sorted(Path(folder).glob(pattern), key=_in_turn)
         for path, following in zip_longest(paths, paths[1:]):

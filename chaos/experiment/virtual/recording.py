@@ -68,7 +68,7 @@ class MemoryRecorderSpec:
 
 
 class VirtualLagProbe(LagProbe):
-    """Measures how late timers fire in this process, like LagProbe: never, unless it was paused."""
+    """LagProbe on the virtual clock: timers are never late there, unless the node was paused."""
 
     async def _measure(self, record: Recorder, clock: Clock) -> None:
         asked_s = clock.monotonic_s()

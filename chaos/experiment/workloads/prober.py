@@ -1,4 +1,4 @@
-"""The prober, the harness's own client. The prober starts many short-lived clients, creates the topic, and reads every
+"""The prober is a client of the harness. The prober creates the topic, starts many short-lived clients, and reads every
 queue at the end.
 
 Only many starts can show whether the first NameServer is chosen uniformly. Each start runs a client's own code up to

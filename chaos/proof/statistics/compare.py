@@ -1,4 +1,4 @@
-"""`nemesrv compare`: do two configurations or versions differ in recovery time, availability or staleness.
+"""`nemesrv compare` says whether two configurations or versions differ in recovery time, availability or staleness.
 
 Each side has one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
 one run are not independent samples: they share the run's timer phases. So configurations cannot be compared with fewer
