@@ -27,8 +27,8 @@ and compares it with the profile that its source code gives ([client profiles](c
 A cell has the measured value, and the number of measurements. **Bold**: differs from the profile. `?`: not decided.
 `–`: left out. The reasons are below. [conform.md](conform.md) says what each rule measures. Each client was measured
 twice. Both runs must give the same words or words that the profile allows, times within the rule's tolerance, and
-counts that differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the
-differences.
+counts that differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists what
+differs between the two measurements of a client.
 """
 
 BY_AGE = (
