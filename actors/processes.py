@@ -284,9 +284,9 @@ class Reaper:
     Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
     for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones that
     have a file open there (their titles overwrite command line and environment), and all their descendants, and
-    removes `folder`. It is there before any of them, so that it also ends what was half started. With `after_ctrl_c_s`
-    it kills them so long after a Ctrl-C, too, whatever we do then: the kernel's signal is told to it at once
-    (`set_wakeup_fd`), even while our Python stands in C.
+    removes `folder`. The reaper is started before all other processes, so that it also ends half-started processes.
+    With `after_ctrl_c_s` it kills them so long after a Ctrl-C, too, whatever we do then: the kernel's signal is told to
+    it at once (`set_wakeup_fd`), even while our Python stands in C.
     """
 
     def __init__(self, folder: Path, after_ctrl_c_s: float | None = None) -> None:

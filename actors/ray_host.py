@@ -182,8 +182,8 @@ def quieten() -> None:
 def _without_monitors() -> Iterator[None]:
     """Within the block Ray is started without its autoscaler and without the process that sends logs to the driver.
 
-    Neither is needed; each takes half a second of CPU to start, and almost 1 % of a CPU while it runs. `ray start
-    --no-monitor` is the first; neither is an argument of `ray.init`.
+    Neither monitor is needed; each takes half a second of CPU to start, and almost 1 % of a CPU while it runs. `ray
+    start --no-monitor` is the first; neither is an argument of `ray.init`.
     """
     import ray._private.parameter as parameter
 

@@ -352,8 +352,8 @@ async def within(limit_s: float, *works: Awaitable[object]) -> None:
 
 
 class _Reason:
-    """Finds the line of a program's output that says why the program ends. It is the last line of a runtime's error,
-    the end of a traceback included; else the first line that looks like an error."""
+    """Finds the line of a program's output that says why the program ends. The reason is the last line of a runtime's
+    error or traceback; else the first line that looks like an error."""
 
     def __init__(self) -> None:
         self._ends: bytes | None = None

@@ -5,8 +5,8 @@
     end of a channel ──────────┬─► Witness: `channel_ended`
                                └─► the node's own handler
 
-A node that loses, invents or misreads requests cannot hide it, because it does not write these rows. Their columns:
-docs/history.md.
+A node that loses, invents or misreads requests cannot hide it, because it does not write these rows. docs/history.md
+has the columns of these rows.
 """
 
 import zlib

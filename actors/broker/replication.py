@@ -200,7 +200,8 @@ def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
 
 
 class LogCopying:
-    """The part of copying that a slave does. It calls `told(topic, queue_id)` after copying messages of that queue."""
+    """The part of copying that a slave does. The copying calls `told(topic, queue_id)` after it copied messages of that
+    queue."""
 
     def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
         self._services, self._client, self._told = services, client, told

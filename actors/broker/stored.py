@@ -13,11 +13,11 @@ from .commit_log import StoreError
 
 
 class StoreFull(StoreError):
-    """Nothing was stored: the disk is full or failing."""
+    """The message was not stored, because the disk is full or failing."""
 
 
 class MessageIllegal(Exception):
-    """Nothing was stored: the message is too long for a record or for the log."""
+    """The message was not stored, because it is too long for a record or for the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

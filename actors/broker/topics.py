@@ -108,11 +108,11 @@ class TopicTable(VersionedTable):
     def create_by_default(
         self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """`topic`, created from `default_topic` where it is absent. None if the default topic does not exist, or may
-        not pass its settings on.
+        """`topic`, created from `default_topic` where it is absent. The result is None if the default topic does not
+        exist, or may not pass its settings on.
 
-        The new topic gets the default's permission without the inherit bit. Its read and write queues are the smaller
-        of `queue_nums` and the default's write queues (`createTopicInSendMessageMethod`).
+        The new topic gets the default's permission without the inherit bit. The new topic's number of read and write
+        queues is the smaller of `queue_nums` and the default's write queues (`createTopicInSendMessageMethod`).
         """
         existing = self.topic_config_table.get(topic)
         if existing is not None:

@@ -186,7 +186,7 @@ class RouteTable(Tables):
             self._register_rows(r.broker_name, r.rows)
 
     def _register_topics_5_x(self, group: BrokerGroup, r: Registration, rewrite: bool) -> None:
-        """As 4.9, and: the prime slave counts too, missing rows come back, absent topics may go (if so configured)."""
+        """As 4.9; but the prime slave counts, too, missing rows come back, and absent topics may go."""
         old_version = r.enable_acting_master is None
         prime_slave = not old_version and r.broker_id != MASTER_ID and r.broker_id == group.min_id
         if r.broker_id != MASTER_ID and not prime_slave:
@@ -209,8 +209,8 @@ class RouteTable(Tables):
     def _register_rows(self, broker_name: str, rows: Iterable[Row]) -> None:
         """Put one broker's rows into their topics.
 
-        A registration has few different rows for thousands of topics. So neighbouring topics mostly replace the same
-        old row by the same new row; such topics are compared once and logged together.
+        A registration has few different rows for thousands of topics. Neighbouring topics that replace the same old row
+        by the same new row are compared once and logged together.
         """
         table = self.topic_queue_table
         changed, together = list[str](), list[str]()
@@ -310,8 +310,8 @@ class RouteTable(Tables):
         return None if live is None else live.data_version
 
     def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
-        """Whether `version` differs from the stored version; True for an unknown broker. Neither version is older or
-        newer."""
+        """Whether `version` differs from the stored version; True for an unknown broker. A version that differs counts
+        as changed, older or newer."""
         held = self.data_version(cluster_name, broker_addr)
         if held is None:
             return True

@@ -43,7 +43,8 @@ def selftest(
     """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are
     VALID.
 
-    Runs on the real clock are judged by Spark, runs on the virtual clock by plain Python. Both give the same verdicts.
+    Spark judges runs on the real clock, plain Python runs on the virtual clock. Spark and plain Python give the same
+    verdicts.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

@@ -1,7 +1,7 @@
 """What a server's process loads first: its program from its settings, and nothing of the harness.
 
-A dozen processes of a run load one of these at the same time on one machine, and import what this module imports. So a
-server's program is imported only where it is made.
+A dozen processes of a run load one of these at the same time on one machine, and import what this module imports. A
+server's program is imported only in the process that runs it.
 """
 
 from __future__ import annotations

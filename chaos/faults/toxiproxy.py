@@ -38,7 +38,8 @@ START_LIMIT_S = 10.0
 
 
 class Toxiproxy:
-    """Typed calls to one server. All methods raise ToxiproxyError, after three attempts if the connection failed."""
+    """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError, after three attempts if the
+    connection failed."""
 
     def __init__(self, address: Address) -> None:
         self.address = address

@@ -3,13 +3,13 @@
 link_faults.py says what each fault is; here the state of a link becomes toxics. No toxic loses packets.
 
 The toxics of one chain affect each other. Adding one after a black hole releases its bytes. Removing one before it
-blocks Toxiproxy for ever, or loses bytes after 5 s. So the chain of a direction is created once, before its first
-fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
+blocks Toxiproxy for ever, or loses bytes after 5 s. The chain of toxics of a direction is created once, before its
+first fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
 Toxiproxy still accepts when the process behind it is dead, and then closes. A client would lose seconds that a crash
-does not cost. So the proxies to a dead process are disabled until its successor listens. Under a black hole a
+does not cost. Therefore the proxies to a dead process are disabled until its successor listens. Under a black hole a
 connection must stay without an answer even then: the proxy stays enabled, and the dead peer's port accepts
 (`PortHolder.swallow`).
 

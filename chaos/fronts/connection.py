@@ -3,8 +3,8 @@
     client end ──► _upward ────► server end       plain: bytes are passed on as they came, then decoded;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
-A frame that has been passed on in part is passed on to its end, even if the behaviour has changed. So no peer is left
-with half a frame. Sockets are asyncio's transports.
+A frame that has been passed on in part is passed on to its end, even if the behaviour has changed. Therefore no peer
+gets half a frame. Sockets are asyncio's transports.
 """
 
 from __future__ import annotations

@@ -107,8 +107,9 @@ class DefaultMQProducer:
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """As `send`, at the queue that `select` picks from the topic's writable ones, in order of broker name and id.
-        One try and no other queue, so that what shares a queue stays in order. Upstream: `sendSelectImpl`."""
+        """Send as `send` does, to the queue that `select` picks from the topic's writable queues, in order of broker
+        name and id. One try and no other queue, so that what shares a queue stays in order. Upstream:
+        `sendSelectImpl`."""
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)
         limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms

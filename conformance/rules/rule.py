@@ -221,8 +221,8 @@ class Rules(list[Rule]):
     """The rules of one module, in order."""
 
     def __call__(self, *situations: str, name: str = "", **record: Any) -> Callable[[Measure], Measure]:
-        """Add the rule that the function measures. Its name is the rule's, its docstring's first paragraph what is
-        measured; `record` has the other fields."""
+        """Add the rule that the function measures. The function's name is the rule's name, and its docstring's first
+        paragraph says what is measured; `record` has the other fields."""
 
         def add(measure: Measure) -> Measure:
             says = " ".join((inspect.getdoc(measure) or "").split("\n\n")[0].split())

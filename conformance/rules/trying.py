@@ -281,8 +281,8 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
 
 
 def _lost_ms(watched: Watched) -> float | None:
-    """Return when the NameServers that a process without a route had asked were replaced. None if the process asked
-    none, or none was replaced."""
+    """Return when the NameServers that a process without a route had asked were replaced. The result is None if the
+    process asked no NameServer, or no NameServer was replaced."""
     asked_ms = next((one.began_ms for one in lookups(watched)), None)
     if asked_ms is None:
         return None

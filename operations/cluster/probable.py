@@ -134,7 +134,8 @@ def probable(
 
 
 def _most_of(faults: Iterable[Condition]) -> list[Condition]:
-    """Return the faults, likeliest first. All may have happened, so one fault counts little against another."""
+    """Return the faults, likeliest first. All faults may have happened, so one fault counts little against another
+    fault."""
     ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
     for one in ordered[1:]:
         one.weight -= BESIDE

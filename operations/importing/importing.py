@@ -191,7 +191,7 @@ def written(
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
 ) -> Imported:
-    """As `import_logs`, from lines that were already read, without Spark. `texts`: causes that raw lines state."""
+    """Do as `import_logs`, with lines that were already read, without Spark. `texts`: causes that raw lines state."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")

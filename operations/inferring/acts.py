@@ -189,8 +189,8 @@ def _moved(seen: Seen, broker: str, ours: Sequence[Row], theirs: Sequence[Row]) 
     """Return a life at one address followed by a life at the other, if the broker moved. `ours` and `theirs` are the
     rows of its registrations at each.
 
-    None: the two lives overlap, or nothing ended the first. Certain if NameServers lost the first and its own log has
-    the start of the second.
+    The result is None if the two lives overlap, or if nothing ended the first life. Certain if NameServers lost the
+    first and its own log has the start of the second.
     """
     if not ours or not theirs:
         return None

@@ -230,8 +230,8 @@ _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
 
 
 def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
-    """Whether the line is an effect of the fault. It is a client's, about the fault's broker, and written between the
-    fault's begin and the return of the routes."""
+    """Whether the line is an effect of the fault. An effect is a client's line about the fault's broker, between the
+    fault's begin and the return of routes."""
     first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
     if source is None or source.kind != CLIENT or first.certainty == "unsure" or not first.timeline:
         return False

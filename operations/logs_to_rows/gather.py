@@ -1,4 +1,4 @@
-"""Reads logs with Spark in parallel. Only the lines that make a history come to the driver."""
+"""Reads logs with Spark in parallel. Spark's driver gets only the lines that make a history."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class MessageQueueForC(Body):
 
 
 class ResetOffsetBodyForC(Body):
-    """As ResetOffsetBody, for C++ clients, which cannot read objects as keys."""
+    """The same data as ResetOffsetBody, for C++ clients, which cannot read objects as keys."""
 
     offset_table: tuple[MessageQueueForC, ...] = ()
 

@@ -4,7 +4,7 @@ A field is `str`, `int` or `bool`; one without a default is required, one with `
 a field is its own name in camelCase, or the name given with `wire("...")`.
 
 Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
-by null. Here such a request is refused with the field's name; this difference is intended. Upstream:
+by null. nemesrv refuses a request without the field, and names the field; this difference is intended. Upstream:
 `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 """
 

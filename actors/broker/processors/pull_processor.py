@@ -29,8 +29,8 @@ from .client_processor import IN_MEMORY_BYTES
 class HoldTimes:
     """How long waiting pulls waited between two checks, in milliseconds, for the history.
 
-    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. Both times end
-    when the answer is made and begin with the message's own store time. A message that wrongly woke no pull counts,
+    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. The two times end
+    when the answer is made, and begin with the message's own store time. A message that wrongly woke no pull counts,
     too.
     """
 

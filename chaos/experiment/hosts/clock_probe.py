@@ -49,7 +49,7 @@ def offset_ns(ask_ns: Callable[[], int]) -> int:
 
 
 class HostClocks:
-    """Context manager. There is a reading of each host once it is entered, and one more when it is left.
+    """Context manager. The clock of each host is read when the block begins and when it ends, too.
 
     `asks`: by host, reads its clock in RocketMQ milliseconds; None for the harness's own clock. HarnessError if the
     host is lost; it is then not asked again.
