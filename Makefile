@@ -63,7 +63,7 @@ hosts: setup ## every shipped scenario on three hosts, which are network namespa
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
-apache: setup ## the shipped scenarios on Apache's NameServers and brokers, 4.9.7 and 5.3.3, and the tables of docs/apache.md (about 35 minutes on 2 cores; make apache ARGS="smoke --implementation apache-5.3.3")
+apache: setup ## the shipped scenarios on Apache's NameServers and brokers, 4.9.7 and 5.3.3, and the table of docs/apache.md (about 35 minutes on 2 cores; make apache ARGS="smoke --implementation apache-5.3.3")
 	@$(PY) -m tests.apache_matrix $(ARGS)
 
 clients: setup ## every client of tests/clients_matrix through nemesrv conform, and docs/clients.md (about 5 minutes each; make clients CLIENTS="go-2.1.2")

@@ -20,7 +20,6 @@ from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
 from tests.apache_matrix.table import kept
 from tests.apache_matrix.table import matrix as apache_matrix
-from tests.apache_matrix.table import windows as apache_windows
 from tests.chaos.oracle.window_edges import table as edges
 from tests.clients_matrix.page import measured
 from tests.clients_matrix.page import render as clients
@@ -111,7 +110,7 @@ def _linked(upstream: str) -> str:
 
 
 BLOCKS = {
-    "docs/apache.md": {"matrix": lambda: apache_matrix(kept()), "windows": lambda: apache_windows(kept())},
+    "docs/apache.md": {"matrix": lambda: apache_matrix(kept())},
     "docs/checks.md": {"checks": checks, "legend": legend},
     "docs/conform.md": {"situations": situations, "rules": rules},
     "docs/faults.md": {"faults": faults},

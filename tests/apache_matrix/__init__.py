@@ -1,1 +1,1 @@
-"""The shipped scenarios on Apache's own servers: `make apache` runs them all and writes docs/apache.md's tables."""
+"""The shipped scenarios on Apache's own servers: `make apache` runs them all and writes the table of docs/apache.md."""

@@ -27,7 +27,7 @@ from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.scenarios.loading import load
 from tests.generated import main as write_page
 
-from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told, windows
+from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told
 
 CORES_A_LANE = 2
 MEMORY_A_LANE = 4 << 30
@@ -147,7 +147,7 @@ def main() -> int:
             keep(cell.implementation, Path(cell.scenario).stem, kept)
     if not asked.no_page:
         write_page()
-    print(f"\n{matrix(by_name)}\n\n{windows(by_name)}\n")
+    print(f"\n{matrix(by_name)}\n")
     if not asked.read:
         print(f"{len(cells)} runs in {(time.monotonic() - began_s) / 60:.0f} min, {asked.lanes} at once; {out}")
     return max((_STATUS[each["verdict"]] for each in found.values()), key=(0, 3, 1, 4).index)

@@ -1,4 +1,4 @@
-"""The tables of docs/apache.md: scenarios × implementations, and the windows that were measured; from measured/."""
+"""The table of docs/apache.md: scenarios × implementations, from measured/."""
 
 from __future__ import annotations
 
@@ -26,16 +26,6 @@ SCENARIOS = (
 IMPLEMENTATIONS = ("apache-4.9.7", "apache-5.3.3")
 IF_ASKED = ("apache-5.5.0",)
 """Beside them on the page, run with --implementation only: a third would take `make apache` past its 40 minutes."""
-WINDOWS = (
-    "routes_converge",
-    "routes_are_true",
-    "registrations_are_kept",
-    "no_false_eviction",
-    "dead_brokers_avoided",
-    "name_server_selection",
-    "recovery_time",
-)
-"""The checks whose measured windows the page shows."""
 
 
 def cell_of(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,21 +87,6 @@ def matrix(cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
         f"| {scenario} | " + " | ".join(told(cells[n].get(scenario)) for n in names) + " |" for scenario in scenarios
     ]
     return "\n".join(["| scenario | " + " | ".join(names) + " |", "|---|" + "---|" * len(names), *rows])
-
-
-def windows(cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """What was measured, against what is allowed."""
-    names, scenarios = _names(cells)
-    rows = []
-    for scenario in scenarios:
-        for check in WINDOWS:
-            found = [cells[name].get(scenario, {}).get("checks", {}).get(check) for name in names]
-            if any(found):
-                said = [each["measured"] if each else "–" for each in found]
-                bound = next(each["allowed"] for each in found if each)
-                rows.append(f"| {scenario} | `{check}` | " + " | ".join([*said, bound]) + " |")
-    head = ["| scenario | check | " + " | ".join(names) + " | allowed |", "|---|---|" + "---|" * (len(names) + 1)]
-    return "\n".join([*head, *rows])
 
 
 def _names(cells: Mapping[str, Mapping[str, Any]]) -> tuple[Sequence[str], Sequence[str]]:
