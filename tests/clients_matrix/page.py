@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,8 +54,6 @@ BY_AGE = (
 OF_AGES = """From the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2. All of them
 shuffle the list once when it is set, and wait 3 s for a connection. One caller at a time chooses a NameServer, for 3 s
 at most."""
-OF_REPEATED = """`late`: the machine was late by the first time in brackets, so the situation was repeated, and was
-then late by the second. The run that was less late counts."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so its column is that of cpp-1.x. Go 2.0.0 needs
 a `modern-go/reflect2` of 2018, with which its first look-up fails on Go 1.24 and later (nil pointer); its driver is
 built with v1.0.2."""
@@ -155,11 +152,9 @@ def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _notes(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """What happened in a client's run: programs that ended or hung, and the situations that were repeated."""
+    """What happened in a client's run: programs that ended or hung; not which situations were repeated."""
     for name, of in found.items():
-        for note in dict.fromkeys(of["notes"]):
-            repeated = re.match(r"repeated, because .*?: (.*); .*", note)
-            yield f"| {name} | {note if repeated is None else f'late: {repeated[1]}'} |"
+        yield from (f"| {name} | {note} |" for note in dict.fromkeys(of["notes"]) if not note.startswith("repeated, "))
 
 
 def _listed(found: Mapping[str, Mapping[str, Any]], verdict: Validity) -> Iterator[str]:
@@ -212,7 +207,6 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
         lines += _section(title, "client | rule | measured | profile | why", [*_listed(found, verdict)], "None.")
     lines += _section("Two runs", "client | rule | first run and second run | why", [*_two_runs(found)], "All agree.")
     lines += _section("During the runs", "client | what happened", [*_notes(found)], "Nothing.")
-    lines += ["", OF_REPEATED]
     lines += _section("Left out", "rules | why | clients", [*_left_out(found)], "Nothing.")
     lines += [
         "",
