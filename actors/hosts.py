@@ -160,7 +160,7 @@ class RemoteHost:
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
 
     def clock(self, clock: RealClock) -> RealClock:
-        """The driver's clock, as read on this host; exact to the offset's bound."""
+        """The driver's clock as read on this host, exact to the possible error of the hosts' offset."""
         return dataclasses.replace(clock, origin_monotonic_ns=clock.origin_monotonic_ns + self.offset_ns)
 
     @property

@@ -323,7 +323,7 @@ def end_as(code: int) -> None:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the last useful line; of a stack trace that is the exception, not a frame."""
+    """Return the last useful line; in a stack trace this is the exception, not a frame."""
     said = [line.strip() for line in lines if line.strip()]
     frames = ("at ", "... ")
     while said and said[-1].startswith(frames):

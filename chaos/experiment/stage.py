@@ -105,7 +105,8 @@ class Stage(Protocol):
         """Create every link, before any node exists."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        """Return the addresses that everybody gets in place of `addresses`: the same, or those for outside clients."""
+        """Return the addresses that peers get instead of `addresses`: the same, or the addresses for outside
+        clients."""
         return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:

@@ -141,7 +141,7 @@ class LinkFaultInjector(ABC):
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
         """End a fault that began on only some of its links. The caller raises the error that stopped the fault; an
-        error here is suppressed."""
+        error of this clean-up is suppressed."""
         for link, under in chosen.items():
             if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
                 with suppress(ToxiproxyError):

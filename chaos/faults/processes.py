@@ -181,8 +181,8 @@ class UnplannedDeaths:
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
-        """Record the death. In the block the caller makes connections to the node refused; at its end `gone` is
-        recorded."""
+        """Record the death. In the block the caller makes the node refuse connections; at the end of the block `gone`
+        is recorded."""
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

@@ -5,7 +5,7 @@
     connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once the needed hosts are known
 
 Only for RocketMQ's own two layouts with nothing before the stamp, and for shapes with a unique beginning (`NOISE`).
-Doubtful lines are read normally.
+Lines that may matter are read one by one.
 """
 
 from __future__ import annotations

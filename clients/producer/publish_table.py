@@ -52,7 +52,8 @@ class QueueRing:
         return None
 
     def ahead_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """Do as next_that, but move the counter by one only, however many are refused (4.9's latency-aware choice)."""
+        """Do as next_that, but move the counter by one only, even if several queues are refused (4.9's latency-aware
+        choice)."""
         start = self.next_number()
         for step in range(len(self.queues)):
             queue = self.queues[(start + step) % len(self.queues)]

@@ -98,7 +98,8 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
 
 
 def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """Return `messages` as one batch, never compressed. Raises as `single`, and if they cannot travel together."""
+    """Return `messages` as one batch, never compressed. Raises as `single`, and if the messages cannot be sent
+    together."""
     for message in messages:
         _check(message, config)
     with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)

@@ -345,7 +345,7 @@ def _compared(
 
 
 class _Polls(NamedTuple):
-    """For each event that a NameServer logged and a client learnt, the distance by the two clocks, in order."""
+    """The distances of two clocks in order: one for each event that a NameServer logged and a client noticed later."""
 
     apart: npt.NDArray[np.float64]
     late: bool
