@@ -237,9 +237,9 @@ class Seen:
         """When a member, a broker of these routes, or the way between was lost."""
         world, window_ms = self.world, members_ms(self.world.timers)
         listed = (one for route in routes for one in route.items())
-        brokers = {world.owners.get(address, name) for name, ids in listed for address in ids.values()}
-        faults = [fault for node in (*members, *brokers) for fault in world.process_faults(node)]
-        faults += [fault for name in members for broker in brokers for fault in world.link_faults(name, broker)]
+        brokers = sorted({world.owners.get(address, name) for name, ids in listed for address in ids.values()})
+        faults = [fault for node in (*sorted(members), *brokers) for fault in world.process_faults(node)]
+        faults += [fault for name in sorted(members) for broker in brokers for fault in world.link_faults(name, broker)]
         for fault in faults:
             if not world.harmless(fault) and not (fault.ends_process and fault.source in members):
                 yield Change(felt(world, fault).start_ms, felt(world, fault).end_ms + window_ms, _named(fault))
