@@ -186,7 +186,7 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
     help="Judge the history with Spark, or with plain Python (at most 300,000 rows). The default is Spark if Spark is "
-    "installed, but plain Python for a run on the virtual clock.",
+    "installed; only `run` judges a run on the virtual clock with plain Python.",
 )
 
 
