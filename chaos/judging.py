@@ -235,8 +235,8 @@ def apart(
 ) -> tuple[list[Verdict], list[Verdict]]:
     """Return the verdicts that count, and those left out because all checks were asked for and these examined nothing.
 
-    A check that failed counts, and so does one that could judge something in a longer run (but no check of consuming in
-    a run without consumers). If no verdict would be left, all verdicts count.
+    A failed check counts, and a check that could judge something in a longer run counts (but no check of consuming in a
+    run without consumers). If no verdict would be left, all verdicts count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]

@@ -149,8 +149,8 @@ _EPOCH = re.compile(r"\[?(?P<seconds>1\d{9})[.,]?(?P<digits>\d{3})\d{0,6}\]?(?=[
 
 def as_usual(line: str, year: int) -> tuple[str, str | None] | None:
     """Return the line with its stamp in the usual format, and the stamp's zone; None if the stamp has no known format.
-    `year` is for stamps without a year. In a date such as `05/06/2024` the month comes first, as Java writes dates with
-    slashes."""
+    `year` is the year of stamps that have no year. In a date such as `05/06/2024` the month comes first, as Java writes
+    dates with slashes."""
     if (found := _EPOCH.match(line)) is not None:
         at = datetime.fromtimestamp(int(found["seconds"]), UTC)
         return f"{at:%Y-%m-%d %H:%M:%S},{found['digits']}{line[found.end() :]}", "+00:00"

@@ -124,7 +124,7 @@ class LockBatchResponseBody(Body):
 
 
 class SubscriptionGroupConfig(Body):
-    """How a broker serves one consumer group. The last five fields are 5.x's (None: left out)."""
+    """How a broker serves one consumer group. The last five fields exist in 5.x only (None: left out)."""
 
     group_name: str
     consume_enable: bool = True
