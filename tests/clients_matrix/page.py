@@ -10,7 +10,6 @@ from typing import Any
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, Rule
 
-from ..interop.test_subcommands import subcommands
 from .catalogue import CLIENTS, Client
 from .upstream import concerns
 
@@ -57,8 +56,6 @@ at most."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so its column is that of cpp-1.x. Go 2.0.0 needs
 a `modern-go/reflect2` of 2018, with which its first look-up fails on Go 1.24 and later (nil pointer); its driver is
 built with v1.0.2."""
-OF_MQADMIN = """How many of mqadmin's subcommands work with a cluster of ours. `tests/interop/test_subcommands.py` tries
-each. [Why others do not work](compatibility.md#mqadmin)."""
 FOR_UPSTREAM = """Behaviour that harms a client's users, with figures from the tables above. Figures without a rule's
 name were counted while the drivers were developed."""
 
@@ -219,10 +216,5 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     lines += [f"| {' | '.join(row)} |" for row in BY_AGE]
     lines += ["", "## Go clients", "", OF_GO]
-    lines += ["", "## mqadmin's subcommands", "", OF_MQADMIN, ""]
-    lines += ["| mqadmin | subcommands | work | are refused in words | not tried |", "|---|---:|---:|---:|---:|"]
-    for version, profile in (("4.9.8", "4.9"), ("5.3.3", "5.x")):
-        counts = [len(names) for names in subcommands(profile)]
-        lines.append(f"| {version} | {sum(counts)} | {' | '.join(map(str, counts))} |")
     lines += ["", "## For upstream", "", FOR_UPSTREAM, "", *(f"* {each}" for each in concerns(found))]
     return "\n".join(lines) + "\n"
