@@ -53,7 +53,7 @@ MORE_S = {
     ("kill", "go-2.1.2"): A_CALL_S,
     ("black_hole", "go-2.1.2"): TWO_TRIES_S,
 }
-"""Where they may lie further apart, which docs/faults.md says."""
+"""Where they may lie further apart; docs/faults.md says how far."""
 
 
 @dataclass
