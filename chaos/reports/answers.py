@@ -107,7 +107,12 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         and episode["hypotheses"][0].get("certainty") in ("certain", "likely")
         and "follows" not in episode
     }
-    sentences = [one["sentence"].rstrip(".") for one in told.values()]
+    sentences = [
+        f"{one['sentence'].rstrip('.')} ({one['certainty']}, {one['score']:.2f})"
+        if one["certainty"] != "certain" and "score" in one
+        else one["sentence"].rstrip(".")
+        for one in told.values()
+    ]
     more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""
     happened_ = f"happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}" if sentences else ""
     if said.verdict is Validity.VALID:
@@ -373,6 +378,10 @@ def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     said = _wrong_of(verdicts, _CLIENTS, who=True)
     right = {v.name: v for v in verdicts if v.verdict is Validity.VALID}
     deeds = [deed + _when(right[name]) for name, deed in _DEEDS.items() if name in right]
+    left = right.get("dead_name_servers_left")
+    if left is not None and not left.measured.get("left"):
+        deeds = [deed for deed in deeds if not deed.startswith(_DEEDS["dead_name_servers_left"])]
+        said.append("no client had chosen a NameServer that was lost for long")
     clients = max((_count(right[name]) for name in _DEEDS if name in right), default=0)
     if deeds and clients:
         said.append(f"{clients} of {clients} {all_of(deeds)}")

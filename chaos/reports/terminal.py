@@ -157,7 +157,7 @@ def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
 def legend_line(verdicts: Sequence[Verdict]) -> str:
     """Return the meaning of the letters in these verdicts' formulas, in a line; "" if there are none."""
     known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
-    return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
+    return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items()) + (" (by default)" if known else "")
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:

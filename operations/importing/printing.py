@@ -1,6 +1,7 @@
 """The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from ...chaos.checks import CHECKS
@@ -33,7 +34,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _timeline(document["timeline"])
     yield ""
     yield "faults that explain it"
-    yield from episode_lines(document["episodes"])
+    yield from episode_lines(document["episodes"], origin=document["origin"])
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
@@ -184,23 +185,34 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 
 
 def episode_lines(
-    episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
+    episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one", origin: str = ""
 ) -> Iterator[str]:
-    """Return each episode's likeliest faults, the evidence for and against the first, and what follows from them."""
+    """Return each episode's likeliest faults, the evidence for and against the first, and what follows from them.
+    `origin`: the time 0 of the episodes, for their times in UTC."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):
         if "follows" in episode:
             continue
         first, *others = episode["hypotheses"][:3]
-        yield f"  {number}. {_scored(first)}"
+        yield f"  {number}. {_scored(first)}{_in_utc(episode, origin) if origin else ''}"
         yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
         yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
         yield from (
-            f"    or ({other['score']:.2f}): {other['sentence']}" for other in others if other["score"] >= LEAST_SCORE
+            f"    or {number}={place} ({other['score']:.2f}): {other['sentence']}"
+            for place, other in enumerate(others, 2)
+            if other["score"] >= LEAST_SCORE
         )
         effects = (one["hypotheses"][0] for one in episodes if one.get("follows") == number)
         yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)
+
+
+def _in_utc(episode: Mapping[str, Any], origin: str) -> str:
+    begun = datetime.fromisoformat(origin)
+    ends = (
+        begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
+    )
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} UTC)"
 
 
 def _scored(hypothesis: Mapping[str, Any]) -> str:

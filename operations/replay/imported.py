@@ -152,13 +152,12 @@ def _chosen(
     for number, episode in enumerate(incident.episodes, start=1):
         if episodes and number not in episodes:
             continue
-        rank = hypotheses.get(number)
+        said = hypotheses.get(number)
         ranked = sorted(enumerate(episode.hypotheses), key=lambda one: one[1].rank)
-        at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
-        if taken is None and rank is not None:
-            ranks = ", ".join(dict.fromkeys(str(one.rank) for _, one in ranked)) or "none"
-            allowed = f"a rank that episode {number} of {file} has: {ranks}"
-            raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
+        if said is not None and said > len(ranked):
+            allowed = f"one of the {len(ranked)} hypotheses of episode {number} in {file}, counted from 1"
+            raise ScenarioError("--hypothesis", "", f"{number}={said}", allowed)
+        at, taken = ranked[(said or 1) - 1] if ranked else (0, None)
         if taken is None or not (taken.timeline or taken.nodes):
             why = "has no fault that explains it"
             if taken is not None and taken.fault == "switch":

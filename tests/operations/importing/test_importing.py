@@ -144,7 +144,7 @@ def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_onl
 
 def test_an_alternative_that_hardly_fits_is_not_printed() -> None:
     told = [{"certainty": "unsure", "sentence": f"{score}", "score": score} for score in (0.04, 0.05, 0.04)]
-    assert list(episode_lines([{"hypotheses": told}])) == ["  1. unsure (0.04): 0.04", "    or (0.05): 0.05"]
+    assert list(episode_lines([{"hypotheses": told}])) == ["  1. unsure (0.04): 0.04", "    or 1=2 (0.05): 0.05"]
 
 
 @pytest.mark.parametrize(
