@@ -61,7 +61,7 @@ _ACTS: Mapping[str, str] = {
     "takes what it is told": "{who} did not take the route of {topic} that {what} told it",
     "must not have": "{who} had a route to {about}, which its NameServer had told it is gone",
     "sticky": "{who} left {what} without a failure",
-    "in order": "{who} chose {what}, which is not the next of its list",
+    "in order": "{who} chose {what}, which is not the next of its list{because}",
     "moves on": "{who} asked {what} again after a failure, and not the next of its list",
     "dials the chosen": "{who} opened a channel to {what}, which it had not chosen",
     "in time": "{who} took longer for a call at {what} than its tries may",

@@ -384,6 +384,11 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
         yield len(place), steps
 
 
+def _same(was: str) -> dict[str, str]:
+    before, _, now = was.partition(" then ")
+    return {"because": "it is the NameServer that it had left"} if before == now else {}
+
+
 def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:
     """The first of those that break one rule."""
     ordered = sorted(
@@ -396,7 +401,7 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, 
             (row.time_ms, row.time_ms),
             Rule(world.client_profile_of(row.node).rule, ""),
             out=(row.time_ms, None),
-            more={"start": start, "was": was} if start else {"was": was},
+            more={"was": was} | ({"start": start} if start else {}) | _same(was),
             **wrong_or_late(not is_late),
         )
         for rule, row, start, was in ordered[:FINDINGS_MAX]
