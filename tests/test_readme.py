@@ -44,6 +44,14 @@ def test_the_scenario_that_says_what_a_scenario_is_is_one() -> None:
     assert [action.do for action in scenario.timeline] == ["black_hole", "heal"]
 
 
+@pytest.mark.parametrize("block", re.findall(r"```yaml\n(timeline.*?|zones.*?)```", SCENARIOS, re.DOTALL))
+def test_a_part_of_a_scenario_is_right_in_a_scenario_of_three_and_three(block: str) -> None:
+    part = yaml.safe_load(block)
+    rest = {"description": "A part.", "cluster": {"name_servers": 3, "brokers": 3}, "checks": ["routes_are_true"]}
+    scenario = parse({**rest, **part}, file="part.yaml")
+    assert [action.do for action in scenario.timeline] == [entry["do"] for entry in part["timeline"]]
+
+
 def test_every_do_is_named_with_its_numbers() -> None:
     (words,) = re.findall(r"`do` is one of(.*?)\n\nA link is", SCENARIOS, re.DOTALL)
     named = re.findall(r"`(\w+)`", words)
