@@ -106,7 +106,7 @@ class Surroundings:
 
 
 class NodeActor:
-    """Drives one Node: listen, links, start, stop, and calls of the node's own methods."""
+    """Runs one Node: lets it listen, sets its links, starts and stops it, and calls the node's own methods."""
 
     def __init__(self, spec: NodeSpec, *, own_process: bool = False, surroundings: Surroundings | None = None) -> None:
         self._spec = spec

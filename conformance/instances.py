@@ -22,8 +22,8 @@ ONLY = ""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """Return the observations by client name; ONLY with all of them if no process has clients of several kinds. The
-    number of clients is that in heartbeats of any process."""
+    """Return the observations by client name; ONLY with all of them if no process has clients of several kinds. How
+    many clients a process has is counted from their heartbeats."""
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):

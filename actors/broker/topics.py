@@ -166,7 +166,7 @@ class TopicTable(VersionedTable):
                 self.put(replace(topic, order=not topic.order), now_ms=now_ms)
 
     def encode(self) -> bytes:
-        """Return `{"dataVersion": …, "topicConfigTable": {…}}`: code 21's body, and the file."""
+        """Return `{"dataVersion": …, "topicConfigTable": {…}}`: the body of the answer to code 21, and topics.json."""
         return TopicConfigSerializeWrapper(
             data_version=self.data_version, topic_config_table=self.topic_config_table
         ).encode()

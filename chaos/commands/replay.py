@@ -45,7 +45,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     multiple=True,
     metavar="KEY=VALUE",
     help="Replay once more with a changed setting, for example cluster.profile=5.x or pollNameServerInterval=10000, "
-    "and report the difference. Several KEY=VALUE in one argument are changed together. May be repeated.",
+    "and report the difference. All KEY=VALUE of one argument are changed in the same run. Each further --vary is a "
+    "run of its own.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/SCENARIO/TIMESTAMP).")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")

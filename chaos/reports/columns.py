@@ -4,7 +4,7 @@
                                          └─► notable: other rows that a person may read, as dicts, thinned
 
 At most NOTABLE_MAX notable rows per event are kept, the first and last of each slice of time. `left_out` has the number
-of others.
+of rows that are not kept.
 """
 
 from collections.abc import Mapping

@@ -83,7 +83,7 @@ def read(text: str, *, file: str) -> dict[str, Any]:
 
 
 def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]:
-    """Return the refused text of the file ("" if YAML's message has none), and what is allowed."""
+    """Return the text that YAML refused ("" if its message does not quote the text), and what is allowed there."""
     if problem.startswith("duplicate key "):
         return f"a second `{problem.removeprefix('duplicate key ')}:`", "each key once"
     if problem == _ENDLESS:

@@ -68,7 +68,7 @@ class PlacementModel(BaseModel):
 
     @property
     def is_static(self) -> bool:
-        """Whether the placement is known without the cluster."""
+        """Whether the scenario alone says which node is on which host."""
         return bool(self.hosts) and all(place.host is not None for place in self.nodes.values())
 
 

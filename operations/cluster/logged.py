@@ -228,7 +228,7 @@ def _at(source: Source, line: Line) -> At:
 
 
 def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
-    """Return the NameServer's starts, and the times in which it had each broker's address."""
+    """Note when the NameServer started, and from when to when it had each broker's address."""
     open_ = dict[str, Stay]()
     for at, row in rows:
         address = row.get("address", "")

@@ -347,8 +347,8 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
 
 
 def _own_lists(seen: Seen) -> list[Episode]:
-    """Return clients whose log has another list than all others. Host names are not judged, nor lists without a known
-    NameServer."""
+    """Return clients whose log has another list than all others. A list with host names, or without any known
+    NameServer, is not judged."""
     clients, servers = {*seen.clients}, {*seen.name_servers}
     first: dict[str, Row] = {}
     lists: dict[str, frozenset[str]] = {}

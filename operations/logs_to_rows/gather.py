@@ -29,7 +29,7 @@ class Gathered(NamedTuple):
 
 
 def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
-    """The lines that matter of all logs there, those of `more` events among them. LogError if there is none."""
+    """The lines that matter of all logs there, those of `more` events among them. LogError if no such line is found."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
