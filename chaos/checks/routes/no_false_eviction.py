@@ -121,14 +121,18 @@ def _drops(
 
 def _finding(control: Control, world: World, life: Life, broker: str, machine: Machine, drop: _Drop) -> Finding:
     age_ms, soon_ms = drop.age_ms or 0.0, drop.soon_ms
-    rule = at_no_time(_ROW) if soon_ms is None else Rule(_SOON_ROW, _SOON[drop.reason], earliest_ms=soon_ms)
     tolerance = received(control, world).tolerance(life, broker, drop.time_ms - age_ms, drop.time_ms)
-    said: dict[str, Any] = {"measured_ms": drop.short_ms if soon_ms is None else drop.age_ms, "over_ms": drop.short_ms}
+    rule = at_no_time(_ROW)
+    said: dict[str, Any] = {"measured_ms": drop.short_ms, "over_ms": drop.short_ms}
+    by_its_word_ms = 0.0 if soon_ms is None else max(soon_ms - age_ms, 0.0)
+    if soon_ms is not None and (by_its_word_ms > tolerance.unknown_up_to_ms or drop.short_ms <= by_its_word_ms):
+        rule = Rule(_SOON_ROW, _SOON[drop.reason], earliest_ms=soon_ms)
+        said = {"measured_ms": drop.age_ms, "over_ms": by_its_word_ms or drop.short_ms}
     if drop.short_ms > tolerance.unknown_up_to_ms and _explained(control, world, life, broker, machine, drop):
         said |= {"wrong": 0, "late": 1}
     return finding(
         (life.node, broker),
-        "must not be dropped" if soon_ms is None else "dropped too soon",
+        "must not be dropped" if rule.earliest_ms is None else "dropped too soon",
         (drop.time_ms - age_ms, drop.time_ms + drop.short_ms),
         rule,
         out=(drop.time_ms, drop.time_ms + drop.short_ms) if drop.short_ms else None,
