@@ -37,7 +37,7 @@ def apache_broker_is_not_heard(node: Any) -> None:
     """
     if not node._context.incarnation:
         return
-    (front,) = node._dialler._fronts["ns-0"]
+    front = node._dialler.front("ns-0")
 
     @around(node, "_boot")
     async def boot_unheard(boot: Any) -> None:  # its first registration is on its way before it is started

@@ -64,7 +64,7 @@ class _Node:
         self.later: list[tuple[float, Callable[[], object]]] = []
         clock = SimpleNamespace(call_later=lambda after_s, what: self.later.append((after_s, what)))
         self._context = SimpleNamespace(incarnation=incarnation, clock=clock)
-        self._dialler = SimpleNamespace(_fronts={"ns-0": [self.front], "ns-1": [_Front()]})
+        self._dialler = SimpleNamespace(front={"ns-0": self.front, "ns-1": _Front()}.__getitem__)
         self._up, self._tasks = asyncio.Event(), list[asyncio.Task[None]]()
         self.saw: list[Observation] = []
         self._saw = self.saw.append
