@@ -377,10 +377,10 @@ def _in_time(change: Finding) -> str:
 def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     said = _wrong_of(verdicts, _CLIENTS, who=True)
     right = {v.name: v for v in verdicts if v.verdict is Validity.VALID}
-    deeds = [deed + _when(right[name]) for name, deed in _DEEDS.items() if name in right]
     left = right.get("dead_name_servers_left")
-    if left is not None and not left.measured.get("left"):
-        deeds = [deed for deed in deeds if not deed.startswith(_DEEDS["dead_name_servers_left"])]
+    nobody_had = [] if left is None or left.measured.get("left") else [left.name]
+    deeds = [deed + _when(right[name]) for name, deed in _DEEDS.items() if name in right and name not in nobody_had]
+    if nobody_had:
         said.append("no client had chosen a NameServer that was lost for long")
     clients = max((_count(right[name]) for name in _DEEDS if name in right), default=0)
     if deeds and clients:

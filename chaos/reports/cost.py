@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -134,12 +134,13 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
     works_until: dict[str, float] = {}
     for (client, _), times in answered.items():
         works_until[client] = max(works_until.get(client, 0.0), float(times[-1]))
+    shares = last_shares(recorded.notable)
     everybody_until = max(works_until.values(), default=0.0)
     for (client, broker), times in answered.items():
         if broker not in troubled or client == "prober" or len(times) < 2:
             continue
         end_ms = max(works_until[client], everybody_until)
-        gap = _longest(times, min(end_ms, handed_over_ms(recorded, client, broker)), troubled[broker])
+        gap = _longest(times, min(end_ms, handed_over_ms(shares, client, broker)), troubled[broker])
         if gap is not None and _lives(world, client, *gap):
             from_ms, to_ms = gap
             span = {"from_s": round(from_ms / 1000, 1), "to_s": round(to_ms / 1000, 1)}
@@ -148,14 +149,23 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
     return found
 
 
-def handed_over_ms(recorded: Recorded, client: str, broker: str) -> float:
+Shares = Mapping[tuple[str, str], tuple[float, frozenset[str]]]
+"""Consumer and topic to the time of its last rebalance, and the brokers of the queues that it has since."""
+
+
+def last_shares(notable: Iterable[Mapping[str, Any]]) -> Shares:
+    """Return what the rows `assigned` leave each consumer with; topics that RocketMQ made itself are left out."""
+    return {
+        (row["node"], row["topic"]): (row["time_ms"], frozenset(name for name, _ in json.loads(row["value"])))
+        for row in notable
+        if row["event"] == "assigned" and not is_own(row["topic"])
+    }
+
+
+def handed_over_ms(shares: Shares, client: str, broker: str) -> float:
     """Return when the client's last queue of the broker had gone to another consumer, for the rest of the run; inf if
     the client has one at the end, or nobody has."""
-    held: dict[tuple[str, str], tuple[float, bool]] = {}
-    for row in recorded.notable:
-        if row["event"] == "assigned" and not is_own(row["topic"]):
-            brokers = {name for name, _ in json.loads(row["value"])}
-            held[row["node"], row["topic"]] = row["time_ms"], broker in brokers
+    held = {who: (at_ms, broker in brokers) for who, (at_ms, brokers) in shares.items()}
     mine = {topic: at_ms for (node, topic), (at_ms, has) in held.items() if node == client and not has}
     theirs = [
         max(at_ms, mine[topic])

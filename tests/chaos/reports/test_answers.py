@@ -6,15 +6,13 @@ import json
 import math
 import re
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
-from nemesrv.chaos.reports.columns import Recorded
-from nemesrv.chaos.reports.cost import Cost, Without, handed_over_ms
+from nemesrv.chaos.reports.cost import Cost, Without, handed_over_ms, last_shares
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -324,5 +322,4 @@ def test_a_consumer_whose_queues_another_took_is_no_longer_without_the_broker(
 ) -> None:
     began = [assigned("consumer-0", 0, "broker-a"), assigned("consumer-1", 0, "broker-a")]
     ended = [assigned("consumer-0", 226_000, *mine), assigned("consumer-1", 227_000, *theirs)]
-    recorded = cast(Recorded, SimpleNamespace(notable=[*began, *ended]))
-    assert handed_over_ms(recorded, "consumer-0", "broker-a") == until_ms
+    assert handed_over_ms(last_shares([*began, *ended]), "consumer-0", "broker-a") == until_ms
