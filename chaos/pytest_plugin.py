@@ -5,10 +5,10 @@
         nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=155)
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
-A test that does not ask for the verdict, or fails first, is judged all the same, by its marker's checks. A failing
-test's report has seed, replay line, run folder and verdict; JUnit's properties have the first three. A wrong marker
-ends the session before any test, with a line for each. Ray and Spark are imported for the first cluster that needs
-them.
+The marker's checks judge the run even if the test does not ask for the verdict, or fails before. A failing test's
+report has seed, replay line, run folder and verdict; JUnit's properties have seed, replay line and run folder. Wrong
+markers end the session before any test, with a line for each wrong marker. Ray and Spark are imported when a cluster
+first needs them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """UsageError with a line for each selected test with a wrong marker; nothing was started."""
+    """Raise UsageError with a line for each selected test whose marker is wrong, before anything is started."""
     wrong: dict[str, None] = {}
     for item in items:
         if item.get_closest_marker(MARKER) is not None:
@@ -120,7 +120,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test interrupted by Ctrl-C fails, with its run's properties; pytest itself would not report it."""
+    """Report a test that Ctrl-C interrupts as failed, with its run's properties; pytest itself would not report the
+    test."""
     try:
         return (yield)
     except KeyboardInterrupt:
@@ -208,7 +209,8 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Judge a test that has not called for its verdict, so that no test passes unjudged. A failure of its own stays."""
+    """Judge the run of a test that has not asked for its verdict, so that no test passes unjudged. A failed test stays
+    failed."""
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
     try:
         result = yield
@@ -237,7 +239,8 @@ def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
 
 
 def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
-    """The marker's scenario, with seed and clock. UsageError says what is wrong."""
+    """The scenario that a test's marker describes, with seed and clock. UsageError says what is wrong with the
+    marker."""
     import secrets
 
     from .checks import CHECKS

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_verdicts(folder: RunFolder) -> list[Verdict]:
-    """The run's verdicts with their findings. HarnessError if it was never judged."""
+    """The run's verdicts with their findings. HarnessError if the run was never judged."""
     try:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
         found = _read_findings(folder)
@@ -38,7 +38,7 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
 
 
 def read_left_out(folder: RunFolder) -> dict[str, str]:
-    """Checks that had nothing to examine in this judged run, and why."""
+    """Checks that had nothing to examine in this judged run, each with the reason."""
     found: dict[str, str] = json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
     return found
 
@@ -70,7 +70,7 @@ def write_reports(folder: RunFolder) -> None:
 
 
 def write_replay(folder: RunFolder) -> None:
-    """Write report.html of a replay that was not judged: replay.json's picture and the run's lanes."""
+    """Write report.html of a replay that was not judged: the comparison in replay.json, and the run's lanes."""
     from .reports.html import html_report
 
     scenario = folder.scenario()
@@ -81,7 +81,7 @@ def write_replay(folder: RunFolder) -> None:
 
 
 def written(folder: RunFolder) -> dict[str, object]:
-    """Return for `report --json` the written file and its run."""
+    """Return the written report file and its run, for `report --json`."""
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     ended = {v.name: str(v.verdict) for v in verdicts}
     run: dict[str, object] = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}
@@ -111,5 +111,5 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
 def write_junit(
     folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Mapping[str, str]
 ) -> None:
-    """Write junit.xml, as CI servers read it."""
+    """Write the run's verdicts as junit.xml, which CI servers read."""
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts, left_out))

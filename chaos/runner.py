@@ -75,7 +75,7 @@ class Options:
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
-    """Run all scenarios. Returns the exit status: INVALID counts before UNKNOWN before VALID."""
+    """Run all scenarios. Returns the exit status of the worst verdict: INVALID before UNKNOWN before VALID."""
     refuse_used(options.out)
     for scenario in scenarios:
         _require_injectable(scenario, options)
@@ -116,15 +116,15 @@ def require_parts(
     joins: bool = False,
     spark: bool,
 ) -> None:
-    """HarnessError if this machine lacks something for the runs of `what`; nothing is started. `joins`: nodes run on
-    the hosts of a Ray cluster, which report themselves what they lack. `spark`: Spark judges."""
+    """Raise HarnessError if this machine lacks something for the runs of command `what`; nothing is started. With
+    `joins`, nodes run on hosts of a Ray cluster, and each host reports what it lacks. With `spark`, Spark judges."""
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
     needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)
     require(needs, out or Path("runs"))
 
 
 def processes_of(scenario: Scenario) -> int:
-    """The largest number of processes that the run's nodes have, plus one."""
+    """Return the number of processes that the scenario's nodes need at most, plus one."""
     ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
     return len(scenario.topology().nodes) + ended + 1
 
@@ -248,7 +248,7 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
-    """Return the defect passed in, else the scenario's; None if there is neither."""
+    """Return `defect`, else the scenario's own defect; None without either."""
     if defect is not None or scenario.defect is None:
         return defect
     found = found_defect(scenario.defect, file=scenario.name, key="defect")
@@ -264,8 +264,8 @@ def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
 
 
 def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:
-    """The scenario with seed, clock, time scale, planted defect and versions, so that it can be repeated. On the
-    virtual clock the scale is 1."""
+    """Return the scenario with seed, clock, time scale, planted defect and versions, so that the run can be repeated.
+    On the virtual clock the scale is 1."""
     name = defect.name if defect is not None else options.defect or scenario.defect
     virtual = options.is_virtual(scenario)
     _require_injectable(scenario, options)
@@ -305,8 +305,8 @@ def check_all(
     as_json: bool = False,
     full: bool = False,
 ) -> int:
-    """Judge recorded histories again, wherever they are, and write the results. Returns the exit status. ScenarioError,
-    before anything is started, for a folder without a history."""
+    """Judge recorded histories again, on this machine or elsewhere, and write the results. Returns the exit status.
+    Raises ScenarioError for a folder without a history before anything is started."""
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)

@@ -31,7 +31,7 @@ class Members(Protocol):
 
 
 class LinkExpressionError(ValueError):
-    """A link expression without a meaning; the text says what is allowed."""
+    """A link expression without a meaning; the error's text says what is allowed."""
 
 
 def is_shape(expression: str) -> bool:
@@ -40,7 +40,7 @@ def is_shape(expression: str) -> bool:
 
 
 def shape_of(expression: str, members: Members) -> Separates:
-    """Return the links that the shape separates. LinkExpressionError says what is allowed."""
+    """Return the links that the named partition cuts. LinkExpressionError says what is allowed."""
     word, *rest = expression.split()
     return SHAPES[word](expression, rest, members)
 

@@ -11,8 +11,9 @@
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
 `broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
-which a dials b, `a <-> b` those of either direction. Or a shape's word (shapes.py): `isolate ns-0`, `halves`. Which way
-bytes are held is not said here but by the fault's `stream`, except by shapes of one direction.
+which a dials b, `a <-> b` those of either direction. Or a shape's word (shapes.py): `isolate ns-0`, `halves`. A link
+expression does not say in which direction bytes are held: the fault's `stream` does, except for shapes of one
+direction.
 """
 
 import re
@@ -34,7 +35,7 @@ EXTERNAL = "external"
 
 
 class NodeKind(StrEnum):
-    """What a node is; also its role in the history."""
+    """What a node is. The history has this value as the node's role."""
 
     NAME_SERVER = "name_server"
     BROKER = "broker"
@@ -51,7 +52,7 @@ class NodeKind(StrEnum):
 
 
 def broker_name(node: str) -> str:
-    """The brokerName of a broker: a slave has its master's."""
+    """The brokerName of a broker node: a slave has its master's brokerName."""
     return node.partition("/")[0]
 
 
@@ -61,7 +62,7 @@ def broker_id(node: str) -> int:
 
 
 def broker_node(name: str | None, id_: int | None) -> str:
-    """The node of a broker of this name and id: a slave has its id behind its master's name."""
+    """Return the node of the broker with this brokerName and brokerId; a slave's node is `broker-a/1`."""
     return f"{name}/{id_}" if id_ and id_ > 0 else str(name)
 
 
@@ -77,12 +78,12 @@ def is_slave(node: str) -> bool:
 
 
 def later_address(node: str, number: int) -> str:
-    """The name of a node at a later address, as links have it: broker-a@2 at its second address."""
+    """Return the name in links of a node at a later address: broker-a@2 at its second address."""
     return f"{node}@{number}"
 
 
 def first_address(node: str) -> str:
-    """The node's own name for a name from `later_address`; other names unchanged."""
+    """Return the node's own name for a name from `later_address`; any other name is returned unchanged."""
     return node.partition("@")[0]
 
 
@@ -176,15 +177,15 @@ class Topology:
         return kinds
 
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
-        """The names of all nodes of these kinds."""
+        """Return the names of all nodes of these kinds."""
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
 
     def of_kind(self, group: str) -> tuple[str, ...]:
-        """The nodes of the group of that name."""
+        """Return the nodes of the group of that name."""
         return self.of(*GROUPS[group])
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Return the nodes of the group of that name, or the node of that name; nothing if neither exists."""
+        """Return the nodes of the group of that name, or the node of that name; () for any other name."""
         if name in GROUPS:
             return self.of_kind(name)
         return (name,) if name in self.kinds else ()
@@ -218,14 +219,15 @@ class Topology:
         return tuple(links)
 
     def parse_links(self, *expressions: str) -> tuple[Link, ...]:
-        """The links that these expressions name, each once. LinkExpressionError says what is allowed."""
+        """Return the links that these expressions name, each once. LinkExpressionError says what is allowed."""
         named: dict[Link, None] = {}
         for expression in expressions:
             named |= dict.fromkeys(self._parse_one(expression))
         return tuple(named)
 
     def parse_streams(self, *expressions: str) -> dict[Link, Stream]:
-        """Return the same links, each with the directions that the expressions name; some shapes have only one."""
+        """Return the links that these expressions name, each with its directions; some shapes have only one
+        direction."""
         found: dict[Link, Stream] = {}
         for expression in expressions:
             if is_shape(expression):

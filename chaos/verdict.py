@@ -1,5 +1,6 @@
 """The result of a check: VALID, UNKNOWN or INVALID, with counts, bound, measured values and counterexamples. A check
-that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Composing takes the worst."""
+that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Several verdicts together give the worst
+of them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ FINDINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One counterexample: the guilty node, what it was about, when, and by how much. Times in RocketMQ milliseconds."""
+    """One counterexample of a check: the guilty node, the other node or topic, when, and by how much. Times in RocketMQ
+    milliseconds."""
 
     who: str = ""
     """The node whose doing it was: ns-0, consumer-1."""
@@ -72,7 +74,7 @@ class Example:
     """What else this check has to say of it; no moments."""
 
     def since(self, origin_ms: float) -> Example:
-        """Return the example with all its moments counted from `origin_ms`; durations stay the same."""
+        """Return the example with all its times counted from `origin_ms`; durations stay the same."""
         return _since(self, origin_ms)
 
     @property
@@ -81,12 +83,13 @@ class Example:
 
     @property
     def is_of_due_time(self) -> bool:
-        """Whether the value was wrong as soon as it was due, and not after it had been right."""
+        """Whether the value was wrong from the moment when it was due, and had not been right before."""
         return self.from_ms == self.due_ms
 
     @property
     def against_bound(self) -> str:
-        """Return `allowed 33.0 s: 2.0 s over`, `never allowed` or `allowed not before 120.0 s: 16.0 s too soon`."""
+        """Compare the example with its limit in words: `allowed 33.0 s: 2.0 s over`, `never allowed` or `allowed not
+        before 120.0 s: 16.0 s too soon`."""
         over = length(self.over_ms or 0.0)
         if self.too_early:
             return f"allowed not before {length(self.earliest_ms or 0.0)}: {over} too soon"
@@ -95,8 +98,8 @@ class Example:
         return f"allowed at once: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
-        """A JSON object without empty fields; the entries of `more` are keys of it; times to a tenth of a millisecond.
-        `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`, as the report tells times."""
+        """Return the example as a JSON object without empty fields, with the entries of `more` as keys. Times have
+        tenths of a millisecond. `from_s` and `to_s` are `from_ms` and `to_ms` in seconds since `timeline_ms`."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         times = {"times": _times(self.times)} if self.times else {}
@@ -189,7 +192,7 @@ class Finding:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def since(self, origin_ms: float) -> Finding:
-        """The finding with all its moments counted from `origin_ms`."""
+        """Return the finding with all its times counted from `origin_ms`."""
         return _since(self, origin_ms)
 
     @property
@@ -203,8 +206,8 @@ class Finding:
 
     @property
     def badness(self) -> tuple[bool, bool, float]:
-        """Return the sort key: the example with the greatest key exceeds its limit by most, or is nearest to its
-        limit."""
+        """Return the sort key by which the worst finding is greatest: it exceeds its limit by most, or is nearest to
+        its limit."""
         if self.wrong or self.late:
             return self.wrong > 0, self.late > 0, self.over_ms
         margin_ms = -float("inf")
@@ -216,7 +219,8 @@ class Finding:
 
     @property
     def example(self) -> Example:
-        """The finding as a counterexample; without a bound in time it has neither `due_ms` nor `over_ms`."""
+        """Return the finding as a counterexample; without a limit in time the example has neither `due_ms` nor
+        `over_ms`."""
         bounded = self.bound_ms is not None or self.earliest_ms is not None
         return Example(
             who=self.subject,
@@ -235,8 +239,8 @@ class Finding:
         )
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
-        """Return the finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s` are the times of
-        its sentence, in seconds since `timeline_ms`."""
+        """Return the finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s` count in seconds
+        since `timeline_ms`."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}
@@ -268,7 +272,7 @@ _FAILED = "the check failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """A group of equal clients that a verdict is about."""
+    """A group of clients, equal in kind and implementation, that a verdict is about."""
 
     kind: str
     """producer, consumer, prober."""
@@ -284,7 +288,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One check's result. Times in milliseconds of RocketMQ time; every value can be written as JSON."""
+    """The result of one check. Times in milliseconds of RocketMQ time; every value can be written as JSON."""
 
     name: str
     verdict: Validity
@@ -309,7 +313,7 @@ class Verdict:
     """What of the check this history cannot decide, by name, each with a sentence; the verdict is of all the rest."""
 
     def since_timeline(self, timeline_ms: float) -> Self:
-        """The verdict with the moments of its findings and examples counted from the start of the timeline."""
+        """Return the verdict with the times of its findings and examples counted from the start of the timeline."""
         return replace(
             self,
             findings=tuple(finding.since(timeline_ms) for finding in self.findings),
@@ -318,12 +322,12 @@ class Verdict:
 
     @classmethod
     def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:
-        """UNKNOWN, because there was nothing to examine."""
+        """Return the verdict UNKNOWN of a check that had nothing to examine."""
         return cls(name=name, verdict=Validity.UNKNOWN, examined=0, why=why, **details)
 
     @classmethod
     def of_failed_check(cls, name: str, error: BaseException) -> Self:
-        """UNKNOWN, because the check itself failed; `why` names the error."""
+        """Return the verdict UNKNOWN of a check that failed itself; `why` names the error."""
         text = str(error).strip().splitlines()
         return cls.nothing_examined(name, f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}")
 

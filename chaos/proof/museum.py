@@ -3,7 +3,7 @@
     scenarios/incidents/NAME.yaml ─┬─ as it stands ────────────► recorded, judged plainly ─► red by `found_by`?
                                    └─ with `incident.fixed` ───► recorded, judged plainly ─► green?
 
-Runs are spread over processes. Needs no Spark.
+Several processes share the runs. The museum needs no Spark.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,8 @@ class ShownIncident:
 
     @property
     def is_green(self) -> bool:
-        """Whether, with the fix, these checks say VALID and none says INVALID."""
+        """Whether, in the run with the fix, the checks that must find the incident say VALID, and no check says
+        INVALID."""
         return not self.fixed[Validity.INVALID] and {*self.incident.found_by} <= self.fixed[Validity.VALID].keys()
 
     @property
@@ -57,20 +58,20 @@ class ShownIncident:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The other checks that say INVALID."""
+        """The checks that say INVALID of the run as reported, besides those that must find the incident."""
         return tuple(name for name in self.buggy[Validity.INVALID] if name not in self.incident.found_by)
 
     @property
     def finding(self) -> str:
-        """The finding of the first named check, in words; "" if it found nothing."""
+        """What the first check of `found_by` found, in a sentence; "" if no check of `found_by` found anything."""
         found = self.buggy[Validity.INVALID]
         first = next((found[name] for name in self.incident.found_by if name in found), None)
         return "" if first is None else wrong_sentence(first) or first.why
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
-    """Return the files of these incidents, by name or number (i03), in their order (default: all). ScenarioError if
-    unknown."""
+    """Return the scenario files of the incidents with these names or numbers (i03); without `names`, of all incidents.
+    ScenarioError for an unknown incident."""
     known, found = shipped("incidents"), set[Path]()
     for name in names:
         file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)
@@ -81,8 +82,8 @@ def chosen(names: Sequence[str]) -> list[Path]:
 
 
 def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[ShownIncident]:
-    """Return each file's incident, in order, as early as possible. ScenarioError for an `out` that is not empty. Run
-    folders are NAME/buggy and NAME/fixed in `out`; with None they are deleted."""
+    """Yield each incident as soon as both of its runs are judged, in the order of `files`. ScenarioError if the folder
+    `out` is not empty. Run folders are NAME/buggy and NAME/fixed in `out`; without `out` they are deleted."""
     refuse_used(out)
     with TemporaryDirectory(prefix="nemesrv-museum-") as place:
         folders = [(file, (out or Path(place)) / file.stem) for file in files]
@@ -111,7 +112,7 @@ def by_validity(found: Sequence[Verdict]) -> Said:
 
 
 def print_museum(shown: Sequence[ShownIncident]) -> None:
-    """Print the table as wide as the terminal; in a pipe as wide as COLUMNS says, else 180 columns."""
+    """Print the table of incidents as wide as the terminal; in a pipe as wide as COLUMNS says, else 180 columns."""
     columns = ("incident", "upstream", "what was reported", "as it was", "with its fix")
     rows = (
         (one.name, "\n".join(one.incident.upstream), one.incident.reported, _buggy(one), _fixed(one)) for one in shown

@@ -1,9 +1,9 @@
 """The self-test: every planted defect is found by the checks meant for it, and no check finds one in a clean twin.
 
-Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). In the self-test all
-checks judge each run. A defect is killed if every check that must find it says INVALID, and no other check does except
-those that may find it. A twin is clean if every check judged it and none says INVALID. Anything else fails the
-self-test.
+Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
+run of the self-test. A defect is killed if every check that must find it says INVALID, and no check says INVALID that
+neither must nor may find it. A twin is clean if every check judged it and no check says INVALID. Any other result fails
+the self-test.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
@@ -41,7 +41,7 @@ PLAIN_RUN_S = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelftestOutcome:
-    """One run of the self-test: the checks that must say INVALID, those that may, and what they said."""
+    """One run of the self-test: the checks that must say INVALID, those that may, and the checks' verdicts."""
 
     scenario: str
     seed: int = 1
@@ -68,7 +68,7 @@ class SelftestOutcome:
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
 
     def to_json(self) -> dict[str, object]:
-        """Return the outcome as an entry of `selftest --json`."""
+        """Return this run's outcome as an entry of `selftest --json`."""
         named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
         return {
             "scenario": self.scenario,
@@ -101,14 +101,14 @@ class SelftestOutcome:
 
 
 def scenario_of(name: str) -> Scenario:
-    """Return the self-test's own scenario of that name, else the shipped one; either has all checks."""
+    """Return the self-test's own scenario of that name, else the shipped scenario; all checks are switched on in it."""
     own = OWN_DIR / f"{name}.yaml"
     scenario = load(own) if own.exists() else find(name)
     return scenario.model_copy(update={"checks": CHECK_NAMES})
 
 
 class OneRun(NamedTuple):
-    """One run that the self-test needs. The record has only names, so that another process can make the run."""
+    """One run that the self-test needs. `OneRun` has only names, so that another process can make the run."""
 
     scenario: str
     defect: str | None
@@ -122,8 +122,8 @@ def run_selftest(
     *,
     at_once: int = 1,
 ) -> int:
-    """Run the self-test and print the table. Returns 0 if every defect is killed and every twin clean with every seed,
-    else 1. `at_once` is the number of runs at the same time on the virtual clock."""
+    """Run the self-test and print the table. Returns 0 if, with every seed, every defect is killed and every twin is
+    clean, else 1. On the virtual clock `at_once` runs are made at the same time."""
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
@@ -176,7 +176,7 @@ def _one_plainly(asked: OneRun) -> SelftestOutcome:
 
 
 def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
-    """Return the runs: each scenario's clean twin first, then its defects."""
+    """Return the self-test's runs: for each scenario the clean twin, then the defects."""
     defects = [DEFECTS[name] for name in names]
     plan: list[tuple[Defect | None, str]] = []
     for scenario in dict.fromkeys(defect.scenario for defect in defects):
@@ -186,8 +186,8 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
 
 
 def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> None:
-    """Print a row for each defect and twin with the seeds that failed, then the sums, and for several seeds the worst
-    one."""
+    """Print a row for each defect and twin with the seeds that failed, then the sums, and of several seeds the
+    worst."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
     by_run: dict[tuple[str, str], list[SelftestOutcome]] = {}
     for outcome in outcomes:

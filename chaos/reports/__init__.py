@@ -1,1 +1,1 @@
-"""Reports: what a person and a CI server read of a run."""
+"""Reports of a run, for persons and CI servers."""

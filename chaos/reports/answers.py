@@ -1,10 +1,10 @@
-"""The result of a run in sentences. First: are the routes right, and do clients follow them?
+"""The result of a run in sentences. The first sentences say whether routes were right and clients followed them.
 
     VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
     Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
-This module judges nothing: verdicts and findings have the measured values, the scenario has the faults.
+This module judges nothing: measured values come from verdicts and findings, faults from the scenario.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAULTS_SHOWN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The sentences about a run that come before any table; "" for a sentence that does not apply."""
+    """The sentences about a run, shown before any table; "" for a sentence that does not apply."""
 
     verdict: Validity
     name: str
@@ -71,7 +71,8 @@ class Answers:
 def answers(
     verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: Cost | None = None
 ) -> Answers:
-    """Return all sentences: verdict, guilty node and faults; broken rule; routes; clients; cost; what is undecided."""
+    """Return all sentences about a run: verdict, guilty node and faults; broken rule; routes; clients; cost; what is
+    undecided."""
     words = {} if scenario is None else _words(scenario)
 
     def said(parts: Sequence[str]) -> str:
@@ -98,8 +99,8 @@ def _rule(check: str) -> str:
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
-    """Return the answers for an imported incident: what happened instead of injected faults, with labels of its faults.
-    `incident` is incident.json."""
+    """Return the answers for an imported incident: inferred faults instead of injected faults. `incident` is
+    incident.json."""
     told = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)
@@ -137,7 +138,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
-    """Return `21 checks, 1 INVALID, 20 VALID.`"""
+    """Return the number of checks by verdict: `21 checks, 1 INVALID, 20 VALID.`"""
     return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
 
 
@@ -311,7 +312,8 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
 
 
 def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Return (check, who, what) of the answers: what was wrong or undecided, the latest drop and return."""
+    """Return (check, who, what) of each violation or undecided example in the answers, and of the latest drop and
+    return."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),

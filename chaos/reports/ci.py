@@ -1,5 +1,5 @@
-"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown. INVALID is a failure, UNKNOWN
-an error; checks that were left out are skipped."""
+"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown. In JUnit, INVALID is a failure
+and UNKNOWN an error; checks that were left out are skipped."""
 
 import json
 import re
@@ -26,7 +26,8 @@ def junit(
     *,
     whole: bool = False,
 ) -> bytes:
-    """The XML document, UTF-8. `whole`: a check is right or wrong as a whole, and its `why` says what is wrong."""
+    """The JUnit XML document, in UTF-8. `whole`: checks have no counted violations; a check's `why` says what is
+    wrong."""
     suite = ET.Element(
         "testsuite",
         name=f"nemesrv.{scenario}",
@@ -70,12 +71,12 @@ _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"
 
 
 def read_incident(run_dir: Path) -> dict[str, Any] | None:
-    """Return the document beside the history; None if the run is no import."""
+    """Return incident.json of the run folder; None if the run is no import."""
     return read_document(run_dir / INCIDENT, "episodes")
 
 
 def read_document(file: Path, key: str) -> dict[str, Any] | None:
-    """Return the JSON object in the file; None if there is none with a list under this key."""
+    """Return the JSON object in the file; None if the file has no JSON object with a list under this key."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -92,7 +93,7 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
     """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups. A
-    group is one line; below it are its checks that are not VALID, with their first examples."""
+    group of checks is one line; below the line are the group's checks that are not VALID, with their first examples."""
     named = {"Broken": told.broken, "Routes": told.routes, "Clients": told.clients, "Cost": told.cost}
     lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
     lines += [f"**{_cell(told.first)}**", ""] if told.first else []
@@ -132,6 +133,6 @@ def _cell(text: str) -> str:
 
 
 def append(file: Path, text: str) -> None:
-    """Append `text` to `file`, which several steps of a job share. OSError."""
+    """Append `text` to `file`, which several steps of a CI job share. OSError if that fails."""
     with file.open("a", encoding="utf-8") as out:
         out.write(text)

@@ -3,8 +3,8 @@
     part-*.parquet ──► one Arrow table ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
                                          └─► notable: other rows that a person may read, as dicts, thinned
 
-At most NOTABLE_MAX notable rows per event are kept, the first and last of each slice of time. `left_out` has the number
-of rows that are not kept.
+At most NOTABLE_MAX notable rows per event are kept: the first and last of each slice of time. `left_out` counts the
+other rows.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _OUTCOMES = ("invoke", "ok", "fail", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Sends, their tries and pulls, one element per row, in order of time."""
+    """Sends, tries of sends, and pulls: arrays with one element per row, in order of time."""
 
     time_ms: Array
     event: Array
@@ -76,8 +76,8 @@ class Traffic:
         return mask
 
     def by_pair(self, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-        """Return, by (client, broker), the times of the pair's tries and pulls with these outcomes, in order.
-        `answered`: pulls that found no message count, too."""
+        """Return, by (client, broker), the times of this client's tries and pulls at this broker with these outcomes,
+        in order. With `answered`, pulls that found no message count, too."""
         mask = (self.where("send_attempt", *outcomes) | self.where("pull", *outcomes)) & (self.broker >= 0)
         if "info" in outcomes:
             mask &= ~(self.answered & (self.event == 2))
@@ -118,7 +118,7 @@ class Recorded:
 
 
 def read(run_dir: Path) -> Recorded:
-    """Return the history of `run_dir`; empty if nothing was recorded."""
+    """Return the history of `run_dir`; an empty `Recorded` if nothing was recorded."""
     return _Columns(_table(run_dir)).recorded()
 
 
@@ -140,19 +140,19 @@ class TextColumn:
         self.names: tuple[str, ...] = tuple(encoded.dictionary.to_pylist())
 
     def among(self, *texts: str) -> Array:
-        """Return a mask of the rows that have one of these texts."""
+        """Return a mask of the rows whose text is one of these."""
         found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
         return found
 
     def places(self, texts: tuple[str, ...]) -> Array:
-        """Return each row's position in `texts`; -1 for others."""
+        """Return for each row the position of its text in `texts`; -1 if the text is not in `texts`."""
         table = np.array([*(texts.index(name) if name in texts else -1 for name in self.names), -1], "i1")
         found: Array = table[self.codes]  # its last element answers null
         return found
 
 
 def numbers(column: pa.ChunkedArray, dtype: str) -> Array:
-    """Return a column of numbers as an array; nulls are NaN, or -1 for integers."""
+    """Return a column of numbers as an array; a null becomes NaN, or -1 among integers."""
     filler = -1 if np.dtype(dtype).kind == "i" else float("nan")
     found: Array = column.fill_null(filler).to_numpy()
     return found.astype(dtype)
@@ -234,7 +234,7 @@ class _Columns:
 
 
 def spread(time_ms: Array, most: int) -> Array:
-    """Return the indices of at most `most` of these times: first and last of each of most / 2 slices."""
+    """Return the indices of at most `most` of these times: the first and last in each of `most` / 2 slices."""
     slices = max(most // 2, 1)
     span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
     slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)

@@ -6,7 +6,7 @@
     history ─► cost_of ─► verdicts.json ─► the sentence on the terminal and in the report
 
 A client was without a broker while none of its sends and pulls there was answered. A client's time without a broker is
-reported if it is longer than LEAST_MS and than any such time without faults, and if a fault had hit the broker.
+reported if a fault had hit the broker, and if the time is longer than LEAST_MS and than any such time without faults.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Cost:
     messages acknowledged and not received."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cost as in verdicts.json."""
+        """Return the cost as the entry `cost` of verdicts.json."""
         return asdict(self)
 
     @classmethod
@@ -73,7 +73,7 @@ class Cost:
     @property
     def sentence(self) -> str:
         """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
-        Without any cost the sentence says so."""
+        If no client was without a broker and no send failed, the sentence says so."""
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
             of_broker[one.broker].append(one)
@@ -154,7 +154,8 @@ Shares = Mapping[tuple[str, str], tuple[float, frozenset[str]]]
 
 
 def last_shares(notable: Iterable[Mapping[str, Any]]) -> Shares:
-    """Return what the rows `assigned` leave each consumer with; topics that RocketMQ made itself are left out."""
+    """Return the brokers whose queues each consumer has after its last `assigned` row, by topic, without RocketMQ's own
+    topics."""
     return {
         (row["node"], row["topic"]): (row["time_ms"], frozenset(name for name, _ in json.loads(row["value"])))
         for row in notable
@@ -163,8 +164,8 @@ def last_shares(notable: Iterable[Mapping[str, Any]]) -> Shares:
 
 
 def handed_over_ms(shares: Shares, client: str, broker: str) -> float:
-    """Return when the client's last queue of the broker had gone to another consumer, for the rest of the run; inf if
-    the client has one at the end, or nobody has."""
+    """Return when the client's last queue of the broker had gone to another consumer, for the rest of the run. Returns
+    inf if the client still has a queue at the end, or if no consumer has."""
     held = {who: (at_ms, broker in brokers) for who, (at_ms, brokers) in shares.items()}
     mine = {topic: at_ms for (node, topic), (at_ms, has) in held.items() if node == client and not has}
     theirs = [

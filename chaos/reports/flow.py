@@ -1,4 +1,4 @@
-"""How long messages took end to end, and how far consumers were behind: columns, no rows.
+"""How long messages took end to end, and how far consumers were behind, as numpy arrays.
 
 send (ok), receive            ─► joined by the message's key: from the send's beginning to its first receipt
 acknowledged − first received ─► the lag: messages that were acknowledged and not received yet
@@ -15,7 +15,7 @@ from .columns import Array, Recorded, TextColumn, numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFlow:
-    """The times and numbers of messages, besides the sends themselves."""
+    """Messages' times from send to receipt, and when they were acknowledged and received."""
 
     took_ms: Array
     """From the beginning of each message's send to its first receipt."""
@@ -32,7 +32,7 @@ class MessageFlow:
 
 
 def read_flow(recorded: Recorded) -> MessageFlow:
-    """Return the flow of the run."""
+    """Return the run's message times."""
     table = recorded.table
     event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
     time_ms, took_ms = (numbers(table[name], "f8") for name in ("time_ms", "duration_ms"))

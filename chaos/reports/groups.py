@@ -1,5 +1,5 @@
-"""The checks of a run in groups, for terminal, Markdown summary and report. A group is one line until something in it
-is wrong. `exercised` is a line above the groups, because it says nothing about the servers."""
+"""The checks of a run in groups, for terminal, Markdown summary and report. A group is shown as one line while all its
+checks are VALID. The check `exercised` has a line above the groups, because it says nothing about the servers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
 class CheckGroup(NamedTuple):
-    """Checks about one question."""
+    """Checks that answer one question about the servers."""
 
     label: str
     verdicts: tuple[Verdict, ...]
@@ -29,34 +29,36 @@ class CheckGroup(NamedTuple):
 
     @property
     def wrong(self) -> tuple[Verdict, ...]:
-        """The checks that are not VALID."""
+        """The group's verdicts that are not VALID."""
         return tuple(v for v in self.verdicts if v.verdict is not Validity.VALID)
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """The verdicts that get a row of their own."""
+        """The verdicts that get a row: not VALID, and not a repetition of another check's finding."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property
     def again_line(self) -> str:
-        """Return `the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`, or ""."""
+        """Return `the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`, or ""
+        without such checks."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
         return f"the same is seen by {all_of(seen)}" if seen else ""
 
     @property
     def counted(self) -> str:
-        """Return `1 INVALID, 2 VALID`."""
+        """Return the number of the group's checks with each verdict: `1 INVALID, 2 VALID`."""
         return of_each(self.verdicts)
 
 
 def of_each(verdicts: Sequence[Verdict]) -> str:
-    """Return the number of each verdict, worst first: `1 INVALID, 20 VALID`."""
+    """Return the number of checks with each verdict, the worst verdict first: `1 INVALID, 20 VALID`."""
     counts = ((sum(v.verdict is each for v in verdicts), each) for each in _ORDER)
     return ", ".join(f"{count} {each}" for count, each in counts if count)
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
-    """Return the groups with a check in this run. `exercised` is in one only if it is not VALID."""
+    """Return the groups with a check in this run. The check `exercised` is in a group only if `exercised` is not
+    VALID."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
     same = followed(verdicts)
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):

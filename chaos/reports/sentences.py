@@ -17,7 +17,7 @@ _STRETCHES = 3
 
 
 def measured_sentences(v: Verdict) -> list[str]:
-    """Return the measured values, the most important sentence first; nothing if numbers suffice."""
+    """Return sentences about the measured values, the most important first; no sentence if the numbers suffice."""
     if v.name == "availability" and v.measured:
         return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
@@ -26,12 +26,12 @@ def measured_sentences(v: Verdict) -> list[str]:
 
 
 def undecided_sentences(v: Verdict) -> list[str]:
-    """Return the parts that the check could not decide: `not decided: first choices uniform: …`."""
+    """Return a sentence for each part that the check could not decide: `not decided: first choices uniform: …`."""
     return [f"not decided: {name}: {why}" for name, why in v.undecided.items()]
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
-    """Return the example in words (`happened`), with further details; times count from `timeline_ms`."""
+    """Return the example in words, with further details; times count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
@@ -47,7 +47,7 @@ def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
 
 
 def wrong_sentence(v: Verdict) -> str:
-    """Return the worst example (node, time, by how much), and the number of others; "" if VALID."""
+    """Return the verdict's worst example (node, time, by how much), and the number of others; "" if VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
     more = v.violations - 1
@@ -56,8 +56,8 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """Return `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If no finding is timed, the
-    sentence is only the formula."""
+    """Return the allowed time, `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If no
+    finding is timed, return only the formula."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
@@ -84,7 +84,7 @@ def nearest_sentence(v: Verdict) -> str:
 
 
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
-    """Return `10.0` if only that time is allowed, as rounded; "" for a window."""
+    """Return the allowed time in seconds (`10.0`) if the window's two ends round to it; else ""."""
     if earliest_ms is None or bound_ms is None:
         return ""
     earliest, latest = f"{earliest_ms / 1000:.1f}", f"{bound_ms / 1000:.1f}"
@@ -92,7 +92,8 @@ def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:
-    """Return `2 producers, 2 consumers: ours, java-4.9`; clients of another kind come after a semicolon."""
+    """Return the number and implementation of clients: `2 producers, 2 consumers: ours, java-4.9`; other
+    implementations follow after a semicolon."""
     of_make: dict[tuple[str, str], list[str]] = {}
     for group in clients:
         noun = group.kind if group.count == 1 else f"{group.kind}s"

@@ -1,8 +1,8 @@
 """stdout and stderr that never make a command fail, even if their reader has ended or their encoding lacks a character.
 
-Output after the end of `| head -1` is dropped, so the exit status stays the verdict's. A character missing in the
-encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo would write UTF-8 if the
-encoding is ASCII.)
+After the reader of a pipe has ended (`| head -1`), output is dropped, so the exit status stays the verdict's. A
+character missing in the encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo would
+write UTF-8 if the encoding is ASCII.)
 """
 
 import codecs
@@ -35,7 +35,8 @@ def _handle(error: UnicodeError) -> tuple[str, int]:
 
 
 def use_lasting_streams() -> None:
-    """Replace sys.stdout and sys.stderr by such streams; closed or already replaced ones stay."""
+    """Replace sys.stdout and sys.stderr by streams that never fail. A stream that is closed, or already replaced,
+    stays."""
     codecs.register_error(_ERRORS, _handle)
     sys.stdout = _lasting(sys.stdout, 1)
     sys.stderr = _lasting(sys.stderr, 2)

@@ -32,7 +32,7 @@ _LEAST = 20
 
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
-    """Return a console as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
+    """Return a console for stdout, as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
     console = _Console(highlight=highlight)
     if console.is_terminal:
         return console
@@ -77,7 +77,7 @@ def print_fitting(console: Console, table: Table) -> None:
 
 
 def paragraphs(table: Table) -> RenderableType:
-    """Print the title; for each row the first cell, below it the others with their columns' names; the caption."""
+    """Print title, rows and caption. Below a row's first cell are its other cells with their columns' names."""
     parts: list[RenderableType] = [] if table.title is None else [_text(table.title, "italic")]
     headers = [column.header for column in table.columns]
     for row in zip_longest(*(column.cells for column in table.columns)):
@@ -106,13 +106,13 @@ STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN
 
 
 def brief(values: Mapping[str, object]) -> str:
-    """A verdict's numbers and short texts; report.html and verdicts.json have the rest."""
+    """Return a verdict's numbers and short texts for the terminal; report.html and verdicts.json have long values."""
     flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
     return ", ".join(f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST)
 
 
 def measured(v: Verdict) -> str:
-    """Return the check's measured values in a line or two; the violation first if it is not VALID."""
+    """Return the check's measured values in a line or two; for a check that is not VALID the violation comes first."""
     undecided = undecided_sentences(v)
     told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
     said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
@@ -147,8 +147,8 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`. The line
-    is "" if no check was left out."""
+    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`. Return ""
+    if no check was left out."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""
@@ -161,9 +161,9 @@ def legend_line(verdicts: Sequence[Verdict]) -> str:
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
-    """Print the answers; below them `exercised` and one line per group, with a table of its checks that are not VALID,
-    except those that only repeat the guilty node's violation. `full`: all checks. If the output is a pipe, no line is
-    wrapped."""
+    """Print the answers, then `exercised` and one line per group of checks. Below a group's line is a table of its
+    checks that are not VALID, without checks that only repeat the guilty node's violation. With `full` the table has
+    all checks. In a pipe no line is wrapped."""
     console = standard_output(highlight=False)
     for line in filter(None, (*lines, exercised_line(verdicts))):
         console.print(_coloured(line), soft_wrap=not console.is_terminal)

@@ -18,7 +18,7 @@ def label(key: str) -> str:
 
 
 def phrase(value: object, *, milliseconds: bool = False) -> str:
-    """Return one value as text; "" for no value. Nested values become short lists of words."""
+    """Return one value as text, nested values as short lists of words; "" for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -33,8 +33,8 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """Return (label, text) of each entry that has a text, in order. A bound of 0 for something that may never happen is
-    left out."""
+    """Return (label, text) of each entry whose value has a text, in order. A bound of 0, for something that may never
+    happen, is left out."""
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue
@@ -44,12 +44,12 @@ def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iter
 
 
 def all_of(names: Iterable[str]) -> str:
-    """Return `a, b and c` for at least one text."""
+    """Join at least one text as `a, b and c`."""
     return _joined(names, "and")
 
 
 def any_of(names: Iterable[str]) -> str:
-    """Return `a, b or c` for at least one text."""
+    """Join at least one text as `a, b or c`."""
     return _joined(names, "or")
 
 
@@ -72,8 +72,8 @@ def width_of_output() -> int | None:
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """Return the rows' lines in aligned columns, indented. The last cell is wrapped within its column if there is room;
-    else each row is its first cell with the others below."""
+    """Return the rows' lines in aligned columns, indented. The last cell is wrapped within its column. If the columns
+    are too narrow, a row's other cells stand below its first."""
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
     fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width
@@ -112,7 +112,7 @@ _NEAREST = {
 
 
 def nearest(text: str) -> str:
-    """Return the text in ASCII: each character becomes its nearest there, or a question mark."""
+    """Return the text in ASCII: each other character becomes the most similar in ASCII, or a question mark."""
     found = []
     for char in text:
         plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)

@@ -1,4 +1,4 @@
-"""An entry of a scenario's timeline: when, on what, and what is done."""
+"""The model of a timeline's entries: when, on which nodes or links, and what is done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
 class ActionModel(BaseModel):
-    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` are beside `at_s`."""
+    """An entry of the timeline. In YAML the fields of `what` are beside `at_s`."""
 
     model_config = STRICT
 
@@ -44,7 +44,7 @@ class ActionModel(BaseModel):
 
     @property
     def summary(self) -> str:
-        """Return the action and its targets, in a line."""
+        """Return the entry's action and targets in a line."""
         named = filter(None, [self.name, self.what.about])
         flaps = [f"{self.duty or 0.5:.0%} of each {self.period_s:g} s"] if self.period_s else []
         healed = getattr(self.what, "faults", ())
@@ -111,7 +111,7 @@ _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fie
 
 
 def keys_of(do: str) -> list[str]:
-    """Return the keys that an entry with this `do` may have."""
+    """Return the keys that a timeline's entry with this `do` may have."""
     kind = ACTIONS[do]
     named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
     named += ["for_s"] if ends_by_itself(kind) else []
@@ -120,7 +120,8 @@ def keys_of(do: str) -> list[str]:
 
 
 def ends_by_itself(kind: type[Action]) -> bool:
-    """Whether an entry may have a duration (`for_s`), which a heal, a restart or a resume then ends (series.py)."""
+    """Whether an entry of this kind may have a duration (`for_s`), after which series.py adds a heal, a restart or a
+    resume."""
     return issubclass(kind, LinkFault) or bool(getattr(kind, "ended_by", "") and "for_s" not in kind.model_fields)
 
 
@@ -130,7 +131,8 @@ def is_chosen(expression: str) -> bool:
 
 
 def fault_ids(timeline: Sequence[ActionModel]) -> list[str | None]:
-    """Return each entry's name, or its kind with its number among the faults of links; None for other entries."""
+    """Return the id of each entry that is a fault of links: its name, or its kind with a number. Return None for other
+    entries."""
     names = {entry.name for entry in timeline}
     found: list[str | None] = []
     begun = 0

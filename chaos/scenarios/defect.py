@@ -5,8 +5,8 @@
                                 prober; a kind that the scenario has no node of is an error
     def plant(node): ...        changes the finished node, before it listens
 
-The first line of the file's docstring says what is wrong. Each process of a node gets the file's text and runs it once.
-A defect replaces a small method of one finished node. The self-test's defects are in proof/defects/.
+The first line of the file's docstring says what is wrong. Each process of a node gets the file's text and runs that
+text once. A defect replaces a small method of one finished node. The self-test's defects are in proof/defects/.
 """
 
 import inspect
@@ -24,8 +24,8 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A defect. `nodes`: the nodes that have it; empty: every node of `kinds`. The defect is found if every check of
-    `caught_by` says INVALID, and no check outside `caught_by` and `also` does."""
+    """A planted defect. `nodes` have the defect; without `nodes`, every node of `kinds` has it. A defect is found if
+    every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` says INVALID."""
 
     name: str
     what: str
@@ -45,17 +45,17 @@ class Defect:
 
 
 def shipped_defects() -> Mapping[str, Defect]:
-    """Return all defects in the wheel by name. Loaded on demand, because they import every node's program."""
+    """Return nemesrv's own defects by name. They are loaded on demand, because they import every node's program."""
     found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
     return found
 
 
 class DefectModuleError(ValueError):
-    """The file is no defect. The text says what is allowed."""
+    """The file does not define a defect. The error's text says what is allowed."""
 
 
 def of_file(path: Path) -> Defect:
-    """Return the defect in the file, which is run once for it. DefectModuleError if there is none."""
+    """Return the defect that the Python file defines; the file is run once. DefectModuleError without a defect."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -80,7 +80,7 @@ def of_file(path: Path) -> Defect:
 
 
 class DefectSource:
-    """Plants a user's defect, from its text, in the node's own process. Can be pickled."""
+    """Plants a user's defect, from the file's text, in a node's own process. Can be pickled."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name

@@ -1,5 +1,5 @@
-"""A scenario's text as a document, with the changes of `--set`, before validation. Refused here, though YAML allows it:
-a duplicate key, an alias that contains itself or expands too far, and true for a number."""
+"""A scenario's text as a document, with the changes of `--set`, before validation. `document.py` refuses what YAML
+allows: a duplicate key, an alias that contains itself or expands too far, and true for a number."""
 
 import re
 from collections.abc import Callable, Collection
@@ -61,7 +61,7 @@ FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
 
 
 def read(text: str, *, file: str) -> dict[str, Any]:
-    """Return the document of a YAML text. ScenarioError if it is no mapping, or not well-formed."""
+    """Return the document of a YAML text. ScenarioError if the text is no mapping, or not well-formed."""
     if len(text) > LETTERS_MAX:
         raise ScenarioError(file, "", f"too long, {len(text):,} letters: more than {LETTERS_MAX:,}", "")
     try:
@@ -107,8 +107,8 @@ def refuse_booleans(
     file: str,
     place: tuple[str, ...] = (),
 ) -> None:
-    """Raise ScenarioError for true or false at a key outside `allowed`; pydantic would take them for 1 or 0. `words`
-    says what is allowed at a place."""
+    """Raise ScenarioError for true or false at a key outside `allowed`, because pydantic would read 1 or 0. `words`
+    gives the text of what is allowed at a place."""
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
             raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))

@@ -1,4 +1,4 @@
-"""Faults of whole hosts as the ordinary actions that they consist of.
+"""Replaces faults of whole hosts by ordinary actions on nodes and links.
 
 {at_s: 20, do: lose_host, hosts: [b]}       20 black_hole (name: lose_host-1) of every link between b and the others
                                             20 kill of every node on b
@@ -33,8 +33,8 @@ _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
-    """Return the timeline with ordinary actions for faults of hosts, each with the number of its entry. NotAllowed.
-    `hosts` has the nodes on each host."""
+    """Return the timeline with ordinary actions in place of faults of hosts, each action with the number of its entry.
+    `hosts` has the nodes on each host. NotAllowed for an impossible fault."""
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}
     """By host: what was done to it, and the name of its black hole."""

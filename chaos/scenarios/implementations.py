@@ -33,8 +33,8 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return the document with two defaults: the profile of its servers' implementation, and the time scale. The scale
-    depends on whether any node is Apache's."""
+    """Return the document with two defaults: the profile of its servers' implementation, and a lower time scale if any
+    node is Apache's."""
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):
@@ -55,7 +55,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """Return the `cluster:` key of a document, with the implementation that the command names, and its profile."""
+    """Return a document's value of `cluster:`, with the implementation that the command line names, and its profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}
@@ -64,7 +64,8 @@ def said_by_command(cluster: Any, implementation: str) -> Any:
 
 
 def profile_of(text: str, key: str, file: str) -> Profile | None:
-    """Return the profile of the implementation; None for ours. ScenarioError for an unknown implementation."""
+    """Return the profile of the implementation; None for our own implementation. ScenarioError for an unknown
+    implementation."""
     try:
         found = distribution(text)
         return None if found is None else found.profile
@@ -76,7 +77,7 @@ def profile_of(text: str, key: str, file: str) -> Profile | None:
 def upgrades_of(
     timeline: Sequence[ActionModel], members: Members, at_first: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the implementation of each process, for nodes that change it."""
+    """Return the implementation of each successive process, for nodes that change their implementation."""
     if not any(new_version(entry) for entry in timeline):
         return {}
     found = {node: [made_by] for node, made_by in at_first.items()}
@@ -89,7 +90,7 @@ def upgrades_of(
 
 
 def new_version(entry: ActionModel) -> str | None:
-    """Return the implementation that a restart under load gives its nodes, one after the other; None: unchanged.
+    """Return the implementation that a restart gives its nodes; None if the nodes keep their implementation.
 
     {at_s: 20, do: rolling_restart, nodes: [name_servers], pause_s: 40, implementation: apache-5.3.3}
     """

@@ -1,5 +1,5 @@
-"""The incident that a scenario repeats, and the changes that would have prevented it. The file itself is the incident.
-`fixed` changes the scenario, as `--set` does, into a run without the incident."""
+"""The incident that a scenario repeats, and the changes that would have prevented it. The scenario as written repeats
+the incident. The changes under `fixed`, in the form of `--set`, make it a run without the incident."""
 
 import json
 from collections.abc import Sequence
@@ -53,5 +53,5 @@ class IncidentModel(BaseModel):
 
     @property
     def sets(self) -> Sequence[str]:
-        """Return the changes that prevent the incident, as for `--set`."""
+        """Return the changes that prevent the incident, as KEY=VALUE texts of `--set`."""
         return [f"{key}={json.dumps(value)}" for key, value in self.fixed.sets.items()]

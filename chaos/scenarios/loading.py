@@ -1,4 +1,4 @@
-"""Loads a scenario from its YAML file: reads it, applies `--set`, and validates it with sentences. Bad input raises
+"""Loads a scenario from its YAML file: reads the file, applies `--set`, and validates every value. Bad input raises
 ScenarioError with file, key, value and what is allowed."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """The scenario of a YAML file with the changes of `--set` and the `implementation` of its servers, whose profile it
-    then has unless `--set` names one. ScenarioError with one sentence for any error."""
+    """Return the scenario of a YAML file with the changes of `--set`. `implementation` sets its servers'
+    implementation, and the profile unless `--set` does. ScenarioError with one sentence for any error."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -135,7 +135,7 @@ def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, f
 
 
 def fixed(path: Path) -> Scenario:
-    """Return the file's scenario with its incident's fix."""
+    """Return the scenario in this file, changed by its incident's fix."""
     scenario = load(path)
     assert scenario.incident is not None
     document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
@@ -143,8 +143,8 @@ def fixed(path: Path) -> Scenario:
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """Return the planted defect of that name, or in that file; a file beside the scenario comes first. ScenarioError if
-    there is none, or if the file is no defect."""
+    """Return the planted defect of that name, or in that file; a file beside the scenario comes first. ScenarioError
+    for an unknown name, or a file that defines no defect."""
     from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
 
     if not name.endswith(".py"):
@@ -161,7 +161,8 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """Raise ScenarioError if no node would have the user's defect, or ours would have one of Apache's servers."""
+    """Raise ScenarioError if no node of the scenario would have the user's defect, or if a defect of Apache's servers
+    is for a node of ours."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]
@@ -212,7 +213,8 @@ def all_shipped() -> dict[str, Path]:
 
 
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """Return a shipped scenario by name, or that of a YAML file, with the changes of `--set` and `--implementation`."""
+    """Return the shipped scenario of that name, or the YAML file's scenario, with the changes of `--set` and
+    `--implementation`."""
     known = all_shipped()
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)

@@ -98,7 +98,7 @@ class TimersModel(_Model):
 
 
 class TopicModel(_Model):
-    """A topic that every broker has from the start, beside the workload's."""
+    """A topic that every broker has from the start, besides the workload's topic."""
 
     queues: int = Field(4, ge=1, le=64)
 
@@ -135,8 +135,8 @@ class WorkloadModel(_Model):
         return self
 
     def all_topics(self) -> dict[str, int]:
-        """Return the number of queues of each topic, the workload's first. NotAllowed for an invalid name, a duplicate,
-        or too many."""
+        """Return the number of queues of each topic, the workload's topic first. NotAllowed for an invalid or duplicate
+        name, or too many topics."""
         found = {self.topic: self.queues}
         for pattern, topic in self.topics.items():
             place = f"workload.topics.{pattern}"
@@ -210,7 +210,7 @@ class Scenario(_Model):
     versions: dict[str, str] = {}
 
     def topology(self) -> Topology:
-        """All node names and the directed links between them."""
+        """Return all node names and the directed links between nodes."""
         everybody = Topology(
             name_servers=self.cluster.name_servers,
             brokers=self.cluster.brokers,
@@ -227,11 +227,11 @@ class Scenario(_Model):
         return replace(everybody, zones=zones) if zones else everybody
 
     def plan(self, seed: int | None) -> PlannedTimeline:
-        """Return every single action of the timeline: flapping, series and random restarts are taken apart."""
+        """Return every single action of the timeline. Flapping, series and random restarts become single actions."""
         return planned(self.unfolded(), self.topology().members, seed)
 
     def hosts(self) -> dict[str, list[str]]:
-        """Return each host's nodes, in order, if the scenario alone determines them; else nothing."""
+        """Return each host's nodes, in order; an empty mapping if the scenario alone does not determine them."""
         if not self.placement.is_static:
             return {}
         found: dict[str, list[str]] = {host: [] for host in self.placement.hosts}
@@ -241,7 +241,7 @@ class Scenario(_Model):
         return found
 
     def unfolded(self) -> tuple[ActionModel, ...]:
-        """The timeline with ordinary faults for acts on hosts."""
+        """Return the timeline with ordinary actions in place of faults of hosts."""
         if not any(action.hosts for action in self.timeline):
             return self.timeline
         return tuple(action for _, action in taken_apart(self.timeline, self.topology(), self.hosts()))
@@ -250,16 +250,17 @@ class Scenario(_Model):
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
-        """Return when settling begins: after the timeline's last entry (`steady_s` without one) and the last join."""
+        """Return when the run's settling phase begins: after the timeline's last entry (`steady_s` without entries) and
+        the last join."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
-        """Return each master with the slave that the timeline makes master in its place."""
+        """Return each broker name with the slave that the timeline makes its master."""
         switched = [entry.nodes[0] for entry in self.timeline if isinstance(entry.what, Switch)]
         return {broker_name(slave): slave for slave in switched}
 
     def request_in_full(self, what: ByHand) -> dict[str, Any]:
-        """Return the entry's keys with defaults filled in: the topics of a registration."""
+        """Return the request's keys; for a registration without topics, the default topics are filled in."""
         said = what.model_dump(mode="json")
         if isinstance(what, Register) and what.topics is None:
             said["topics"] = {self.workload.topic: self.workload.queues, what.broker: 1}
@@ -270,7 +271,8 @@ class Scenario(_Model):
         return Profile(self.cluster.profile)
 
     def settings(self) -> dict[str, dict[str, Value]]:
-        """Return the settings that the scenario sets, by node and RocketMQ's name. NotAllowed for an impossible one."""
+        """Return the settings that the scenario sets, by node and RocketMQ's name. NotAllowed for an impossible
+        setting."""
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
     def _older_keys(self) -> dict[str, dict[str, Value]]:
@@ -286,20 +288,20 @@ class Scenario(_Model):
         return said
 
     def implementations(self) -> dict[str, str]:
-        """Return `implementation` of each node that is not ours."""
+        """Return the implementation of each node that does not run our own program."""
         own = {name: node.implementation for name, node in self.nodes.items() if node.implementation is not None}
         return implementations_of(self.cluster.implementation, self.workload.implementation, own, self.topology().kinds)
 
     def upgrades(self) -> dict[str, tuple[str, ...]]:
-        """Return the `implementation` of each process, for nodes that change it."""
+        """Return the implementation of each successive process, for nodes that change their implementation."""
         return upgrades_of(self.unfolded(), self.topology().members, self.implementations())
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
-        """Return the address of each process, for nodes that change it."""
+        """Return the address of each successive process, for nodes that change their address."""
         return addresses_of(self.unfolded(), self.topology().members)
 
     def implementation_of(self, node: str) -> str:
-        """Return the node's program: ours, apache-VERSION or apache:FOLDER."""
+        """Return the implementation of this node: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
 
     def electing_names(self) -> dict[str, list[str]]:
@@ -312,7 +314,7 @@ class Scenario(_Model):
         return {name: nodes for name, nodes in found.items() if elect & set(nodes)}
 
     def topics(self) -> dict[str, int]:
-        """Return each topic's queues at each broker, for the workload's topic and all others."""
+        """Return each topic's number of queues at a broker, the workload's topic included."""
         return self.workload.all_topics()
 
     def topic_of(self, client: str) -> str:
@@ -320,7 +322,7 @@ class Scenario(_Model):
         return self.workload.topic if own is None else own
 
     def group_of(self, consumer: str) -> str:
-        """Return the consumer's group: its own, or the group of its topic."""
+        """Return the consumer's group: the group set for this node, else the group of its topic."""
         own = self.nodes[consumer].group if consumer in self.nodes else None
         if own is not None:
             return own

@@ -8,7 +8,7 @@ For RocketMQ, a NameServer that returns at another address is removed, and anoth
     lists by default, and lists with ns-0                            keep ns-0's old address, where nobody listens
     ns-0 in the timeline from then on (and in lists by HTTP)         means ns-3
 
-So history, oracle and checks know no moving NameServer.
+So history, oracle and checks need not know that a NameServer can move.
 """
 
 import re
@@ -26,7 +26,8 @@ _LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
-    """Return the address of each process, for nodes that change it, by its name in links (`later_address`)."""
+    """Return the address of each successive process, for nodes that change their address. An address is a name in links
+    (`later_address`)."""
     if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
@@ -46,8 +47,8 @@ def moves(entry: ActionModel) -> bool:
 def readdressed(
     timeline: Sequence[ActionModel], topology: Topology
 ) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return the timeline without moves of NameServers, the join times of the new ones in order, and the nodes whose
-    list must be the first NameServers; unchanged if no NameServer moves."""
+    """Return the timeline without moves of NameServers, the join times of the new NameServers in order, and the first
+    NameServers, which clients' lists keep. If no NameServer moves, the timeline is unchanged."""
     first = topology.of(NodeKind.NAME_SERVER)
     now, joins = {name: name for name in first}, dict[str, float]()
     done: list[ActionModel] = []
@@ -112,5 +113,5 @@ def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
 
 
 def listing(topology: Topology) -> tuple[str, ...]:
-    """Return the nodes with their own list of NameServers."""
+    """Return the nodes that have a list of NameServers."""
     return topology.of(*_LISTING)

@@ -27,7 +27,7 @@ _FIRST = (NodeKind.PROBER, NodeKind.ADMIN)
 
 
 class PlaceModel(BaseModel):
-    """A place for a node: a host, labels, or resources; exactly one of the three."""
+    """A place for a node: exactly one of a host, labels, or resources."""
 
     model_config = STRICT
 
@@ -81,8 +81,8 @@ class Offer(NamedTuple):
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
-    """Return each node's host, without outside clients. The first of the `offers` is the driver's host. ScenarioError
-    if a place is on none of these hosts."""
+    """Return the host of each node, except outside clients. The first of `offers` is the driver's host. ScenarioError
+    for a place that no offered host fits."""
     there = {offer.name: offer for offer in offers}
     for index, name in enumerate(placement.hosts):
         if name not in there:

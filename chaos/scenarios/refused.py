@@ -1,4 +1,4 @@
-"""pydantic's errors about a scenario in a user's words: key, value, and what is allowed there."""
+"""Turns pydantic's errors about a scenario into plain words: key, value, and what is allowed for the key."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _OF_TIMELINE = 2
 
 
 def key_of(error: Any) -> str:
-    """Return the key as in the file; `what` and `do` in pydantic's location are no keys of the file."""
+    """Return the key of the error as in the file. The file does not have the `what` and `do` of pydantic's location."""
     place = list(error["loc"])
     if "what" in place:
         del place[_OF_TIMELINE : _OF_TIMELINE + 2]
@@ -59,7 +59,7 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
 
 
 def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
-    """Return what is allowed at this place of a document besides true and false."""
+    """Return in words what is allowed at this place of a document, besides true and false."""
     if place[0] == "timeline" and len(place) == _OF_TIMELINE + 1:
         models: list[type[BaseModel]] = [*ACTIONS.values(), ActionModel]
         field = next((model.model_fields[place[-1]] for model in models if place[-1] in model.model_fields), None)
@@ -119,12 +119,12 @@ _NAME = "a name of letters, digits, %, |, _ and -, up to 127 of them"
 
 
 def of_type(error: str) -> str | None:
-    """Return what is allowed, by the name of pydantic's error; None if it is not about a type."""
+    """Return in words what is allowed, by the name of pydantic's error; None if the error is not about a type."""
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
 def in_words(field: FieldInfo) -> str:
-    """Return the values allowed for this key."""
+    """Return in words the values allowed for this key."""
     annotation, limits = field.annotation, _limits(field.metadata)
     optional = ""
     if get_origin(annotation) in (Union, types.UnionType):

@@ -32,7 +32,7 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """A list by HTTP has entries, and it changes only if a node uses it."""
+    """A list by HTTP has entries. Such a list changes only if a node uses it."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -169,8 +169,8 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 
 def kept_channels(scenario: Scenario) -> None:
-    """Clients whose channels outlast a time-out have no packet loss. No limit is known for the time at which a kernel
-    resends, so no check could judge a kept channel."""
+    """Clients whose channels outlast a time-out have no packet loss. No check could judge a kept channel, because the
+    time at which a kernel resends has no known limit."""
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False
@@ -256,7 +256,8 @@ def lists_in_order(scenario: Scenario) -> None:
 
 
 def elections(scenario: Scenario) -> None:
-    """Our nodes have no settings of Apache's alone, and each electing group can elect."""
+    """Our nodes have no settings that only Apache's nodes obey, and each group of brokers that elects its master can
+    elect one."""
     made_by, said, kinds = scenario.implementations(), scenario.settings(), scenario.topology().kinds
     for node, values in said.items():
         known = settings_for(kinds[node])

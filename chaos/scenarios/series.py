@@ -4,7 +4,7 @@
     {at_s: 60, do: rolling_restart, pause_s: 30, …}     60 ns-0 · (it listens) + 30 ns-1 · (it listens) + 30 ns-2
     {at_s: 90, do: restart_storm, restarts: 5, …}       five of the nodes within for_s, drawn by the seed
 
-They become ordinary entries, so history, oracle and `explain` need to know only those.
+Such entries become ordinary ones, so history, oracle and `explain` know only ordinary entries.
 """
 
 import math
@@ -20,12 +20,13 @@ from .action import ActionModel, ends_by_itself, fault_ids
 
 
 def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return the document's entries, with an ending entry for each `for_s`, and the original entry of each.
+    """Return the document's entries, with an ending entry for each `for_s`, and for each the number of its original
+    entry.
 
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
 
-    NotAllowed for a `for_s` that is no time. The key `for_s` is kept if its action cannot be ended, or ends by itself.
+    NotAllowed for a `for_s` that is no time. An action that cannot be ended, or ends by itself, keeps its `for_s`.
     """
     found: list[tuple[float, int, Any]] = []
     begun, last_s = 0, -math.inf
@@ -57,7 +58,7 @@ Members = Callable[[str], Sequence[str]]
 
 
 class Planned(NamedTuple):
-    """One action to do."""
+    """One action of the timeline, with its time."""
 
     at_s: float
     action: ActionModel
@@ -74,7 +75,7 @@ class PlannedTimeline(NamedTuple):
 
 
 def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> PlannedTimeline:
-    """Return every action of the timeline in order of time, with the id of each fault of links as its name."""
+    """Return every action of the timeline in order of time. A fault of links has its id as name."""
     found: list[Planned] = []
     unknown: list[str] = []
     for index, (entry, fault_id) in enumerate(zip(timeline, fault_ids(timeline), strict=True)):
@@ -153,7 +154,7 @@ def _storm(entry: ActionModel, storm: RestartStorm, members: Members, rng: rando
 
 
 def nodes_of(names: Iterable[str], members: Members) -> list[str]:
-    """Return the nodes of these names of nodes and groups, each once."""
+    """Return the nodes that these names of nodes and groups mean, each once."""
     return list(dict.fromkeys(node for name in names for node in members(name)))
 
 

@@ -81,7 +81,8 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 def order_of_actions(scenario: Scenario) -> None:
     """Each node is in the right state for its action, each heal ends something, and series overlap with no other
-    action. Faults of hosts must be taken apart before. An entry is named by its number in the file."""
+    action. Faults of hosts must be replaced by ordinary actions before (host_actions.py). An entry is named by its
+    number in the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -212,7 +213,7 @@ def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], t
 
 
 def acts_by_hand(scenario: Scenario) -> None:
-    """Each node asked supports the request, and the brokers, addresses and settings in it exist."""
+    """Each node supports the admin request sent to it, and the request's brokers, addresses and settings exist."""
     topology = scenario.topology()
     brokers, addresses = topology.of(NodeKind.BROKER), topology.of(*GROUPS["brokers"])
     by_hand: set[str] = set()
@@ -293,7 +294,7 @@ def _settings(what: UpdateConfig, nodes: Sequence[str], scenario: Scenario, plac
 
 
 def restarts_as_another_version(scenario: Scenario) -> None:
-    """A restart as another version is of an Apache server that is there from the start."""
+    """Only an Apache server that runs from the start is restarted as another version."""
     made_by, topology, joins_s = scenario.implementations(), scenario.topology(), scenario.joins_s()
     changed: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -347,7 +348,7 @@ def restarts_at_new_addresses(scenario: Scenario) -> None:
 
 
 def clock_changes(scenario: Scenario) -> None:
-    """Only the wall clock of a running NameServer is changed, and it is set right only if it is wrong."""
+    """Only a running NameServer's wall clock is changed, and only a wrong clock is set right."""
     servers = scenario.topology().of(NodeKind.NAME_SERVER)
     down: dict[str, str] = {}
     wrong: set[str] = set()

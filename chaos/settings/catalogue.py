@@ -1,7 +1,8 @@
 """The catalogue of settings: RocketMQ's name, class, default, allowed values, and the nodes that have it.
 
-settings.toml has the settings that our nodes obey, and those of RocketMQ that are refused by name; docs/settings.md is
-generated from it. Defaults are those of the nodes' configurations. `constant`: Java has a literal instead of a setting.
+settings.toml has the settings that our nodes obey, and RocketMQ's settings that are refused by name; docs/settings.md
+is generated from settings.toml. Defaults are those of the nodes' configurations. `constant`: Java has a literal instead
+of a setting.
 """
 
 import tomllib
@@ -27,13 +28,13 @@ NOT_OBEYED = frozenset(name for names in _FILE["not_obeyed"].values() for name i
 
 
 def group_of(setting: Setting) -> tuple[NodeKind, ...]:
-    """Return the smallest group with every kind of node that has the setting."""
+    """Return the smallest group of nodes with every kind of node that has the setting."""
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 
 @cache
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
-    """Return the settings of any of these kinds by name."""
+    """Return the settings that any of these kinds of node has, by name."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
 
 

@@ -19,10 +19,10 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(Protocol):
-    """A kind of value. The text of the object says what is allowed."""
+    """A kind of value of a setting. `str()` of the object says what is allowed."""
 
     def taken(self, value: object) -> Value:
-        """Return the value as a node has it; ValueError if it is not allowed."""
+        """Return the value as a node has it; ValueError for a value that is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Whole numbers from `least` to `most` in `unit` (empty: a count). `also` is one more value, such as -1 for off."""
+    """Whole numbers from `least` to `most` in `unit` (empty: a count). `also` is one more allowed value, such as -1 for
+    off."""
 
     least: int
     most: int
@@ -125,7 +126,8 @@ CONSTANTS = "constants."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are those of a node's configuration.
+    """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are the fields of a node's configuration
+    that the setting sets.
 
     `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets,
     in units of `symbol_factor` milliseconds. `profiles`: the profiles that have the setting. `constant`: the profiles
@@ -148,7 +150,7 @@ class Setting:
     """Whether only Apache's programs have it: it is refused for our nodes (`fields` is empty)."""
 
     def default(self, profile: Profile) -> Value:
-        """RocketMQ's default in this profile."""
+        """RocketMQ's default of the setting in this profile."""
         if profile in self.defaults:
             return self.defaults[profile]
         of = self.fields.removeprefix(CONSTANTS)

@@ -1,4 +1,4 @@
-"""A or B: two sides of runs, and what differs.
+"""Compares the runs of side A with those of side B.
 
 samples.py       recovery time, availability, staleness and what else one run measured
 per_client.py    what each client of one run went through, and the two sides client by client

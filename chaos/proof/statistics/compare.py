@@ -1,9 +1,8 @@
 """`nemesrv compare` says whether two configurations or versions differ in recovery time, availability or staleness.
 
-Each side has one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
-one run are not independent samples: they share the run's timer phases. So configurations cannot be compared with fewer
-than RUNS_ENOUGH runs a side. The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too
-few data to tell.
+Each side has one or more runs. A run is one sample: the median of its times, the mean of its shares. Clients of one run
+are not independent samples, because they share the run's timer phases. So each side needs at least RUNS_ENOUGH runs.
+The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too few data to tell.
 """
 
 import math
@@ -43,7 +42,7 @@ _WORST = ("VALID", "UNKNOWN", "INVALID")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """One run of a side."""
+    """One run of side A or B: its samples, its clients' figures, its transitions and verdicts."""
 
     samples: RunSamples
     clients: Mapping[str, ClientFigures]
@@ -53,7 +52,7 @@ class ComparedRun:
 
 
 def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
-    """Return the figures of the run in this folder; `name` names the run if its folder is not kept."""
+    """Return the figures of the run in this folder. `name` names the run if its folder will be deleted."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
     world = World.of_rows(rows)
     phases = {row["phase"]: row["time_ms"] for row in reversed(rows) if row["event"] == "phase"}
@@ -70,7 +69,7 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Co
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The runs of A and of B, side by side."""
+    """The runs of side A and of side B."""
 
     a: Sequence[ComparedRun]
     b: Sequence[ComparedRun]
@@ -89,7 +88,7 @@ class Sides:
 
     @cached_property
     def windows(self) -> list[Comparison]:
-        """Return the figures that are shown and not tested."""
+        """Return the comparisons of figures that are shown, but not tested for a difference."""
         sides = [[run.windows for run in side] for side in self.samples]
         names = dict.fromkeys(name for side in sides for run in side for name in run)
         return [shown(name, *(_values(side, name, median) for side in sides), alpha=ALPHA) for name in names]
@@ -104,7 +103,8 @@ class Sides:
 
     @cached_property
     def clients(self) -> dict[str, Any]:
-        """Each client of both sides: medians over the runs, and the transitions of the first run of each side."""
+        """Each client on sides A and B: the medians of its figures over the runs, and the transitions of each side's
+        first run."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
         return beside("B", was, now, (self.a[0].transitions, self.b[0].transitions))
 
@@ -117,7 +117,7 @@ class Sides:
 
 
 def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
-    """Return a comparison for each metric that either side measured."""
+    """Return a comparison of A and B for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
     values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}
@@ -131,7 +131,7 @@ def _values(
 
 
 def exit_status(found: Sequence[Comparison]) -> int:
-    """Return 1 if something differs, else 3 if something cannot be told, else 0."""
+    """Return 1 if a metric differs between A and B, else 3 if the runs are too few to decide a metric, else 0."""
     outcomes = {comparison.outcome for comparison in found}
     if ComparisonOutcome.DIFFERS in outcomes:
         return 1
@@ -139,7 +139,7 @@ def exit_status(found: Sequence[Comparison]) -> int:
 
 
 def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> dict[str, tuple[list[str], list[str]]]:
-    """Return each setting that differs, with its values on both sides."""
+    """Return each setting that differs between A and B, with its values on both sides."""
     names = dict.fromkeys(name for run in (*a, *b) for name in run.settings)
 
     def values(runs: Sequence[RunSamples], name: str) -> list[str]:
@@ -152,7 +152,7 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
 
 
 def print_sides(sides: Sides, *, as_json: bool) -> None:
-    """Print the tables, or one JSON object, on stdout."""
+    """Print the comparison on stdout: as tables, or as one JSON object."""
     if as_json:
         click.echo(orjson.dumps(_document(sides), default=str))
         return

@@ -1,4 +1,4 @@
-"""The experience of each client in a run, and how it differs from that in another run, client by client. Pure."""
+"""Each client's sends, pulls and recovery in a run, and how they differ from another run's. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,8 @@ def clients_of(
     transitions: Sequence[Transition],
     names: Mapping[str, str],
 ) -> dict[str, ClientFigures]:
-    """Return each client's figures between these times of the history's axis. The rows are in order."""
+    """Return each client's figures from `begin_ms` to `to_ms` on the history's time axis. `rows` are in order of
+    time."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
@@ -78,7 +79,7 @@ def clients_of(
 
 
 def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigures]:
-    """Return each client's medians over the runs."""
+    """Return for each client the median of each figure over the runs."""
     found: dict[str, ClientFigures] = {}
     for name in sorted({name for run in runs for name in run}):
         figures = found[name] = ClientFigures()
@@ -94,7 +95,8 @@ def beside(
     now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
 ) -> dict[str, Any]:
-    """Return both sides of each client, and the difference in a sentence. `vary` says what was changed."""
+    """Return each client's figures on both sides, and the difference in a sentence. `vary` says which setting was
+    changed."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
@@ -159,7 +161,7 @@ def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
 
 
 def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return the sentences about what `beside` returns, and one table of the clients."""
+    """Return the comparison that `beside` made, as sentences and one table of the clients."""
     if not variants:
         return
     for one in variants:

@@ -1,4 +1,5 @@
-"""What recorded runs measured, as samples to compare: recovery time, availability, staleness; and what else is shown.
+"""The samples of recorded runs that `nemesrv compare` compares: recovery time, availability, staleness; and times that
+it shows.
 
     recovery time   per client, operation and moment (a fault or a heal): until the first good operation begun after it
     availability    per client: the share of its operations that succeeded from the first fault to the end (without a
@@ -79,7 +80,7 @@ class RunSamples:
 
 
 class RouteChange(NamedTuple):
-    """A change: from `at_ms` to `until_ms` the observer's routes should (`present`) or should not name the broker."""
+    """From `at_ms` to `until_ms` the observer's routes should name the broker (`present`), or should not."""
 
     observer: str
     life_ms: float
@@ -91,7 +92,7 @@ class RouteChange(NamedTuple):
 
 
 def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
-    """Return all samples of one history, whose rows are in order."""
+    """Return all samples of one run's history. `rows` are in order of time."""
     world = World.of_rows(rows)
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows]))
@@ -150,7 +151,7 @@ def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
-    """Return periods and silences, from the rows of one run in order of time."""
+    """Return the registration periods and the silences before drops, from one run's rows in order of time."""
     last: dict[tuple[str, str], float] = {}
     found = defaultdict[str, list[float]](list)
     for row in rows:
@@ -165,7 +166,7 @@ def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]
 
 
 def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) -> dict[str, str]:
-    """Return each NameServer's routes at the end, without ports: topic, brokers with their ids, and queues."""
+    """Return each NameServer's routes at the run's end, without ports: topic, brokers with their ids, and queues."""
     held: dict[str, dict[str, object]] = {name: {} for name in name_servers}
     for row in rows:
         if row["node"] not in held:
@@ -184,7 +185,7 @@ def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) ->
 
 
 def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
-    """Return the topics of which NameServers had different routes at the end, with the number of routes on each side.
+    """Return the topics for which NameServers had different routes at the end, with the number of routes on each side.
     Empty if all NameServers of both sides ended with the same routes."""
     sides = [[json.loads(held) for run in side for held in run.values()] for side in (a, b)]
     topics = {topic for side in sides for held in side for topic in held}
@@ -215,7 +216,7 @@ def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[f
 
 
 def changes(world: World) -> list[RouteChange]:
-    """Every change of what an observer's routes should name, as long as the observer lives undisturbed."""
+    """Every time when a broker should enter or leave an observer's routes while the observer lives undisturbed."""
     found: list[RouteChange] = []
     for observer in world.of_kind("name_server", "producer", "consumer"):
         lives = world.lives_of(observer.name)

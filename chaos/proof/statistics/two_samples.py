@@ -1,8 +1,8 @@
-"""Do two sides of runs differ: Welch's t-test of one value a run, and the interval of B − A that belongs to it.
+"""Tests whether two sides of runs differ: Welch's t-test of one value a run, and its confidence interval of B − A.
 
 A run's value is the median or mean of many clients' values, so means of five runs are nearly normally distributed.
-Welch's test allows the two sides different variances. Several quantities are tested together: p-values have Holm's
-correction, intervals Bonferroni's. Fewer than RUNS_ENOUGH runs on a side give no result.
+Welch's test allows the two sides different variances. Several quantities are tested together, so p-values have Holm's
+correction, and intervals Bonferroni's. Fewer than RUNS_ENOUGH runs on a side give no result.
 """
 
 import warnings
@@ -25,8 +25,7 @@ class ComparisonOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One quantity on both sides, a value a run, in the unit of the values. None means that there are too few
-    values."""
+    """One quantity on sides A and B, one value a run. Results are None if there are too few values."""
 
     name: str
     n_a: int
@@ -49,7 +48,8 @@ Values = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def compare_all(values: Values, *, alpha: float = 0.05) -> list[Comparison]:
-    """A comparison for each quantity with a value on either side, in order; `alpha` is for all of them together."""
+    """A comparison for each quantity with a value on either side, in order. `alpha` is the error level of all tests
+    together."""
     sides = {name: both for name, both in values.items() if any(both)}
     tested = [name for name, both in sides.items() if min(map(len, both)) >= RUNS_ENOUGH]
     found = {name: shown(name, *both, alpha=alpha / max(1, len(tested))) for name, both in sides.items()}
@@ -69,7 +69,7 @@ def _untold(one: Comparison) -> Comparison:
 
 
 def shown(name: str, a: Sequence[float], b: Sequence[float], *, alpha: float = 0.05) -> Comparison:
-    """Both means; with two or more values a side also their difference and its confidence interval (1 − alpha)."""
+    """Both sides' means; with two or more values a side also the difference and its confidence interval (1 − alpha)."""
     mean_a, mean_b = (fmean(values) if values else None for values in (a, b))
     one = Comparison(name=name, n_a=len(a), n_b=len(b), mean_a=mean_a, mean_b=mean_b)
     if min(len(a), len(b)) < 2:

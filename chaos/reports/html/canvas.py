@@ -1,8 +1,8 @@
 """The parts that all plots share: time axis, fault bands with labels, linked crosshair, highlight.
 
-Bokeh plots: its runtime can be inlined (1.3 MB), ranges and crosshairs link across plots, legends toggle, and arrays
-are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no colour; page.js colours by tag, for light
-and dark.
+Bokeh draws the plots, because its runtime can be inlined (1.3 MB), ranges and crosshairs link across plots, legends
+toggle, and arrays are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no colour; page.js colours
+by tag, for light and dark.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ LABELS_MAX = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A fault, drawn across all plots."""
+    """A fault, drawn as a vertical band across all plots."""
 
     fault_id: str
     title: str
@@ -129,15 +129,15 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
 
 
 def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-    """Show `text`, or these (name, value) pairs, for what is under the pointer. Bokeh has one tooltip per renderer,
-    which overlap; the page has one for all (page.js)."""
+    """Show `text`, or these (name, value) pairs, for the glyph under the pointer. The page has one tooltip for all
+    glyphs (page.js), because Bokeh's tooltips, one per renderer, overlap."""
     if renderers:
         told = CustomJS(args={"lines": [list(pair) for pair in columns]}, code="nemesrvHover(cb_data, lines)")
         plot.add_tools(HoverTool(renderers=list(renderers), tooltips=None, callback=told, **options))
 
 
 def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """Add a row above the plot; a click on an entry hides its glyphs."""
+    """Add a legend above the plot; a click on an entry hides the entry's glyphs."""
     entries = [LegendItem(label=label, renderers=list(renderers)) for label, renderers in items if renderers]
     if entries:
         plot.add_layout(

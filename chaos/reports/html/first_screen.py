@@ -1,4 +1,5 @@
-"""The first screen of the page: guilty node, the two answers, cost, next steps, and the lanes of these.
+"""The first screen of report.html: guilty node, the answers about routes and clients, cost, next steps, and the lanes
+of the nodes in them.
 
 answers.py ─► sentences ─┐
 verdicts.json ─► cost ───┼─► a list of answers, and below it a time line of their lanes
@@ -36,7 +37,8 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:
-    """Return the first violation; if the run is UNKNOWN, why; else that all is right."""
+    """Return the first violation in a sentence. Without a violation, the sentence says why the run is UNKNOWN, or that
+    all is right."""
     if said.first:
         return said.first
     if not told.verdicts:
@@ -45,7 +47,7 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 
 
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
-    """Return fault, routes, clients, cost, and what is undecided, each with its label."""
+    """Return the sentences about fault, routes, clients, cost, and what is undecided, each with its label."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
     named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
@@ -53,13 +55,13 @@ def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
 
 
 def first_place(told: RunToDraw) -> Place | None:
-    """Return the place of the first violation; None if there is none, or it has no place."""
+    """Return the first violation's place on the page; None without a violation, or for a violation without a place."""
     wrong = first_wrong(told.verdicts)
     return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 
 def story_lanes(told: RunToDraw) -> list[Lane]:
-    """Return the lanes of the answers: violations, drops and returns, clients without a broker."""
+    """Return the lanes of what the answers mention: violations, drops and returns, clients without a broker."""
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
     wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
@@ -67,7 +69,8 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
-    """Return the lanes of the answers with the fault bands, and their places on the y axis; None without lanes."""
+    """Return the plot of `story_lanes` with the fault bands, and each lane's place on the y axis; None without
+    lanes."""
     found = story_lanes(told)
     if not found:
         return None

@@ -1,9 +1,9 @@
-"""The place of each violation in the pictures: the lane of its nodes, else a separate lane of its check.
+"""The place of each violation in the plots: the lane of the violation's nodes, else a separate lane of the check.
 
     findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
                                         └─► a lane `check/who`, for what has none there
 
-Nothing is judged here: `over` is what a check counted as wrong, `late` what it put down to the machine or tolerated.
+A stretch is `over` if the check counted it as wrong, `late` if the check tolerated it or blamed the machine.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ ON_LANES = (Section.ROUTES, Section.CLIENTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongStretch:
-    """A time in which a check found something out of bounds."""
+    """A time in which a node exceeded a check's limit."""
 
     check: str
     who: str
@@ -39,7 +39,8 @@ def section_of(check: str) -> Section:
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """Return all times that were out of bounds, in order; for a check without findings, those of its examples."""
+    """Return all times in which a limit was exceeded, in order; for a check without findings, the times of its
+    examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 
@@ -86,7 +87,8 @@ def own_key(check: str, who: str) -> str:
 
 
 def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """Return the key of the violation's lane: one of `keys`, the lanes of nodes, else that of the check's own lane."""
+    """Return the key of the violation's lane: one of `keys`, the lanes of nodes, else the key of the check's own
+    lane."""
     if section_of(check) in ON_LANES:
         known = keys if isinstance(keys, set | frozenset) else set(keys)
         for key in (f"{who}/{what}", f"{what}/{who}", who):
@@ -96,7 +98,7 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
-    """Return the checks' own lanes, without what is drawn on `lanes`."""
+    """Draw violations on their nodes' lanes in `lanes`. Returns the checks' own lanes, with all other violations."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[WrongStretch]] = defaultdict(list)
@@ -148,7 +150,7 @@ _PLOT_OF: Mapping[Section, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A time in one section, with the example's lane."""
+    """Where an example is on the page: a time, a section, and the example's lane."""
 
     check: str
     from_ms: float
@@ -163,13 +165,15 @@ class Place:
     """That node; "" if none has a log."""
 
     def link(self) -> str:
-        """Return the end of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
+        """Return the fragment of the page's URL that leads to this place:
+        `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
         lane = f"&lane={quote(self.lane)}" if self.lane else ""
         return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={self.section}{lane}"
 
 
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
-    """Return the example's place; the run's faults if it has no time. `lanes` has the section of each key."""
+    """Return the example's place; for an example without a time, the time of the run's faults. `lanes` has each lane's
+    section, by key."""
     lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
     from_ms, to_ms = _faults(world) if e.from_ms is None else _times(e, world)
     return Place(
@@ -184,7 +188,8 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """Return the place of the verdict's first example; without an example, the faults in the plot of its section."""
+    """Return the place of the verdict's first example; without an example, the time of the faults in the plot of the
+    verdict's section."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)

@@ -1,4 +1,4 @@
-"""Lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
+"""Draws lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Phase = tuple[str, float, float]
 
 
 def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
-    """Return a row of phases, and a row for each fault with its name."""
+    """Return a plot with a row of the run's phases, and a row for each fault with its name."""
     rows = len(canvas.bands) + 1
     plot = canvas.plot("faults", 24 * rows + 34, y_range=Range1d(-rows + 0.5, 0.5))
     quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -79,7 +79,8 @@ def lanes_plot(
     entries: Sequence[tuple[str, Sequence[str]]] = LEGEND,
     colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
-    """Return the plot, and the place of each lane on its y axis. `names` are nodes; the kind chooses the colour."""
+    """Return the plot of these lanes, and each lane's place on the y axis. `names` are nodes; a stretch's kind chooses
+    its colour."""
     heights = _heights(lanes)
     top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
     plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))
@@ -148,7 +149,7 @@ def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def name_rows(plot: Any, labels: Mapping[float, str]) -> None:
-    """Write names in place of numbers on the y axis."""
+    """Write these names in place of numbers on the plot's y axis."""
     plot.yaxis.ticker = FixedTicker(ticks=list(labels))
     plot.yaxis.major_label_overrides = dict(labels)
     plot.yaxis.minor_tick_line_alpha = 0

@@ -1,12 +1,11 @@
-"""report.html: one self-contained file that a person opens without a network, reads in a minute and enjoys.
+"""report.html: one self-contained file that opens without a network.
 
     ../columns.py (history) ─► node_lanes.py, ../flow.py (plain) ──────────┐
     verdicts, findings, cost ─► found.py (what was over, and where) ───────┴─► run_to_draw.py
     run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
-Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is summed up by
-slices of time; violations and changes are all kept (stretches.py, plots.py). The page judges nothing; it shows given
-verdicts.
+Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB, because traffic is summed up
+by slices of time. Violations and changes are all kept (stretches.py, plots.py). The page judges nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
-    """Return the page of a prepared run with its verdicts."""
+    """Return the HTML page of a prepared run."""
     replay, incident = replayed.read_replay(told.run_dir), read_incident(told.run_dir)
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)
@@ -94,7 +93,7 @@ def template(name: str) -> Template:
 
 
 class Drawn(NamedTuple):
-    """The plots: their sections, the script that fills them, and the place of each lane."""
+    """The page's plots: their sections, the script that fills them, and each lane's place."""
 
     story: sections.PageSection | None = None
     sections: Sequence[sections.PageSection] = ()

@@ -1,4 +1,4 @@
-"""Send latency, sends, consumer lag, and how late the machine was: plots over the same time axis.
+"""Plots over one time axis: send latency, sends, consumer lag, and how late the machine was.
 
 a million sends ──► 60 to 1200 slices of time, each with how many ended how
                └──► single sends: all while they are few, else the slowest of each slice; and likewise those that
@@ -36,7 +36,7 @@ def _slice_of(time_ms: Array, edges: Array) -> Array:
 
 
 def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:
-    """Plot how long sends took: slices' slowest sends and all failed sends, as points."""
+    """Plot how long sends took, as points: each slice's slowest sends, and all failed sends."""
     plot = canvas.plot("latency", 260, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
     ok = _points(plot, traffic, traffic.where("send", "ok"), "circle", 5, "mark:send")
@@ -95,8 +95,8 @@ def sends_plot(canvas: Canvas, traffic: Traffic) -> Any:
 
 
 def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping[str, Array]:
-    """For each slice of time: the number of sends by outcome (`n_ok` …), the heights of the stacks, and the share of
-    ok."""
+    """Return for each slice of time the sends by outcome (`n_ok` …), the heights of the stacked bars, and the share
+    that succeeded."""
     sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
     edges = _edges(start_ms, end_ms, int(sends.sum()))
     slice_of, outcome = _slice_of(traffic.time_ms[sends], edges), traffic.outcome[sends]
@@ -110,7 +110,7 @@ def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping
 
 
 def lateness_plot(canvas: Canvas, lags: pa.Table) -> Any:
-    """Plot how late timers fired, from which the checks' tolerance comes; NaN where it was not measured. `lags` are the
+    """Plot how late timers fired, from which the checks' tolerance comes; NaN without a measurement. `lags` are the
     `timer_lag` rows."""
     time_ms, lag_ms = numbers(lags["time_ms"], "f8"), numbers(lags["lag_ms"], "f4")
     edges = _edges(canvas.start_ms, canvas.end_ms, len(lags))

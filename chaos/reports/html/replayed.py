@@ -35,12 +35,12 @@ LaneName = tuple[str, str]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
-    """Return the document beside the history; None if the run is no replay."""
+    """Return replay.json of the run folder; None if the run is no replay."""
     return read_document(run_dir / FILE, "transitions")
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the badge's colour and text."""
+    """Return colour and text of the badge that says whether the incident happened again."""
     return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
 
 
@@ -49,7 +49,7 @@ def lane_of(one: Mapping[str, Any]) -> LaneName:
 
 
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
-    """Return the lanes with changes, those of NameServers first, and the number of others."""
+    """Return the lanes with changes, NameServers' lanes first, and the number of lanes that are not shown."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
         lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))
@@ -83,7 +83,7 @@ _OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_par
 
 
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Draw both time lines on the run's axis: bars of the original above those of the replay."""
+    """Draw both time lines on the run's axis: the original's bars above the replay's."""
     kept, _ = lanes_of(document)
     drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})

@@ -5,9 +5,9 @@
     NameServer, broker   its table has the broker                    must · may · must not
     client, broker       it sends to it, or pulls from it                   may · must not
 
-Each pair is covered without gaps from the start of the first one's process to its end, from the same sources as the
+A pair's stretches cover the whole life of its NameServer's or client's process. They come from the sources of the
 checks (promises.py, lost_brokers.py). `may` is all time between `must` and `must not`; the text of `may` names the time
-limit. Violations come from findings (found.py).
+limit. Violations are drawn by found.py.
 """
 
 import math
@@ -24,7 +24,7 @@ from .stretches import LaneStretch
 
 
 class Ruled(NamedTuple):
-    """A requirement in [from_ms, to_ms)."""
+    """A requirement of the oracle in [from_ms, to_ms)."""
 
     kind: str
     """must, must_not or may."""
@@ -40,7 +40,7 @@ class Ruled(NamedTuple):
 
 @once
 def rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
-    """Return by (NameServer or client, broker) the times of kind must, must_not and may, in order."""
+    """Return by (NameServer or client, broker) the stretches of kind must, must_not and may, in order of time."""
     strict: dict[tuple[str, int, str], list[Ruled]] = defaultdict(list)
     for o in obligations(world):
         kind = "must_not" if o.demand is ObligationKind.DROP else "must"
@@ -91,7 +91,7 @@ def _stretch(subject: str, verb: str, broker: str, one: Ruled) -> LaneStretch:
 
 
 def bound(window: Window, fault_id: str) -> str:
-    """Return `130.0 s after kill-1 (process crash …)`."""
+    """Return the requirement's time limit in words: `130.0 s after kill-1 (process crash …)`."""
     after = f" after {fault_id}" if fault_id else ""
     at_most = seconds(window.latest_ms) if math.isfinite(window.latest_ms) else "without bound"
     return f"{at_most}{after} ({window.row})"

@@ -14,7 +14,7 @@ from ..columns import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
-    """Return the fault with its targets, from all rows of a fault_id: `black hole broker-a → ns-0`."""
+    """Return a fault's kind and targets, from all rows with its fault_id: `black hole broker-a → ns-0`."""
     first = faults[0]
     kind = first.kind.words
     where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
@@ -33,7 +33,7 @@ _BAD = ("fail", "info")
 
 
 class Names:
-    """Puts names of nodes in place of their addresses."""
+    """Replaces addresses in texts by the names of their nodes."""
 
     def __init__(self, world: World) -> None:
         self._of = {
@@ -71,7 +71,7 @@ def describe(row: Mapping[str, Any]) -> str:
 
 
 def tone(row: Mapping[str, Any]) -> str:
-    """Return an event's colour: fault, bad, change or plain."""
+    """Return the colour class of an event: fault, bad, change or plain."""
     event = row["event"]
     if event in ("fault", "phase"):
         return "fault"
@@ -93,7 +93,7 @@ _SILENT = ("run_begin", "node", "host_clock")
 def listed(
     recorded: Recorded, logged: Sequence[Mapping[str, Any]], end_ms: float, names: Names
 ) -> tuple[list[list[Any]], int]:
-    """Return [seconds, node, tone, text] of the list, and the number of events left out."""
+    """Return the page's list of events, each as [seconds, node, tone, text], and the number of events left out."""
     rows = sorted([*recorded.world_rows, *recorded.notable, *logged], key=lambda row: row["time_ms"])
     rows = [row for row in rows if row["event"] not in _SILENT and row["time_ms"] <= end_ms]
     more = sum(recorded.left_out.values())

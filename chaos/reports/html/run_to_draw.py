@@ -1,4 +1,4 @@
-"""One run, ready to be drawn: its history in columns, its lanes, and the places of verdicts and examples."""
+"""One run, prepared for report.html: its history in columns, its lanes, and the places of verdicts and examples."""
 
 import re
 from collections import deque
@@ -56,7 +56,7 @@ _GRAVE = ("WARNING", "ERROR", "CRITICAL")
 
 
 class LogLine(NamedTuple):
-    """One line of a node's log; its time on the timeline's axis."""
+    """One line of a node's log, with its time on the timeline's axis."""
 
     time_ms: float
     level: str
@@ -65,7 +65,7 @@ class LogLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The page's facts about the run besides its history."""
+    """The facts about a run that the page shows and the history does not have."""
 
     name: str
     description: str = ""
@@ -133,15 +133,15 @@ class RunToDraw:
 
     @property
     def guilty(self) -> list[tuple[str, str]]:
-        """Return the nodes that broke a guarantee, at most GUILTY_MAX, each with its checks; nearest to the cause
-        first."""
+        """Return at most GUILTY_MAX nodes that broke a guarantee, each with the checks that say so; nearest to the
+        cause first."""
         nodes = [(node, ", ".join(checks)) for node, checks in guilty_nodes(self.verdicts).items()]
         more = len(nodes) - GUILTY_MAX
         return nodes[:GUILTY_MAX] + ([(f"{more} more", "see below")] if more > 0 else [])
 
     @property
     def places(self) -> list[Place]:
-        """The places of all verdicts and examples."""
+        """The places on the page of all verdicts and examples."""
         return [*self.of_verdict.values(), *(place for some in self.of_examples.values() for place in some)]
 
     @cached_property
@@ -180,7 +180,7 @@ class RunToDraw:
 
     @property
     def defect(self) -> str:
-        """The planted defect; "" for none."""
+        """The name of the run's planted defect; "" without a defect."""
         return str(self.world.run.get("defect") or "")
 
     @property
@@ -210,7 +210,8 @@ class RunToDraw:
 
 
 def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
-    """Return at most ROWS_MAX lanes in whole groups, in their order; those with trouble or an example first."""
+    """Return at most ROWS_MAX lanes in whole groups, unless more groups have an example; groups with trouble are
+    preferred."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
     groups: dict[str, list[Lane]] = {}

@@ -1,4 +1,4 @@
-"""The sections of the page: their titles, and one run's plots in them."""
+"""The sections of report.html: their titles, and one run's plots in them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -103,7 +103,7 @@ HEADINGS = {
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """Return the faults that explain the logs; then findings, and the number of checks without a decision."""
+    """Return the faults that explain the logs, then the INVALID checks, then the number of undecided checks."""
     episodes = [episode for episode in document["episodes"] if "follows" not in episode]
     told = [_hypothesis(episode) for episode in episodes[:EPISODES_MAX]]
     more = len(episodes) - len(told)
@@ -117,7 +117,7 @@ def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the number of logs, and the share of lines understood."""
+    """Return the number of an import's logs, and how many of their lines were understood."""
     sources = document.get("sources") or []
     lines = sum(int(source.get("lines") or 0) for source in sources)
     understood = sum(int(source.get("understood") or 0) for source in sources)

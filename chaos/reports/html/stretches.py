@@ -1,8 +1,7 @@
 """Stretches of time on a lane, thinned without hiding violations.
 
 A lane is some hundred pixels wide, too few for a thousand stretches. `thin` joins neighbours within a slice of time
-into one stretch, which shows the gravest of them and their number. A joined stretch is drawn as the gravest of its
-parts.
+into one stretch, which shows the gravest of them and their number.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class LaneStretch:
 
     @classmethod
     def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "") -> LaneStretch:
-        """Return `says`, the times, and the `tail`."""
+        """Return the stretch in words: `says`, the times, and `tail`."""
         text = f"{says} {span(start_ms, end_ms)}{tail}"
         return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneMark:
-    """One moment of a lane that must be visible at every zoom."""
+    """A moment on a lane that is visible at every zoom."""
 
     at_ms: float
     kind: str
@@ -66,12 +65,12 @@ SEVERITY: Mapping[str, int] = {"over": 5, "failed": 4, "late": 3, "missing": 2, 
 
 
 def gravest(kinds: Iterable[str]) -> str:
-    """Return the gravest kind; the first of equals."""
+    """Return the gravest of these kinds; of equally grave kinds the first."""
     return max(kinds, key=lambda kind: SEVERITY.get(kind, 0))
 
 
 def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
-    """Return about `most` stretches in order of time; long ones stay as they are."""
+    """Join stretches until about `most` are left, in order of time; long stretches stay as they are."""
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
@@ -106,7 +105,8 @@ def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
 
 
 def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
-    """Return at most `most` marks: each slice's gravest, with the number that it stands for."""
+    """Return at most `most` marks: the gravest mark of each slice of time, with the number of marks that it stands
+    for."""
     if len(marks) <= most:
         return list(marks)
     ordered = sorted(marks, key=lambda m: m.at_ms)
@@ -124,5 +124,5 @@ def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
 
 
 def span(start_ms: float, end_ms: float) -> str:
-    """Return `from 77.8 s to 232.7 s (154.9 s)`."""
+    """Return a stretch's times in words: `from 77.8 s to 232.7 s (154.9 s)`."""
     return f"from {seconds(start_ms)} to {seconds(end_ms)} ({seconds(end_ms - start_ms)})"
