@@ -1,2 +1,2 @@
-"""NameServer and broker: each has tables (without clock or sockets), a request processor and an asyncio server. Ray
-actors run them."""
+"""NameServer and broker: each consists of tables (without clock or sockets), a request processor and an asyncio server.
+Ray actors run both."""

@@ -1,7 +1,7 @@
-"""The Ray actor around any Node: its own process, its own log, its own history file. No decision is made here.
+"""The Ray actor around any Node: each Node has its own process, log and history file. This module makes no decisions.
 
-The class is undecorated, so that a test can drive it without Ray; cluster.py makes it an actor. `started` and
-`stopped` are recorded here, because a node does not know when the process around it begins or ends.
+`NodeActor` has no Ray decorator, so that a test can drive it without Ray; cluster.py makes it an actor. The rows
+`started` and `stopped` are recorded here, because a node does not know when its process begins or ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Opens the history file in the actor's process, to which it is sent (chaos.history.recorder.RecorderSpec)."""
+    """Opens the history file in the actor's process. It is pickled and sent there
+    (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...
 
@@ -98,7 +99,7 @@ def children_of(node: Node) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """A node's surroundings, if it runs without a process of its own (chaos/experiment/virtual/)."""
+    """The clock, network and log of a node that has no process of its own (chaos/experiment/virtual/)."""
 
     network: Network
     log: logging.Logger
@@ -147,7 +148,7 @@ class NodeActor:
         return Listening(self._pid, self._address, children_of(self.node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Connect only through these links from now on."""
+        """Make the node connect only through these links from now on."""
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
@@ -201,7 +202,8 @@ class NodeActor:
 
 
 def take_over_process(log_file: Path | None, niceness: int | None) -> None:
-    """Make a Ray worker a node's own: it dies with its raylet even while stopped, and logs to the node's file."""
+    """Give a Ray worker process to one node: the worker dies with its raylet, even while paused, and logs to the node's
+    file."""
     if sys.platform == "linux":
         die_with_parent()
         if niceness is not None:

@@ -1,9 +1,8 @@
 """Nodes as Ray actors, each in its own process; the harness controls each by its name.
 
 `Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a Ray that is up (ray_host.py, joined_ray.py).
-Processes are reached by signals to their pids on their hosts (hosts.py) and not through Ray, because a paused process
-answers nobody and a kill must be the kernel's.
-Methods block; each raises HarnessError if it cannot do what it says. Linux only.
+Nodes' processes get signals by pid on their hosts (hosts.py), not through Ray, because a paused process answers no
+call, and only the kernel's SIGKILL is a crash. The methods block, and raise HarnessError on failure. Linux only.
 """
 
 import concurrent.futures
@@ -50,7 +49,7 @@ _Known = TypeVar("_Known", bound=Member)
 
 
 class NodesByName(ABC, Generic[_Known]):
-    """The nodes by name, on the real clock and on virtual time. Context manager."""
+    """The nodes of an experiment by name, on the real clock or on virtual time. Context manager."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -61,7 +60,8 @@ class NodesByName(ABC, Generic[_Known]):
         return tuple(self._members)
 
     def address(self, name: str) -> Address | None:
-        """Return the node's listening address, the same after every restart; None if it only connects."""
+        """Return the node's listening address, which is the same after every restart; None for a node that only
+        connects."""
         return self._member(name).address
 
     def incarnation(self, name: str) -> int:
@@ -101,7 +101,7 @@ class NodesByName(ABC, Generic[_Known]):
 
     @abstractmethod
     def shutdown(self) -> None:
-        """Kill every process, paused ones too."""
+        """Kill the processes of all nodes, paused processes too."""
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +117,7 @@ class _Member(Member):
 
 
 class Watch(Protocol):
-    """Watches the nodes' processes (watch.ProcessWatch, hosts.HostsWatch)."""
+    """Watches the nodes' processes for unplanned ends (watch.ProcessWatch, hosts.HostsWatch)."""
 
     def add(self, name: str, pid: int) -> None: ...
     def remove(self, *names: str) -> None: ...
@@ -144,10 +144,10 @@ class _Alarmed:
 class Cluster(NodesByName[_Member]):
     """Nodes as Ray actors. `shutdown` may be called at any moment, from any thread, and twice.
 
-    Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
-    thing asked for has happened, before anything slow that follows it. `watch` is told of each node's process, and of
-    each end that is planned; whoever waits for an answer stops when `alarm` rings. `dials` refuses those to a node
-    whose process this cluster has ended, until its next one listens. `home` says on which host each node is.
+    Times are RocketMQ milliseconds on `clock`, as in the history. A method calls `on_effect` as soon as the signal or
+    call has taken effect, before slower work. `watch` learns of each node's process and of each planned end. All
+    waiting ends when `alarm` rings. After this cluster has ended a node's process, `dials` refuses connections to the
+    node until the node's next process listens. `home` says on which host each node is.
     """
 
     def __init__(
@@ -168,8 +168,8 @@ class Cluster(NodesByName[_Member]):
     # -- coming up ---------------------------------------------------------------------------------------------------
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Start a process for each new node and bind it, all at once. Returns where each listens; no node works before
-        `start`."""
+        """Start the processes of all new nodes at once and bind their ports. Returns where each node listens; no node
+        works before `start`."""
         specs = tuple(specs)
         for spec in specs:
             if spec.name in self._members:
@@ -215,8 +215,8 @@ class Cluster(NodesByName[_Member]):
         return max([limit_s, *(self._members[name].spec.patience_s for name in names if name in self._members)])
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """The node connects only through these from now on, after a restart, too. A paused node takes them once it
-        resumes."""
+        """Make the node connect only through these links from now on, after a restart, too. A paused node uses the new
+        links once it resumes."""
         member = self._members.get(name)
         if member is None:
             return
@@ -228,7 +228,7 @@ class Cluster(NodesByName[_Member]):
             self._answers({name: asked}, "set_links", START_LIMIT_S)
 
     def start(self, *names: str) -> None:
-        """Make these nodes work, or all that have not started. All at once."""
+        """Make these nodes work, all at once; by default every node that has not started."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._member(name).handle.start.remote() for name in chosen}
         for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
@@ -238,12 +238,13 @@ class Cluster(NodesByName[_Member]):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """The result of the node's method; its exceptions are raised here. `timeout_s` is in the machine's time."""
+        """Call the node's method and return its result; its exceptions are raised here. `timeout_s` is in the machine's
+        time."""
         ref = self._running(name).handle.call.remote(method, args, kwargs)
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
-        """Do as `call`, without waiting; the future raises Ray's exceptions."""
+        """Call the node's method without waiting. The returned future raises Ray's exceptions."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 
@@ -253,7 +254,7 @@ class Cluster(NodesByName[_Member]):
         return None if process is None else process.pid
 
     def state(self, name: str) -> NodeState:
-        """Return the node's state; a process that ended by itself is gone, too."""
+        """Return the node's state, which is GONE also if the process ended by itself."""
         member = self._member(name)
         if member.process is not None and member.process.gone():
             member.state = NodeState.GONE
@@ -262,7 +263,8 @@ class Cluster(NodesByName[_Member]):
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGKILL, even to a paused node; returns when it was sent. On return the process is gone."""
+        """Send SIGKILL, even to a paused node. On return the process is gone; the result is when the signal was
+        sent."""
         member = self._alive(name)
         assert member.process is not None
         self._plan_end(name)
@@ -272,7 +274,8 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """End the node cleanly: the node unregisters, then its process ends. Returns when it had left."""
+        """End the node cleanly: the node unregisters, then its process ends. Returns the time at which the node had
+        left."""
         member = self._running(name)
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))
@@ -283,7 +286,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGSTOP; returns when it was sent. On return no thread of the process runs."""
+        """Send SIGSTOP to the node. On return no thread of the process runs; the result is when the signal was sent."""
         member = self._running(name)
         assert member.process is not None
         member.process.send(signal.SIGSTOP)
@@ -294,7 +297,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGCONT; returns when it was sent."""
+        """Send SIGCONT to the node. Returns the time at which the signal was sent."""
         member = self._alive(name)
         if member.state is not NodeState.PAUSED or member.process is None:
             raise ClusterError(f"{name} is {member.state} and cannot be resumed")
@@ -303,8 +306,8 @@ class Cluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Start the node's next process with the same files and port; returns when it listened. It works on return. A
-        node that runs is stopped cleanly first, one that is paused is killed."""
+        """Start the node's next process with the same files and port. On return the node works; the result is when its
+        port was open. A running node is stopped cleanly first; a paused node is killed first."""
         member = self._member(name)
         if self.state(name) is NodeState.PAUSED:
             self.kill(name)
@@ -323,7 +326,7 @@ class Cluster(NodesByName[_Member]):
     # -- going down --------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Kill every process of the cluster, paused ones too."""
+        """Kill every process of the cluster, paused processes too."""
         self._closed = True
         members = {name: m for name, m in self._members.items() if m.state is not NodeState.GONE}
         self._plan_end(*members)

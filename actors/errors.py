@@ -2,7 +2,7 @@
 
 
 class HarnessError(Exception):
-    """The harness failed (exit status 4): one line that says what failed, and how to fix it."""
+    """The harness failed (exit status 4); the message says in one line what failed and how to fix it."""
 
 
 class ConfigError(ValueError):

@@ -5,9 +5,9 @@
                                                ├── folder of the run here: history/_raw, logs, data
                                                └── tells each pid to the Guardian, a process outside Ray
 
-When the driver is killed or cut off, Ray ends this process. If Ray cannot, this process ends itself after FORGOTTEN_S
-without a request. The guardian then kills all that is left on this host and removes the folder. Methods are called from
-several threads at once. Linux only.
+When the driver is killed or cut off, Ray ends the agent's process. If Ray cannot, the agent ends itself after
+FORGOTTEN_S without a request. The guardian then kills the run's remaining processes on this host and removes the run's
+folder. Several threads may call the methods at once. Linux only.
 """
 
 import asyncio
@@ -65,8 +65,9 @@ class AgentFacts(NamedTuple):
 
 
 class Guardian:
-    """A small process that outlives its maker, ends the processes and removes the folder named in its input lines. The
-    guardian has its own session and is not a child of the Ray worker, which kills its children at its end."""
+    """A small process that outlives its maker, then ends the processes and removes the folder that its input lines
+    name. The guardian has its own session and is no child of the Ray worker, because a worker that ends kills its
+    children."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -92,7 +93,7 @@ class Guardian:
         self._tell(f"forget {pid}")
 
     def remove(self, folder: Path | None) -> None:
-        """Remove this folder at the end, instead of the folder named before."""
+        """Make the guardian remove this folder at the end, instead of the folder named before."""
         self._tell(f"folder {folder or ''}")
 
     def close(self) -> None:
@@ -149,7 +150,7 @@ class HostAgent:
     # -- a run
 
     def begin_run(self, clock: Clock) -> str:
-        """Make an empty folder for a new run on this host; `clock` is the run's clock, corrected for this host."""
+        """Make an empty folder for a new run on this host; `clock` is the run's clock as read on this host."""
         self.end_run()
         self._folder = temporary_folder("host")
         self._guardian.remove(self._folder)
@@ -178,7 +179,7 @@ class HostAgent:
             self._guardian.remove(None)
 
     def leave(self) -> None:
-        """End the run, then this process."""
+        """End the run on this host, then the agent's process."""
         self.end_run()
         self._guardian.close()
         threading.Timer(0.05, os._exit, (0,)).start()  # after the answer
@@ -186,7 +187,7 @@ class HostAgent:
     # -- processes of nodes
 
     def adopt(self, pid: int) -> bool:
-        """Take care of this process: it can be signalled, and is killed when this agent ends. False if there is no such
+        """Let the agent send signals to this process, and kill it when the agent ends. False if there is no such
         process."""
         try:
             self._processes[pid] = Process(pid)
@@ -203,7 +204,7 @@ class HostAgent:
             process.close()
 
     def send(self, pid: int, signum: int) -> bool:
-        """Send the signal. Returns whether the process was still there."""
+        """Send the signal to the process. Returns whether the process still existed."""
         return self._processes[pid].send(signal.Signals(signum))
 
     def gone(self, pid: int, within_s: float) -> bool:
@@ -218,7 +219,7 @@ class HostAgent:
             self._watch.add(name, pid)
 
     def unwatch(self, *names: str) -> None:
-        """Expect the end of these processes from now on; it makes no event."""
+        """Do not report the end of these processes from now on, because it is planned."""
         if self._watch is not None:
             self._watch.remove(*names)
 
@@ -230,12 +231,12 @@ class HostAgent:
         return True
 
     def wake(self) -> None:
-        """Answer the waiting call of `events` at once."""
+        """Make the waiting call of `events` return at once."""
         self._events.put(("woken", None))
 
     def events(self) -> list[tuple[str, Any]]:
-        """("gone", (name, pid)) as soon as a watched process has ended, then ("died", Death): all since the call
-        before; none after EVENTS_S."""
+        """Wait for events and return all since the last call: ("gone", (name, pid)) as soon as a watched process has
+        ended, then ("died", Death). Returns no event if none came within EVENTS_S."""
         self._asked_s = time.monotonic()
         found = []
         with suppress(queue.Empty):
@@ -252,8 +253,8 @@ class HostAgent:
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
-        """Make a part with the factory and keep it under this key; returns its `opened` value, if it has one. A context
-        manager is entered, and left when the part is closed."""
+        """Make a part of the experiment with the factory and keep it under this key. Returns the part's `opened` value,
+        if it has one. If the part is a context manager it is entered now, and left when the part is closed."""
         return self._home.submit(self._open, key, factory, args).result()
 
     def _open(self, key: str, factory: Callable[..., Any], args: tuple[Any, ...]) -> Any:

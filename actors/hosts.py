@@ -3,8 +3,8 @@
     Cluster ──► Host ├── LocalHost   this machine: pidfds of our own, Ray places the actors
                      └── RemoteHost  a node of a Ray cluster: asked through its HostAgent, actors pinned to it
 
-`HostsWatch` does for all hosts what ProcessWatch does for this machine. A long poll for each host returns the processes
-that died; a host that does not answer is lost, with all its nodes.
+`HostsWatch` does for all hosts what ProcessWatch does for this machine. Each host is asked by a long poll for the
+processes that died. A host that does not answer counts as lost, with all its nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class AnyProcess(Protocol):
 
 
 class Family:
-    """A node's process and its child processes. A signal is sent to all of them; they are gone when all are gone."""
+    """A node's process and its child processes. A signal is sent to each of them, and the family is gone when each of
+    them is gone."""
 
     def __init__(self, parent: AnyProcess) -> None:
         self._parent = parent
@@ -69,8 +70,8 @@ class Family:
                 self._children[pid] = process(pid)
 
     def send(self, signum: signal.Signals) -> bool:
-        """Stopping and ending begin with the parent, resuming ends with it, because the children's traffic goes through
-        the parent."""
+        """Send the signal to parent and children. SIGSTOP and SIGKILL go to the parent first, SIGCONT goes to the
+        parent last, because the children's traffic goes through the parent."""
         all_of_them = [self._parent, *self._children.values()]
         if signum is signal.SIGCONT:
             all_of_them.reverse()
@@ -98,7 +99,7 @@ class Host(Protocol):
         """Ray's options that place an actor on this host."""
 
     def process(self, pid: int) -> AnyProcess:
-        """The process with this pid on the host; ProcessLookupError if there is none."""
+        """Return the process with this pid on the host. Raises ProcessLookupError if there is no such process."""
 
 
 class LocalHost:
@@ -112,7 +113,7 @@ LOCAL = LocalHost()
 
 
 class RemoteHost:
-    """One node of a Ray cluster, and the agent there."""
+    """One node of a Ray cluster, reached through the agent on it."""
 
     def __init__(
         self,
@@ -135,11 +136,12 @@ class RemoteHost:
         return self.name if self.name == self.address else f"{self.name} ({self.address})"
 
     def ask(self, method: str, *args: Any, timeout_s: float = ASK_LIMIT_S, **kwargs: Any) -> Any:
-        """The result of the agent's method; its exceptions are raised here. HostLost if the agent does not answer."""
+        """Call the agent's method and return its result; its exceptions are raised here. HostLost if the agent does not
+        answer."""
         return self.answer(self.asking(method, *args, **kwargs), timeout_s)
 
     def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Ask without waiting; pass the result to `answer`."""
+        """Call the agent's method without waiting; pass the result to `answer`."""
         if self.lost:
             raise HostLost(f"the host {self} is lost")
         return getattr(self._agent, method).remote(*args, **kwargs)
@@ -160,7 +162,8 @@ class RemoteHost:
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
 
     def clock(self, clock: RealClock) -> RealClock:
-        """The driver's clock as read on this host, exact to the possible error of the hosts' offset."""
+        """The driver's clock as read on this host; its error is that of the measured offset between the hosts'
+        clocks."""
         return dataclasses.replace(clock, origin_monotonic_ns=clock.origin_monotonic_ns + self.offset_ns)
 
     @property
@@ -205,9 +208,8 @@ class RemoteProcess:
 
 
 class HostsWatch:
-    """Context manager: one thread per host, whose agent reports dead processes. All other methods are as in
-    ProcessWatch (watch.py). `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at
-    once."""
+    """Context manager: one thread per host, whose agent reports dead processes. The methods are those of ProcessWatch
+    (watch.py). `host_of` returns a node's host. When a host is lost, its nodes count as dead at once."""
 
     def __init__(
         self,
@@ -238,7 +240,8 @@ class HostsWatch:
         self._host_of(name).ask("watch", name, pid)
 
     def remove(self, *names: str) -> None:
-        """Expect the end of these processes: it raises no alarm. Names that are not watched are no error."""
+        """Raise no alarm at the end of these processes, because it is planned. Names that are not watched are no
+        error."""
         with self._lock:
             known = [name for name in names if self._watched.pop(name, None) is not None]
         by_host: dict[RemoteHost, list[str]] = {}

@@ -1,7 +1,8 @@
-"""Joins an existing Ray cluster and leaves it as it was: only our own actors are started, and all of them are removed.
+"""Joins an existing Ray cluster and leaves it as it was: nemesrv starts only its own actors, and removes them all at
+the end.
 
-Ray's token and TLS are what the user's own environment says. The driver is on one of the cluster's nodes, as Ray asks
-of every driver; `ray://` (Ray Client) has no such driver and is refused.
+Ray's token and TLS settings come from the user's environment. Ray requires that the driver runs on one of the cluster's
+nodes; `ray://` (Ray Client) has no such driver and is refused.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class _Head(NamedTuple):
 
 
 class JoinedRay:
-    """Context manager; `stop` may be called at any moment and twice. `hosts` once it has started."""
+    """The joined Ray cluster, as a context manager. `stop` may be called at any moment and twice. `hosts` is set once
+    Ray has been joined."""
 
     def __init__(self, address: str) -> None:
         self._asked = address
@@ -83,8 +85,8 @@ class JoinedRay:
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
-        """Join the cluster and start an agent on each present host. ClusterError with one sentence if this is not
-        possible."""
+        """Join the cluster and start an agent on each present host. Raises ClusterError with one sentence if joining is
+        not possible."""
         if self._joined:
             return self
         os.environ.setdefault(*_LET_IN_LIMIT)
@@ -155,14 +157,15 @@ class JoinedRay:
 
     @property
     def driver_host(self) -> RemoteHost:
-        """The host on which this process runs."""
+        """The host on which the driver, this process, runs."""
         import ray
 
         here = ray.get_runtime_context().get_node_id()
         return next(host for host in self.hosts if host.node_id == here)
 
     def servers(self) -> Mapping[str, int]:
-        """No process of Ray is watched here, because a lost host is noticed through its agent."""
+        """Return no process: Ray's processes are not watched on other hosts, because a lost host is noticed through its
+        agent."""
         return {}
 
     def said_of_the_head(self) -> str:
@@ -170,8 +173,8 @@ class JoinedRay:
         return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
     def head_watch(self, alarm: Alarm) -> Repeating:
-        """Rings the alarm when Ray's control server on the head accepts no connection, twice in a row. Ray itself waits
-        a minute for a head that is gone, and calls hang in that time."""
+        """Rings the alarm if Ray's control server on the head refuses two connections in a row. Ray itself waits a
+        minute for a lost head, and calls hang meanwhile."""
         head, failed = self._head, list[str]()
         assert head is not None
 
@@ -189,7 +192,7 @@ class JoinedRay:
         return Repeating(look, HEAD_EVERY_S, "head-watch")
 
     def stop(self) -> None:
-        """Remove everything of ours from all hosts; Ray's own processes stay."""
+        """Remove nemesrv's actors, processes and files from all hosts; Ray's own processes stay."""
         joined, self._joined = self._joined, False
         hosts, self.hosts = self.hosts, ()
         if not joined or self._head is None:
@@ -232,7 +235,8 @@ class JoinedRay:
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
-    """Each Ray node's name, by node id: its label `nemesrv-host`; else its host name, if unique; else its address."""
+    """Return each Ray node's name by node id: its label `nemesrv-host`, else its host name if unique, else its
+    address."""
     labels = {node["NodeID"]: (node.get("Labels") or {}).get(HOST_LABEL) for node in nodes}
     machines = Counter(node["NodeManagerHostname"] for node in nodes)
     addresses = Counter(node["NodeManagerAddress"] for node in nodes)

@@ -1,4 +1,4 @@
-"""Processes by their pidfd, so that a signal can never reach another process that got the same pid. Linux only."""
+"""Processes by their pidfd, because by its pid a signal could reach a later process with the same pid. Linux only."""
 
 import ctypes
 import fcntl
@@ -32,7 +32,7 @@ _TRIES = 3
 
 
 class Process:
-    """A process that need not be our child. `close` it after use."""
+    """A process, not necessarily a child of this process. `close` it after use."""
 
     def __init__(self, pid: int) -> None:
         """ProcessLookupError if the process does not exist."""
@@ -41,9 +41,9 @@ class Process:
         """Readable when the process has ended."""
 
     def exit_code(self) -> int | None:
-        """Exit status as of subprocess: below 0 for a signal. The result is None while the process runs, or if its exit
-        status is not known. The exit status of another program's child is known only while the process is a zombie;
-        since Linux 6.15 also later, by its pidfd."""
+        """Return the exit status as subprocess does: below 0 for a signal, None while the process runs or if the status
+        is unknown. The exit status of another program's child is known only while the child is a zombie; since Linux
+        6.15 also later, by its pidfd."""
         if not self.gone():
             return None
         for _ in range(_TRIES):  # between the two it may have been asked for by its parent
@@ -75,13 +75,14 @@ class Process:
         return True
 
     def gone(self, within_s: float = 0.0) -> bool:
-        """Return whether the process has ended, within `within_s`. A zombie counts as ended: its sockets are closed."""
+        """Return whether the process has ended, after waiting at most `within_s`. A zombie counts as ended, because its
+        sockets are closed."""
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
         return bool(poll.poll(within_s * 1000))
 
     def stopped(self, within_s: float = 0.0) -> bool:
-        """Return whether no thread of the process runs because of SIGSTOP, within `within_s`."""
+        """Return whether SIGSTOP has stopped every thread of the process, after waiting at most `within_s`."""
         deadline_s = time.monotonic() + within_s
         while not is_paused(self.pid):
             if time.monotonic() >= deadline_s or self.gone(0.001):
@@ -117,7 +118,8 @@ def command(pid: int) -> str:
 
 
 def family(of: int, where: Callable[[str], bool]) -> list[Process]:
-    """Every child of `of` whose command line satisfies `where`, with all its descendants, youngest generation last."""
+    """Return every child of `of` whose command line satisfies `where`, with all its descendants, the youngest
+    generation last."""
     children: dict[int, list[int]] = {}
     for pid in (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()):
         fields = stat_of(pid)
@@ -140,8 +142,8 @@ def alive(pid: int) -> bool:
 
 
 def die_with_parent() -> None:
-    """Have this process killed as soon as its parent, or the parent's thread that made it, ends; even while it is
-    stopped."""
+    """Make the kernel kill this process, even while it is paused, as soon as its parent ends, or the parent's thread
+    that started it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -153,7 +155,7 @@ def renice(niceness: int) -> None:
 
 
 def temporary_folder(what: str) -> Path:
-    """Return a new folder, which `sweep` removes if this process ends before it can."""
+    """Return a new temporary folder. `sweep` removes the folder later if this process is killed."""
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{what}-"))
 
 
@@ -169,8 +171,8 @@ def sweep() -> None:
 
 @contextmanager
 def signals_deferred(*, patient: bool = False) -> Iterator[None]:
-    """Ctrl-C and SIGTERM take effect only after the block, a second Ctrl-C at once. `patient`: all of them only after
-    the block, so that a clean-up is never interrupted."""
+    """Delay Ctrl-C and SIGTERM until the block ends; a second Ctrl-C takes effect at once. `patient`: a second Ctrl-C
+    waits, too, so that a clean-up is never interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -276,17 +278,16 @@ end([], folder)
 
 
 class Reaper:
-    """A small process that kills our processes if we end without `close`.
+    """A small process that kills this process's helpers if this process ends without `close`. The reaper acts when its
+    pipe closes, or when this process's first thread has ended, because after a kill on a busy machine a thread of low
+    priority can keep the pipe open for many seconds.
 
-    That is when the pipe to it closes, or our first thread has ended: of a process that was killed on a busy machine a
-    thread of low priority may be there for many seconds yet, and the pipe with it.
-
-    Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
-    for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones that
-    have a file open there (their titles overwrite command line and environment), and all their descendants, and
-    removes `folder`. The reaper is started before all other processes, so that it also ends half-started processes.
-    With `after_ctrl_c_s` it kills them so long after a Ctrl-C, too, whatever we do then: the kernel's signal is told to
-    it at once (`set_wakeup_fd`), even while our Python stands in C.
+    The reaper is needed for processes that do not die with their parent: Ray's agents try for a minute to report the
+    parent's death. The reaper kills every process that has `folder` in its command line, and Ray's processes that have
+    a file open in `folder` (they overwrite their command line), with all their descendants. Then it removes `folder`.
+    The reaper is started before all other processes, so that it also ends half-started processes. With `after_ctrl_c_s`
+    the reaper also kills these processes that long after a Ctrl-C. It learns of Ctrl-C at once (`set_wakeup_fd`), even
+    if this process is busy in C code.
     """
 
     def __init__(self, folder: Path, after_ctrl_c_s: float | None = None) -> None:
@@ -302,7 +303,7 @@ class Reaper:
             signal.set_wakeup_fd(self._process.stdin.fileno(), warn_on_full_buffer=False)
 
     def close(self) -> None:
-        """End the small process. It kills nothing."""
+        """End the reaper. It then kills nothing."""
         self._process.kill()
         self._process.wait()
         if self._told and threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""A local Ray for this process, which can run clusters one after the other; its end leaves nothing behind."""
+"""A local Ray for this process, which can run clusters one after the other. Its end leaves no process, port or file."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _environment(workers: int) -> dict[str, str]:
 
 
 class RayHost:
-    """A Ray of this process and this machine only. Context manager; `stop` may be called at any moment and twice.
-
-    Start it from a thread that outlives it, best the main one: Ray's processes end with the thread that made them.
-    `workers` is how many are started ahead, so that so many nodes and restarts need not wait for a new interpreter.
-    `after_ctrl_c_s`: its processes are killed so long after a Ctrl-C at the latest; None: Ctrl-C need not be the end.
+    """A Ray of this process and this machine only. Context manager; `stop` may be called at any moment and twice. Start
+    Ray from a thread that lives longer, best the main thread, because Ray's processes end with the thread that started
+    them. `workers`: the number of Python processes started in advance, so that nodes and restarts need not wait for a
+    new interpreter. `after_ctrl_c_s`: Ray's processes are killed at the latest this long after a Ctrl-C; None: never
+    because of a Ctrl-C.
     """
 
     def __init__(self, *, workers: int = 12, after_ctrl_c_s: float | None = None) -> None:
@@ -100,7 +100,7 @@ class RayHost:
             )
 
     def stop(self) -> None:
-        """Stop Ray. No process, port or file of this Ray is left."""
+        """Stop Ray. Afterwards no process, port or file of this Ray exists."""
         folder, self._folder = self._folder, None
         if folder is None:
             return
@@ -128,7 +128,7 @@ class RayHost:
         self._left.close()
 
     def servers(self) -> dict[str, int]:
-        """The Ray processes that all actors need: Ray's name for each, and its pid."""
+        """Return the Ray processes that all actors need, each with Ray's name and its pid."""
         found: dict[str, int] = {}
         for process in [] if self._folder is None else self._processes(self._folder):
             program = command(process.pid).split(" ", 1)[0].rpartition("/")[2]
@@ -150,7 +150,7 @@ class RayHost:
 
 @contextmanager
 def environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set these environment variables within the block (None: unset). Afterwards they have their old values."""
+    """Set these environment variables within the block (None: unset), and restore their old values afterwards."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:
@@ -168,7 +168,7 @@ def _set(values: Mapping[str, str | None]) -> None:
 
 
 def quieten() -> None:
-    """Keep Ray from printing a paragraph on stdout for each process that is killed on purpose."""
+    """Keep Ray from printing a paragraph on stdout for each process that the harness kills on purpose."""
     import ray._private.worker as worker
 
     def to_our_log(data: Mapping[str, Any], **_: object) -> None:

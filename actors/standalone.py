@@ -35,10 +35,9 @@ _GMT_8 = timezone(timedelta(hours=8))
 
 
 class LineLogger(logging.Logger):
-    """Writes `2026-11-20 20:17:34 INFO main - text` in GMT+8 wherever it is, as RocketMQ's own server logs have it.
-
-    The logger makes no logging records, because a broker with ten thousand topics logs as many lines at once. Lines of
-    one turn of the event loop are written together, at its end.
+    """Writes log lines like `2026-11-20 20:17:34 INFO main - text`, always in GMT+8, as RocketMQ's servers do. The
+    logger makes no records of Python's logging, because a broker with ten thousand topics logs as many lines at once.
+    All lines of one turn of the event loop are written together.
     """
 
     def __init__(self, name: str, stream: TextIO) -> None:
@@ -71,7 +70,7 @@ class LineLogger(logging.Logger):
         self._wait(f"{self._head(level)}{text}\n", 1)
 
     def log_each(self, level: int, msg: str, items: Sequence[str], *args: object) -> None:
-        """Log as `log(level, msg, item, *args)` does for each of `items`, all lines made in one go."""
+        """Log the same as `log(level, msg, item, *args)` for each of `items`, but quicker."""
         if level < self.level or self.disabled:
             return
         before, _, after = msg.partition("%s")
@@ -108,7 +107,8 @@ class LineLogger(logging.Logger):
 
 
 def read_settings(config_file: str | None) -> dict[str, str]:
-    """The properties of a `-c` file, none without one. ValueError names the file and what is wrong with it."""
+    """Return the properties of a `-c` file; empty without a file. ValueError names the file and what is wrong with
+    it."""
     if config_file is None:
         return {}
     try:
@@ -124,7 +124,7 @@ def read_settings(config_file: str | None) -> dict[str, str]:
 
 
 def checked_port(listen_port: int) -> int:
-    """Return the port of the command line. ConfigError if it is no port."""
+    """Return the port given on the command line. Raises ConfigError if it is no valid port."""
     if not 0 <= listen_port <= 65535:
         raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
     return listen_port
@@ -132,7 +132,7 @@ def checked_port(listen_port: int) -> int:
 
 @contextmanager
 def log_on_stderr(name: str) -> Iterator[logging.Logger]:
-    """Make RocketMQ's logger of that name write to stderr: warnings only, until its owner says that it runs."""
+    """Make RocketMQ's logger of that name write to stderr. Until the server runs, only warnings are written."""
     log = LineLogger(name, sys.stderr)
     log.setLevel(logging.WARNING)  # nothing of a start that fails is worth a line but its reason
     try:
@@ -156,7 +156,7 @@ def stop_on_signal() -> asyncio.Event:
 
 
 def failed(command: str, why: str, status: int) -> int:
-    """Return `status`, after one line on stderr."""
+    """Print the error as one line on stderr, and return the exit status `status`."""
     print(f"nemesrv {command}: {' '.join(why.split())}", file=sys.stderr)
     return status
 

@@ -1,13 +1,14 @@
-"""A process that receives the signals for the work, and makes sure that nothing of the work is left. Linux only.
+"""A process that receives the signals meant for the work (a command in a child process), and makes sure that no process
+of the work is left. Linux only.
 
     shell ── SIGINT, SIGTERM, SIGHUP ──► supervisor ── SIGINT, once ──► the work ──► Ray, a JVM, Toxiproxy, nodes
                                              └── SIGKILL to every descendant: at a second signal, after GRACE_S,
                                                  and to whatever is left when the work has ended
 
-It is a separate process because the work cannot guarantee this itself: `ray.init` installs C++ handlers for SIGTERM,
-exceptions from signal handlers can be lost in destructors, and C code may not return. As a child subreaper (prctl(2))
-the supervisor inherits every orphan of the work, so its descendants are exactly the processes of the work. The
-supervisor imports no large package and starts no thread, so it forks safely and always answers at once.
+The supervisor is a separate process, because the work cannot guarantee its own end: `ray.init` installs C++ handlers
+for SIGTERM, exceptions from signal handlers can be lost in destructors, and C code may not return. As a child subreaper
+(prctl(2)) the supervisor becomes the parent of the work's orphans, so its descendants are exactly the processes of the
+work. The supervisor imports no large package and starts no thread, so it forks safely and reacts at once.
 """
 
 import ctypes
@@ -35,7 +36,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The end of the work, and the first signal that asked for it."""
+    """How the work ended, and the first signal that asked for its end."""
 
     status: int | None = None
     """Its own exit status; None when it ended by a signal."""
@@ -51,7 +52,7 @@ class Ended:
 
 
 class AtASignal(IntEnum):
-    """The reaction of the work to a signal to stop. A second signal ends the work at once."""
+    """How the work reacts to a signal that asks for its end. A second signal ends the work at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -66,16 +67,16 @@ _needs: mmap.mmap | None = None
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """Set the reaction to a signal from now on. The work calls it; without a supervisor it has no effect."""
+    """Set how the work reacts to a signal from now on. The work calls this function; without a supervisor the call has
+    no effect."""
     if _needs is not None:
         _needs[0] = need
 
 
 def supervise(say: Callable[[str], None]) -> Ended | None:
-    """Forks: returns None at once in the process that does the work, and in the calling process, after the work, how it
-    ended.
-
-    The work is told to stop by one SIGINT, whatever signal came. `say` gets a line for the person who sent it.
+    """Fork. The child, which does the work, gets None at once; the calling process gets, after the work, how it ended.
+    The supervisor stops the work by one SIGINT, whatever signal came. `say` gets a line for the person who sent the
+    signal.
     """
     global _needs
     _needs = needs = mmap.mmap(-1, 1)
@@ -110,7 +111,7 @@ class _Supervisor:
         self._code: int | None = None
 
     def stand_by(self) -> Ended:
-        """Wait for the end of the work, or bring it about. No descendant is left."""
+        """Wait for the end of the work, or after a signal enforce it. Afterwards no descendant is left."""
         asked: signal.Signals | None = None
         cut_short = False
         asked_s = deadline_s = float("inf")

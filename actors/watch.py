@@ -3,9 +3,8 @@
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
 
-If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. All waits use the Alarm,
-which ends a wait at once. In a cluster for persons (`nemesrv up`) `told` records the death, and the cluster continues.
-Linux only.
+If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. Every wait uses the Alarm, so
+it can end at once. In `nemesrv up`, `told` records the death and the cluster continues. Linux only.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ TOGETHER_S = 0.05
 
 
 class ClusterError(HarnessError):
-    """A node's process could not do what was asked of it. One line names the node."""
+    """A node's process could not do what the harness asked. The message names the node in one line."""
 
 
 class NodeFailed(ClusterError):
-    """A running node did not do a request in time, or failed at it; no failure of the harness."""
+    """A running node did not finish the harness's call in time, or failed; this is no failure of the harness."""
 
 
 class ProcessDied(ClusterError):
@@ -48,7 +47,8 @@ class ProcessDied(ClusterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """One unplanned end of a process. `at_ms` is RocketMQ time, the history's axis; `wall_s` since the epoch."""
+    """One unplanned end of a process. `at_ms` is RocketMQ time as in the history; `wall_s` is seconds since the
+    epoch."""
 
     name: str
     pid: int
@@ -75,28 +75,28 @@ class Death:
 
 
 class DialGate(Protocol):
-    """Lets connections to a node through, or refuses them. May raise HarnessError."""
+    """Admits or refuses connections to a node. Its methods may raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
-        """Refuse connections to the node, because this process of it is gone. If a newer process of the node was
-        already admitted, nothing changes."""
+        """Refuse connections to the node, because its process with this number is gone. If a newer process of the node
+        is already admitted, nothing changes."""
 
     def make_way(self, name: str) -> None:
-        """Free the node's port, because a process of it is about to listen."""
+        """Free the node's port, because the node's next process is about to listen."""
 
     def admit(self, name: str, pid: int) -> None:
-        """Let connections through, because this process of the node listens."""
+        """Admit connections to the node, because the node's process with this number listens."""
 
 
 class Alarm:
-    """Rings once, with the reason why all waiting must end. Any thread may wait or ring."""
+    """An alarm that rings once, with the reason why all waiting must end. Any thread may wait for it or ring it."""
 
     def __init__(self) -> None:
         self._rung: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._lock = threading.Lock()
 
     def ring(self, reason: BaseException) -> None:
-        """Give the reason. Only the reason of the first ring counts."""
+        """Ring the alarm with this reason. Only the first reason counts."""
         with self._lock:
             if not self._rung.done():
                 self._rung.set_exception(reason)
@@ -107,7 +107,7 @@ class Alarm:
             self._rung.result()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for so much of the machine's time; if the alarm rings meanwhile, raise its reason."""
+        """Sleep for this many seconds of the machine's time. If the alarm rings meanwhile, raise its reason."""
         concurrent.futures.wait([self._rung], timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         self.check()
 
@@ -120,7 +120,7 @@ class Alarm:
 
 
 class Repeating:
-    """Calls `look` in a thread every `every_s` seconds, until it returns False. Context manager."""
+    """Calls `look` in a thread every `every_s` seconds until `look` returns False. Context manager."""
 
     def __init__(self, look: Callable[[], object], every_s: float, name: str) -> None:
         self._look, self._every_s = look, every_s
@@ -148,10 +148,9 @@ class _Watched:
 
 
 class ProcessWatch:
-    """Context manager: a thread that sleeps until one of the processes ends.
-
-    `told` is called from that thread with every unplanned death; the `alarm` rings, unless `told` returns True (the
-    experiment can continue). `at_once` is called before that, with name and pid.
+    """A thread that waits for the end of any watched process. Context manager. The thread calls `at_once` with name and
+    pid of the ended process, then `told` with the unplanned death. The `alarm` then rings, unless `told` returns True
+    because the experiment can continue.
     """
 
     def __init__(
@@ -172,7 +171,8 @@ class ProcessWatch:
         self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
 
     def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
-        """Watch a process. `carries_others`: its end also ends others, and it is then the one to be named."""
+        """Watch a process. `carries_others`: the process's end also ends others; the message then names this
+        process."""
         try:
             process = Process(pid)
         except ProcessLookupError:
@@ -185,14 +185,14 @@ class ProcessWatch:
             self._poll.register(process.fd, select.EPOLLIN)
 
     def remove(self, *names: str) -> None:
-        """Expect the end of these processes from now on. Names that are not watched are no error."""
+        """Do not report the end of these processes, because it is planned. Names that are not watched are no error."""
         with self._lock:
             for fd, watched in [*self._watched.items()]:
                 if watched.name in names:
                     self._forget(fd)
 
     def remove_all(self) -> None:
-        """Expect the end of every process from now on."""
+        """Do not report the end of any process from now on, because all ends are planned."""
         with self._lock:
             for fd in [*self._watched]:
                 self._forget(fd)
@@ -275,7 +275,7 @@ class ProcessWatch:
 
 
 def oom_kills() -> int:
-    """Return how many processes of this machine the kernel has ended for want of memory; 0 if it does not say."""
+    """Return how many processes of this machine the kernel has killed because memory was short; 0 if unknown."""
     try:
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
     except OSError:

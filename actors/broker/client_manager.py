@@ -1,12 +1,12 @@
-"""Connected producers and consumers by group, from their heartbeats. Pure; time and channels are arguments.
+"""Connected producers and consumers by group, from their heartbeats. No I/O: time and channels are arguments.
 
     producers: group -> channel id -> client
     consumers: group -> settings, topic -> subscription, channel id -> client
 
-A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Every method that may
-change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business). The table
-of locks says which client of a group may consume a queue in order: for 60 s, renewed by asking again. Upstream:
-`ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
+A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Methods that may change a
+consumer group's members return the changed groups; the caller sends them NOTIFY_CONSUMER_IDS_CHANGED. The table of
+locks says which client of a group may consume a queue in order. A lock lasts 60 s; the client renews it by locking
+again. Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ class Client:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A group with at least one consumer connected. The group's settings are those of the newest heartbeat."""
+    """A consumer group with at least one connected consumer. The group's settings are those of the newest heartbeat."""
 
     name: str
     consume_type: str = "CONSUME_PASSIVELY"
@@ -55,7 +55,7 @@ class ConsumerGroup:
         return tuple(client.client_id for client in self.clients.values())
 
     def subscribe(self, subscriptions: tuple[SubscriptionData, ...]) -> bool:
-        """Take over the topics that a heartbeat subscribes to. Returns whether a topic came or went."""
+        """Replace the group's subscriptions by those of a heartbeat. Returns whether the set of topics changed."""
         before = set(self.subscriptions)
         for subscription in subscriptions:
             old = self.subscriptions.get(subscription.topic)
@@ -74,7 +74,7 @@ class ClientManager:
         self.consumers: dict[str, ConsumerGroup] = {}
 
     def register_producers(self, heartbeat: HeartbeatData, client: Client) -> list[str]:
-        """Enter the producer groups of a heartbeat. Returns the groups that this channel had not named before."""
+        """Register the producer groups of a heartbeat. Returns the groups that are new on this channel."""
         new = []
         for data in heartbeat.producer_data_set:
             clients = self.producers.setdefault(data.group_name, {})
@@ -84,8 +84,8 @@ class ClientManager:
         return new
 
     def register_consumer(self, data: ConsumerData, client: Client) -> tuple[bool, bool]:
-        """Enter a consumer group of a heartbeat. Returns whether the channel is new in the group, and whether the
-        group's members must be told."""
+        """Register the client in a consumer group, as its heartbeat says. Returns whether the channel is new in the
+        group, and whether the group's members must be told."""
         group = self.consumers.setdefault(data.group_name, ConsumerGroup(data.group_name))
         group.consume_type = data.consume_type
         group.message_model = data.message_model
@@ -126,7 +126,7 @@ class ClientManager:
         return gone
 
     def on_channel(self, channel_id: int) -> Client | None:
-        """Return the client that the last heartbeat on the channel named; None before the first heartbeat."""
+        """Return the client named by the channel's last heartbeat; None before the channel's first heartbeat."""
         groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
@@ -136,7 +136,7 @@ class ClientManager:
         return [] if found is None else [client.channel for client in found.clients.values()]
 
     def producer_channel(self, client_id: str) -> Channel | None:
-        """The channel of the producer with this client id. The newest channel of several; None without a channel."""
+        """The newest channel of the producer with this client id; None if this producer has no channel."""
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
@@ -177,14 +177,14 @@ class _Lease:
 
 
 class QueueLocks:
-    """The leases of queues: group -> queue -> lease."""
+    """The locks of queues: group -> queue -> lock."""
 
     def __init__(self) -> None:
         self._leases: dict[str, dict[MessageQueue, _Lease]] = {}
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, *, now_ms: int) -> list[MessageQueue]:
-        """Lock these queues for the client. Returns the queues that it holds now: free ones, expired ones, and its
-        own."""
+        """Lock these queues for the client, if they are free or their lock has expired. Returns the queues that the
+        client has locked now."""
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:
@@ -209,7 +209,7 @@ class QueueLocks:
             del self._leases[group]
 
     def expire(self, *, now_ms: int) -> None:
-        """Delete leases that ended long ago, so that clients that never return take no memory."""
+        """Delete locks that expired long ago, because clients that never return would fill memory."""
         for group in list(self._leases):
             leases = self._leases[group]
             for queue in [q for q, lease in leases.items() if now_ms - lease.renewed_ms > LEASE_MS]:

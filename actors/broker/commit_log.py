@@ -1,11 +1,11 @@
-"""The commit log's files: one growing sequence of bytes cut into files, each named by the offset it starts at.
+"""The commit log's files: one growing sequence of bytes, cut into files. A file's name is the offset of its first byte.
 
     00000000000000000000   records, then a filler      exactly file_size bytes
     00000000001073741824   records                     as long as what was appended
 
-This module appends, reads, cuts a torn tail, and lets only one process open the log; the store defines the records.
-Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size; ours grow, so that the end of the file
-is the end of what was handed to the kernel.
+This module appends, reads, and cuts off an incomplete last record. Only one process can open the log. store.py defines
+the records. Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size. Files of this broker grow
+instead, so a file ends where the written bytes end.
 """
 
 import fcntl
@@ -16,11 +16,11 @@ NAME_DIGITS = 20
 
 
 class StoreError(Exception):
-    """The store cannot be used; the text says which file and why."""
+    """The message store cannot be used; the text says which file is the cause, and why."""
 
 
 class CommitLog:
-    """The files under `directory`, opened. `end` is the next offset to be written."""
+    """The open commit log under `directory`. `end` is the next offset to be written."""
 
     def __init__(self, directory: Path, *, file_size: int) -> None:
         self.directory = directory
@@ -60,24 +60,24 @@ class CommitLog:
 
     @property
     def start(self) -> int:
-        """The first offset still kept."""
+        """The first offset of the log that still exists."""
         return self._starts[0] if self._starts else 0
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Each file's first offset."""
+        """The first offset of each file of the log."""
         return tuple(self._starts)
 
     def path(self, start: int) -> Path:
         return self.directory / f"{start:0{NAME_DIGITS}d}"
 
     def size_of(self, start: int) -> int:
-        """The bytes in one file, a filler's included."""
+        """The number of bytes in one file, the filler record at its end included."""
         return os.stat(self.path(start)).st_size
 
     @property
     def room(self) -> int:
-        """Bytes left in the file that is being written; 0 when the next record needs a new file."""
+        """Free bytes in the newest file; 0 if the next record needs a new file."""
         return self._starts[-1] + self.file_size - self.end if self._starts else 0
 
     def write(self, data: bytes) -> None:
@@ -93,7 +93,7 @@ class CommitLog:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Begin the next file. The file before gets its full size, as its filler record says."""
+        """Begin the next file. The previous file is extended to its full size, which its filler record declares."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()
@@ -114,7 +114,8 @@ class CommitLog:
         self.end = self._starts[-1] + self.file_size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`, all from one file; fewer or none if the log ends before or begins later."""
+        """Return up to `size` bytes from `offset` on, all from one file; fewer or none if the log does not have
+        them."""
         if not self._starts or offset < self._starts[0] or offset >= self.end:
             return b""
         start = self._starts[0] + (offset - self._starts[0]) // self.file_size * self.file_size

@@ -1,7 +1,7 @@
 """A broker's settings: RocketMQ's names and defaults, from a properties file or from Python.
 
-`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. Keys of RocketMQ that this broker does not use (such as
-thread pool sizes) are ignored. A wrong value is refused, with the key's name. Upstream: `BrokerConfig`,
+`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. The file's keys that this broker does not use (such as
+thread pool sizes) are ignored. A wrong value is refused with an error that names the key. Upstream: `BrokerConfig`,
 `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
 """
 
@@ -23,7 +23,7 @@ _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """All of a broker's settings. Times are RocketMQ's, in milliseconds; RocketMQ's spelling is in `java_name`."""
+    """All of a broker's settings. Times are in milliseconds; `java_name` gives RocketMQ's spelling of a setting."""
 
     broker_name: str = "broker-a"
     broker_id: int = 0
@@ -167,7 +167,7 @@ class BrokerConfig:
 
     @property
     def not_active_ms(self) -> int:
-        """How long NameServers shall keep the broker if it is silent, in milliseconds."""
+        """How long NameServers shall keep a broker that sends nothing, in milliseconds."""
         return self.broker_not_active_timeout_millis or (10_000 if self.acts_as_master else 120_000)
 
     @property
@@ -189,16 +189,17 @@ class BrokerConfig:
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:
-        """The delay of level 1, 2, …"""
+        """The delays of the levels 1, 2, … of delayed messages, in milliseconds."""
         return parse_delay_levels(self.message_delay_level)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
-        """Defaults with `properties` over them. ConfigError names `source`, key, value and what is allowed."""
+        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and what is allowed."""
         return cls().updated(properties, source=source)
 
     def updated(self, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
-        """A copy with the known keys of `properties` set; others are ignored. ConfigError as from_properties."""
+        """Return a copy with the known keys of `properties` set; unknown keys are ignored. Raises ConfigError as
+        `from_properties` does."""
         parsed: dict[str, object] = {}
         for key in _PYTHON_NAMES.keys() & properties.keys():
             parsed[_PYTHON_NAMES[key]] = _parse(source, key, properties[key].strip())
@@ -208,13 +209,14 @@ class BrokerConfig:
             raise ConfigError(source, exc.key, exc.value, exc.allowed) from None
 
     def to_properties(self) -> dict[str, str]:
-        """RocketMQ key to text, for code 26."""
+        """Return the settings as text, by RocketMQ's keys, for GET_BROKER_CONFIG (26)."""
         own = {java_name(f.name): _text(getattr(self, f.name)) for f in fields(self) if f.name not in _OURS_ONLY}
         return _NOT_OBEYED | own
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Return `"1s 5s 1m"` as milliseconds. ConfigError for an entry that is no duration, or without any entry."""
+    """Return `"1s 5s 1m"` as milliseconds. Raises ConfigError for a text without entries, and for an entry that is no
+    duration."""
     levels = []
     for entry in text.split():
         number, unit = entry[:-1], entry[-1:]

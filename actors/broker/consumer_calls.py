@@ -1,9 +1,10 @@
 """Requests of mqadmin that a broker passes on to its consumers: their state (307), to consume one message (309), to
 continue at another offset (222, passed on as 220), their offsets (223, passed on as 221).
 
-A reset: 4.9 tells the consumers, who commit and pull from there; without one online it is refused (206), and mqadmin
-then commits by itself. 5.x notes it here: the offset is committed at once, and each queue's next pull is sent there.
-Upstream: `AdminBrokerProcessor`, `Broker2Client`, `ConsumerOffsetManager.assignResetOffset`.
+To reset offsets, a 4.9 broker tells the consumers, which commit the new offset and pull from there. If no consumer is
+online, a 4.9 broker refuses with code 206, and mqadmin commits the offset itself. A 5.x broker commits the new offset
+at once and makes each queue's next pull start there. Upstream: `AdminBrokerProcessor`, `Broker2Client`,
+`ConsumerOffsetManager.assignResetOffset`.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -72,8 +73,8 @@ class ConsumerCalls:
     # Offsets
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """222: each queue's new offset: of a time (-1: the end of the queue), or for one queue as the request says
-        (5.x)."""
+        """Request 222: set each queue's offset to that of a time (-1: the queue's end); in 5.x also one queue's offset
+        to a number."""
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(

@@ -1,8 +1,8 @@
-"""The small files of a broker: tables that it loads when it starts and writes when they have changed.
+"""The small files of a broker: tables that the broker loads when it starts and writes when they have changed.
 
 A file is replaced whole, so that a reader (or the next start) sees the old content or the new, never half.
 
-A process killed between the two steps leaves at worst a `.tmp` beside an intact file. Upstream: `ConfigManager`,
+If the process is killed while it writes, the file stays intact and a `.tmp` file may remain. Upstream: `ConfigManager`,
 which writes in place and keeps a `.bak`.
 """
 
@@ -16,7 +16,8 @@ from ...remoting.bodies.route import DataVersion
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the content of `path` by `data`. Raises OSError (a full disk, say); the old content then stays."""
+    """Replace the content of `path` by `data`. Raises OSError, for example if the disk is full; the old content then
+    stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_bytes(data)
@@ -24,7 +25,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """The content, or None if the file does not exist."""
+    """Return the file's content; None if the file does not exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -32,7 +33,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 class KeptTable(ABC):
-    """A table and the file in which it is kept. Without a path the table is only in memory."""
+    """A table that is saved in a file. Without a path the table is only in memory."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -40,21 +41,22 @@ class KeptTable(ABC):
 
     @abstractmethod
     def encode(self) -> bytes:
-        """The file's content, which is also the body of the answer to a slave."""
+        """Return the table as the file's content, which is also the answer's body when a slave asks for the table."""
 
     def kept(self) -> bytes | None:
-        """The file's content; None if the table has no file."""
+        """Return the content of the table's file; None if the table has no file."""
         return None if self._path is None else read_whole(self._path)
 
     def persist(self) -> None:
-        """Write the file if the table has changed since the last write. Raises OSError; the next call tries again."""
+        """Write the file if the table has changed since the last write. Raises OSError; the next call of `persist`
+        tries again."""
         if self._dirty and self._path is not None:
             write_whole(self._path, self.encode())
             self._dirty = False
 
 
 class VersionedTable(KeptTable):
-    """A table that writes its file at each change and has a version (DataVersion)."""
+    """A table with a version (DataVersion), which writes its file at each change."""
 
     what: ClassVar[str]
 
@@ -64,7 +66,7 @@ class VersionedTable(KeptTable):
         self._log = log or logging.getLogger("nemesrv.broker")
 
     def touch(self, *, now_ms: int) -> None:
-        """Increase the version without changing the table."""
+        """Increase the table's version without changing the table."""
         self.data_version = self.data_version.next(now_ms=now_ms)
         self._dirty = True
 

@@ -1,5 +1,5 @@
-"""The broker's consumer groups: a table of their settings, auto-created, and RocketMQ's subscriptionGroup.json.
-Upstream: `SubscriptionGroupManager`."""
+"""The broker's consumer groups: a table of their settings, saved as RocketMQ's subscriptionGroup.json. Unknown groups
+are created automatically. Upstream: `SubscriptionGroupManager`."""
 
 import logging
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def is_group_name(group: str) -> bool:
 
 
 class SubscriptionGroups(VersionedTable):
-    """The groups of one broker, loaded from `path` when it exists."""
+    """The consumer groups of one broker, loaded from the file `path` if it exists."""
 
     what = "groups"
 
@@ -50,7 +50,8 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """Return the group's settings. An unknown group is created with the defaults, or None if that is forbidden."""
+        """Return the group's settings. An unknown group is created with the defaults; if automatic creation is off, the
+        result is None."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)
@@ -58,7 +59,7 @@ class SubscriptionGroups(VersionedTable):
         return found
 
     def put(self, group: SubscriptionGroupConfig, *, now_ms: int) -> None:
-        """Create or replace one group."""
+        """Create one consumer group, or replace its settings."""
         self.table[group.group_name] = group
         self._changed(now_ms)
 

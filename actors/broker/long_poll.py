@@ -1,8 +1,8 @@
-"""Pull requests that found nothing and wait for a message: the bookkeeping, without a clock or a connection.
+"""Pull requests that found nothing and wait for a message: their table, without a clock or a connection.
 
-A held request leaves the table in exactly one of four ways: a message it may want arrived, the periodic check found
-one, its time is up, or its connection closed. The code that takes a request out also answers it. The number of waiting
-requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
+A held request leaves the table in exactly one of four ways: a message that it may want arrived, the periodic check
+found such a message, its time is up, or its connection closed. The code that takes a request out of the table also
+answers the request. The number of waiting requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ QueueKey = tuple[str, int]
 
 @dataclass(slots=True, eq=False)
 class HeldPull(Generic[R]):
-    """A pull request that waits. `request` is what its owner needs to run it again."""
+    """A pull request that waits for a message. `request` is what the broker needs to run the pull again."""
 
     connection_id: int
     offset: int
@@ -37,7 +37,7 @@ class HeldPull(Generic[R]):
 
 
 class PullHolds(Generic[R]):
-    """Held requests by (topic, queue id), at most `limit` of them."""
+    """Waiting pull requests by (topic, queue id), at most `limit` of them."""
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
@@ -52,7 +52,8 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Keep the request waiting. Returns False if the table is full: the request must then be answered now."""
+        """Let the pull request wait. Returns False if the table is full: the caller must then answer the request
+        now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)

@@ -1,4 +1,5 @@
-"""What enableSlaveActingMaster (5.x) adds to a broker: a heartbeat every second, and knowledge of its group's members.
+"""What enableSlaveActingMaster (5.x) adds to a broker: a heartbeat every second, and the broker learns its group's
+members.
 
     904   oneway to every NameServer, each brokerHeartbeatInterval (1 s, first after 1 s): what is registered stays, and
           nothing is registered by it
@@ -7,7 +8,7 @@
 
 A slave whose master has left the group stops copying the master's tables, and follows a new master at once. Apache's
 slave with the least id also delivers delayed messages and checks transactions by way of another master
-(enableRemoteEscape, off by default); ours does not. Upstream: `BrokerController.sendHeartbeat`,
+(enableRemoteEscape, off by default); a slave of this broker does not. Upstream: `BrokerController.sendHeartbeat`,
 `syncBrokerMemberGroup`, `updateMinBroker`.
 """
 
@@ -37,8 +38,8 @@ CALL_TIMEOUT_S = 3.0
 
 
 class MemberGroup:
-    """The member group of one broker. `changed(master)` is called when its least id changes, with the master's address.
-    The address is None if the group has no master."""
+    """The member group of one broker. `changed(master)` is called with the master's address when the group's least
+    broker id changes. The master's address is None if the group has no master."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class MemberGroup:
         self._beats: dict[Address, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Send heartbeats and ask for the members, as long as the broker lives."""
+        """Send heartbeats and ask NameServers for the group's members, until the broker ends."""
         try:
             await asyncio.gather(
                 self._at_a_rate(lambda: self._services.config.broker_heartbeat_interval / 1000, self._beat_all),

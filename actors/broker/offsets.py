@@ -1,7 +1,7 @@
 """Each consumer group's offset in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
 
-Keys are `topic@group`, as in the file. The request processor decides which groups and topics may have an offset.
-Upstream: `ConsumerOffsetManager`.
+The table's keys are `topic@group`, as in the file. The request processor decides which groups and topics may have an
+offset. Upstream: `ConsumerOffsetManager`.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class ConsumerOffsets(KeptTable):
             self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store that `group` has consumed below `offset`. Returns the offset before, or -1. An offset may go backwards,
-        because a reset makes it so."""
+        """Store that `group` has consumed the messages below `offset`. Returns the previous offset, or -1. The new
+        offset may be lower, because an operator can reset offsets."""
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
         before = queues.get(queue_id)
         if before != offset:
@@ -42,21 +42,22 @@ class ConsumerOffsets(KeptTable):
         self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the offset that a reset has set for this pull; None if no reset waits, and for later pulls."""
+        """Return the offset at which a reset makes this pull begin, once; None if there was no reset since the last
+        pull."""
         return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The last stored offset; -1 if there never was one."""
+        """The group's last stored offset of the queue; -1 if none was ever stored."""
         if self._reset and queue_id in (reset := self._reset.get(topic + SEPARATOR + group, {})):
             return reset[queue_id]
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
-        """Queue id to offset, for every queue of `topic` that `group` has committed."""
+        """Return the committed offset of `group` by queue id, for `topic`."""
         return self._table.get(topic + SEPARATOR + group, {})
 
     def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember where `group` pulls next: in memory, for statistics."""
+        """Remember in memory where `group` pulls next, for statistics."""
         self._pulled.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def query_pulled(self, group: str, topic: str, queue_id: int) -> int:

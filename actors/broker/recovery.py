@@ -1,8 +1,8 @@
 """Recovers the commit log when a broker starts: reads every record again and cuts off a torn tail.
 
-A write that was cut short leaves part of a record at the end, and a power loss zeros; both end the log where the last
-whole record ends. Damage before the newest file makes the start fail, because cutting there would lose acknowledged
-messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
+An interrupted write leaves part of a record at the end of the log, and a power loss leaves zeros; recovery then ends
+the log after the last whole record. Damage before the newest file makes the start fail, because cutting there would
+lose acknowledged messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
 """
 
 import mmap
@@ -41,7 +41,8 @@ def recover(log: CommitLog, index: Index) -> int:
 
 
 def read_deleted(path: Path) -> dict[str, int]:
-    """Return each deleted topic, with the commit-log offset at the time. StoreError if the file is unreadable."""
+    """Return each deleted topic, with the commit log's end when the topic was deleted. StoreError if the file is
+    unreadable."""
     content = read_whole(path)
     if content is None:
         return {}

@@ -6,11 +6,11 @@ limited to 10 to 60 s), and at once for a new topic.
     topic       103 with the one topic, as 4.9 does
     unregister  104 to every target, one after the other, 3 s each
 
-One round at a time, as upstream. A registration of one topic has the version of its own change, so waiting rounds
-arrive in the order of the changes. One difference: a NameServer whose last registration did not succeed is sent the
-whole table instead of one topic. With one topic only, this NameServer would get the newest version without the earlier
-topics, and then treat every full registration as unchanged. Upstream: `BrokerController.registerBrokerAll`,
-`BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
+Rounds of registrations do not overlap, as upstream. The registration of one topic carries the data version of the
+topic's change, so rounds that wait arrive in the order of the changes. Unlike RocketMQ, a NameServer whose last
+registration failed gets the whole table instead of one topic. With one topic only, the NameServer would have the newest
+version without earlier topics, and ignore every full registration as unchanged. Upstream:
+`BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Registration:
         self._stopped = False
 
     async def start(self) -> None:
-        """Register with every target, then go on doing so in the background."""
+        """Register with every NameServer, then periodically in the background."""
         await self._round(None, None)
         self._spawn(self._periodically())
 
@@ -83,7 +83,7 @@ class Registration:
             self._spawn(self.register_all())
 
     async def register_all(self) -> None:
-        """Register every topic with every target, once."""
+        """Register every topic with every NameServer, once."""
         if self._services.config.force_register or await self._need_register():
             await self._round(None, None)
 
@@ -190,7 +190,8 @@ class Registration:
         return {**whose, "broker_id": config.broker_id, "broker_addr": str(self._services.address)}
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
-        """Return the topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
+        """Return the topic with the broker's permission instead of the topic's (4.9), or with what both permit
+        (5.x)."""
         permission = self._services.config.broker_permission
         if permission & RW == RW:
             return topic

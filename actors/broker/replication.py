@@ -3,10 +3,10 @@
     slave   FETCH_COMMIT_LOG from the end of its own log ─►  master   whole records from there, as they stand in its
             appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
 
-The offset in a slave's request is the end of its copy; a SYNC_MASTER answers sends up to this offset. Apache's brokers
-do this on a port and in a protocol of their own (10912); here it is a request on the broker's port, with Apache's
-times. A slave whose log does not continue the master's copies nothing and logs this every 5 s, as Apache's does.
-Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.
+A slave's request names the end of the slave's copy; a SYNC_MASTER then answers the sends up to this offset. Apache's
+brokers copy the log over a separate port (10912) and protocol. This broker uses a request on its ordinary port, with
+Apache's time limits. If a slave's log differs from the beginning of the master's log, the slave copies nothing and logs
+this every 5 s, as Apache's does. Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Flow:
         return self.of(at_s)[1]
 
     def of(self, at_s: float) -> tuple[int, int]:
-        """Return the bytes so far in this second, and in the second before."""
+        """Return the number of bytes copied so far in this second, and in the second before."""
         if (second := int(at_s)) != self.second:
             self.last = self.now if second == self.second + 1 else 0
             self.second, self.now = second, 0
@@ -85,7 +85,7 @@ class _Slave:
 
 
 class LogServing:
-    """The part of copying that a master does."""
+    """The master's part of copying the commit log to slaves."""
 
     def __init__(self, services: Services, copying: LogCopying) -> None:
         """`copying` is the slave's side of the same broker."""
@@ -96,7 +96,7 @@ class LogServing:
     def fetch(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """Return the log from the slave's offset on; a future while there is nothing new."""
+        """Return the commit log from the slave's offset on; a future while the log has nothing new."""
         services = self._services
         header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
         if services.config.is_slave or header.broker_name != services.config.broker_name:
@@ -111,7 +111,7 @@ class LogServing:
         return slave.waits
 
     def status(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """Request 907: how far each slave is behind, or on a slave how far this slave is behind."""
+        """Request 907: how many bytes each slave is behind the master; asked of a slave, how far it is behind."""
         services = self._services
         if services.config.is_slave:
             info = HARuntimeInfo(master=False, ha_client_runtime_info=self._copying.status())
@@ -149,7 +149,7 @@ class LogServing:
             slave.waits.set_result(None)
 
     def stop(self) -> None:
-        """Answer no slave any more, and let no send wait."""
+        """Stop answering slaves, and end every send's wait for a slave."""
         for slave in self._slaves.values():
             if slave.waits is not None and not slave.waits.done():
                 slave.waits.set_result(None)
@@ -158,7 +158,8 @@ class LogServing:
             _settle(copied, False)
 
     async def copied(self, end: int) -> ResponseCode:
-        """Wait until a slave has the log up to `end`: SUCCESS, FLUSH_SLAVE_TIMEOUT, or SLAVE_NOT_AVAILABLE at once."""
+        """Wait until a slave has the log up to `end`. Returns SUCCESS or FLUSH_SLAVE_TIMEOUT, or at once
+        SLAVE_NOT_AVAILABLE."""
         clock = self._services.context.clock
         now_s = clock.monotonic_s()
         there = [slave for slave in self._slaves.values() if now_s - slave.seen_s <= HOUSEKEEPING_S]
@@ -200,8 +201,8 @@ def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
 
 
 class LogCopying:
-    """The part of copying that a slave does. The copying calls `told(topic, queue_id)` after it copied messages of that
-    queue."""
+    """The slave's part of copying the commit log. `told(topic, queue_id)` is called after messages of that queue were
+    copied."""
 
     def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
         self._services, self._client, self._told = services, client, told
@@ -222,12 +223,12 @@ class LogCopying:
         )
 
     def follow(self, master: Address) -> None:
-        """Copy from this master from now on."""
+        """Copy the commit log of this master from now on."""
         self._master = master
         self._found.set()
 
     async def run(self) -> None:
-        """Copy as long as the broker is a slave."""
+        """Copy the master's log as long as the broker is a slave."""
         clock, log = self._services.context.clock, self._services.context.log
         await self._found.wait()
         while True:

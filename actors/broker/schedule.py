@@ -1,8 +1,9 @@
-"""Delayed messages: parked in SCHEDULE_TOPIC_XXXX, one queue a level, delivered to their real topic when due.
+"""Delayed messages: stored in SCHEDULE_TOPIC_XXXX, one queue per delay level, and delivered to their real topic when
+due.
 
-In that topic the consume queue's tags code is the due time, and all messages of a queue have one delay, so each queue
-is in order of due time. How far each level has been delivered is kept in delayOffset.json; messages delivered since it
-was last written are delivered again after a crash, as in RocketMQ. Upstream: `ScheduleMessageService`.
+In SCHEDULE_TOPIC_XXXX the consume queue's tags code is the due time. Each queue is in order of due time, because all
+its messages have the same delay. delayOffset.json says how far each level has been delivered. After a crash, messages
+delivered since the file was last written are delivered again, as in RocketMQ. Upstream: `ScheduleMessageService`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +26,8 @@ RETRY_S = 10.0
 def parked(
     message: PutMessage, properties: Mapping[str, str], level: int, levels_ms: Sequence[int], *, now_ms: int
 ) -> PutMessage:
-    """The message in the form in which it waits for its delay. Level 1 is `levels_ms[0]`; a level that is too high
-    counts as the highest."""
+    """Return the message in the form in which it is stored until its delay is over. The delay of level 1 is
+    `levels_ms[0]`; a level that is too high counts as the highest."""
     level = min(level, len(levels_ms))
     waiting = set_aside(message, SCHEDULE_TOPIC, level - 1, properties)
     return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
@@ -44,7 +45,8 @@ class ScheduleService(KeptTable):
         self._running = False
 
     def start(self) -> None:
-        """Deliver what fell due while the broker was down, and from now on."""
+        """Deliver the messages that became due while the broker was down, and from now on each message when it is
+        due."""
         self._running = True
         for level in range(1, len(self._services.config.delay_levels_ms) + 1):
             newest = self._services.store.max_offset(SCHEDULE_TOPIC, level - 1)
@@ -59,7 +61,7 @@ class ScheduleService(KeptTable):
         self._timers.clear()
 
     def arrived(self, queue_id: int) -> None:
-        """A message was stored in the queue of this level."""
+        """Note that a message was stored in the queue of this delay level."""
         if self._running and queue_id + 1 not in self._timers:
             self._set(queue_id + 1, 0.0)
 
@@ -68,7 +70,7 @@ class ScheduleService(KeptTable):
         return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
 
     def take(self, body: bytes) -> None:
-        """Take over how far a master has delivered each level. Raises ValueError, OSError."""
+        """Copy from a master how far it has delivered each delay level. Raises ValueError, OSError."""
         delivered = _decode(body, "code 45's body")
         if delivered != self._delivered:
             self._delivered, self._dirty = delivered, True

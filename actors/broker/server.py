@@ -54,8 +54,9 @@ RocketMQ writes the role into the file that the broker was started with."""
 class Broker:
     """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
 
-    `advertised` is what NameServers and messages are given; None is brokerIP1 (or the listening host) and the port in
-    use. Files are under the context's data_dir, else under storePathRootDir. `vip`: listen at the VIP port, too.
+    `advertised` is the address that the broker registers and writes into messages; None: brokerIP1 (or the listening
+    host) with the port in use. The broker's files are under the context's data_dir, else under storePathRootDir. `vip`:
+    listen at the VIP port, too.
     """
 
     def __init__(
@@ -186,14 +187,14 @@ class Broker:
         self._registration.changed()
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Have these topics (name to queue count) from the first registration on. Called before `start`."""
+        """Give the broker these topics (name to queue count) from its first registration on. Call it before `start`."""
         for topic, queues in topics.items():
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             self.services.topics.begin_with(config)
         self.services.topics.persist()  # they are the next process's, too, if this one is killed before it writes any
 
     async def stop(self) -> None:
-        """Unregister from every NameServer in turn, close all channels, and leave whole files."""
+        """Unregister from every NameServer in turn, close all channels, and write all files completely."""
         tasks, self._tasks = self._tasks, dict[asyncio.Task[object], None]()
         await cancel_all(tasks)
         if self._store_is_open:
@@ -212,7 +213,7 @@ class Broker:
 
     @property
     def boot_line(self) -> str:
-        """RocketMQ's boot line, without the NameServers."""
+        """RocketMQ's boot line for this broker, without the list of NameServers."""
         return f"The broker[{self._config.broker_name}, {self.services.address}] boot success. serializeType=JSON"
 
     # What a self-test replaces

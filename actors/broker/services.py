@@ -22,13 +22,14 @@ from .topics import TopicTable
 
 @dataclass(slots=True)
 class HeldRequest:
-    """A pull request that waits. A held request is run again when it is woken, and `answer` then has its answer."""
+    """A pull request that waits for a message. When it is woken, the pull is run again, and `answer` gets the
+    result."""
 
     run_again: Callable[[], RemotingCommand | None]
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer the request now, with the queue's present messages. Returns the answer, if there is one."""
+        """Answer the pull now, with the messages that the queue has. Returns the answer, if there is one."""
         if self.answer.done():
             return None
         try:
@@ -40,14 +41,15 @@ class HeldRequest:
         return response
 
     def abandon(self) -> None:
-        """Give the request up: its connection is closed."""
+        """Give the pull up, because its connection is closed."""
         if not self.answer.done():
             self.answer.set_result(None)
 
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """One broker's parts, for its processors. `address` is the address that the broker registers with NameServers."""
+    """The parts of one broker that its request processors use. `address` is the address that the broker registers with
+    NameServers."""
 
     context: NodeContext
     config: BrokerConfig
@@ -79,8 +81,8 @@ class Services:
         return stored
 
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store that `group` has consumed below `offset`, and record a new offset. Returns the offset before, or -1.
-        `f` names the request that brought the commit."""
+        """Store that `group` has consumed the messages below `offset`, and record the change. Returns the previous
+        offset, or -1. `f` names the request with the commit."""
         before = self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
             value = {"group": group, "client": self.clients.client_id(group, connection.id), "before": before}
@@ -88,7 +90,7 @@ class Services:
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:
-        """The answer to a parameter that is not allowed. 4.9 has no code for an invalid request."""
+        """The answer to a request with a wrong parameter. RocketMQ 4.9 has no code of its own for this."""
         return RemotingCommand.response(self.invalid_code, remark)
 
     @property
@@ -96,17 +98,17 @@ class Services:
         return ResponseCode.INVALID_PARAMETER if self.config.is_5x else ResponseCode.SYSTEM_ERROR
 
     def queue(self, topic: str, queue_id: int) -> MessageQueue:
-        """One of this broker's queues, with the names that clients use."""
+        """Return one of this broker's queues, as clients name it: topic, broker name, queue id."""
         return MessageQueue(topic, self.config.broker_name, queue_id)
 
     @property
     def host(self) -> str:
-        """The broker's host, as answers' remarks name it."""
+        """The broker's host as written in the remarks of answers."""
         return self.config.broker_ip1 or self.address.host
 
 
 class Refused(Exception):
-    """The request is answered with this code and remark, and has no effect."""
+    """Raised to answer a request with this code and remark; the request has no effect."""
 
     def __init__(self, code: ResponseCode, remark: str, header: Mapping[str, str] | None = None) -> None:
         super().__init__(remark)

@@ -1,9 +1,9 @@
 """What a slave copies from its master besides messages: topics, consumer offsets, delay offsets, groups.
 
-The slave asks every 10 s, first after 3 s. The slave asks the master that the NameServers' last answer named. A table
-that the master does not give now, the slave asks for in its next round. The master's consumer offsets replace the
-slave's own. If clients committed newer offsets to the slave while the master was away, offsets go back, as with
-Apache's. Upstream: `SlaveSynchronize`.
+The slave asks every 10 s, first after 3 s, the master that a NameServer named last. If the master does not give a
+table, the slave asks for it again in the next round. The master's consumer offsets replace the slave's own. If clients
+committed newer offsets to the slave while the master was away, offsets go back, as with Apache's. Upstream:
+`SlaveSynchronize`.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ TASK = "SlaveSynchronize"
 
 
 class SlaveSynchronize:
-    """Copies tables from `master`, which the registration sets."""
+    """Copies tables from `master`, which is set from the NameServers' answers to registrations."""
 
     def __init__(self, services: Services, client: RemotingClient, schedule: ScheduleService) -> None:
         self._services, self._client, self._schedule = services, client, schedule
         self.master: Address | None = None
 
     async def run(self) -> None:
-        """Take over the tables at a fixed rate, as long as the broker is a slave."""
+        """Copy the master's tables at a fixed rate, as long as the broker is a slave."""
         context = self._services.context
         due_s = context.clock.monotonic_s() + FIRST_S
         while True:

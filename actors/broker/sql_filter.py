@@ -7,9 +7,9 @@
                          | [NOT] (CONTAINS | STARTSWITH | ENDSWITH) text}                     the last in 5.x only
     unary       = (+ | - | NOT) unary | literal | property | ( or )
 
-A value is a text (every property is one), a number, a truth or null, and logic has three values: what compares with
-null is null, and only true matches. A text that is compared with a number is read as a number. If two values cannot be
-compared, the message does not match. Text after a complete filter is ignored: `a LIKE 'x'` means `a`. Upstream:
+A value is a text (as every property), a number, a truth value or null. Logic has three values: a comparison with null
+gives null, and only true matches. A text that is compared with a number is read as a number. A message whose values
+cannot be compared does not match. Text after a complete filter is ignored: `a LIKE 'x'` means `a`. Upstream:
 `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
 """
 
@@ -43,7 +43,7 @@ _FLOAT = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
 
 
 class SqlError(ValueError):
-    """The text is no SQL filter. The message says where and why."""
+    """The text is no SQL filter. The error message says at which place, and why."""
 
 
 class _Incomparable(Exception):
@@ -66,7 +66,7 @@ class Filter:
 
 @lru_cache(maxsize=256)
 def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
-    """The compiled filter. `with_contains`: read it as 5.x does. Raises SqlError."""
+    """Return the compiled filter. `with_contains`: allow 5.x's CONTAINS, STARTSWITH and ENDSWITH. Raises SqlError."""
     parser = _Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS)
     return Filter(_truth(parser.either()).evaluate)
 
@@ -91,7 +91,7 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
 
     def expect(self, kind: str, *texts: str) -> str:
-        """The next token, which must be one of `words`. Raises SqlError."""
+        """Return the next token of the filter, which must be one of `words`. Raises SqlError."""
         found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
             wanted = " or ".join(texts) or "a text in quotes"

@@ -1,8 +1,8 @@
 """One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
 
-The stand-alone broker needs no Ray and reads no environment variables: instead of ROCKETMQ_HOME and NAMESRV_ADDR it
-uses the command line and the `-c` file. Without brokerIP1 it registers this machine's address on the network towards
-the NameServers. Upstream: `BrokerStartup`.
+The stand-alone broker needs no Ray. It reads the command line and the `-c` file instead of ROCKETMQ_HOME and
+NAMESRV_ADDR. Without brokerIP1, the broker registers the machine's address on the network that leads to the
+NameServers. Upstream: `BrokerStartup`.
 """
 
 import asyncio
@@ -34,7 +34,8 @@ from .server import Broker
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
     """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port or the store cannot be opened.
-    `namesrv_addr` is `host:port;host:port` and comes before the file's list. Empty: the file's list."""
+    `namesrv_addr` (`host:port;host:port`) overrides the settings file's list of NameServers; if it is empty, the file's
+    list counts."""
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
     except ValueError as exc:
@@ -44,7 +45,8 @@ def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = No
 
 
 def load_config(namesrv_addr: str, config_file: str | None, listen_port: int | None) -> BrokerConfig:
-    """The settings of the command line and a `-c` file. ValueError is one clear sentence."""
+    """Return the settings from the command line and a `-c` file. Raises ValueError with one sentence about what is
+    wrong."""
     config = BrokerConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     try:
         given = parse_name_servers(namesrv_addr)

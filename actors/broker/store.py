@@ -1,10 +1,10 @@
-"""Messages on disk: append, read by queue offset, look up, and recover after any death of the process.
+"""Messages on disk: append, read by queue offset, look up, and recover after the process died in any way.
 
-Everything is in the commit log, in RocketMQ's own record layout; consume queues are made from it. A message counts as
-stored when its bytes have been handed to the kernel, so it survives SIGKILL of the process; surviving the machine
-too takes flushDiskType SYNC_FLUSH. Recovery reads every record again: a torn tail (of a write that was cut short, or
-zeros after a power loss) is cut off, damage before the newest file is refused.
-Upstream: `DefaultMessageStore`, `CommitLog`, `ConsumeQueue`.
+Everything is in the commit log, in RocketMQ's record layout; consume queues are built from the commit log. A message
+counts as stored when its bytes have been handed to the kernel, so the message survives SIGKILL of the process. To
+survive a power loss it needs flushDiskType SYNC_FLUSH. Recovery reads every record again. It cuts off an incomplete end
+of the log, and refuses a log with damage before the newest file. Upstream: `DefaultMessageStore`, `CommitLog`,
+`ConsumeQueue`.
 """
 
 import errno
@@ -41,8 +41,8 @@ ENTRY = struct.Struct(">qiq")
 
 class ConsumeQueue:
     """One queue of one topic: the places of its messages in the commit log. A consume queue is rebuilt from the commit
-    log at every start. Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in
-    memory."""
+    log at every start. A consume queue has one entry of 20 bytes in memory for each queue offset from `first` to `end`
+    (not included)."""
 
     __slots__ = ("_entries", "first")
 
@@ -59,14 +59,14 @@ class ConsumeQueue:
         self._entries += ENTRY.pack(physical_offset, size, tags_code)
 
     def entry(self, offset: int) -> tuple[int, int, int]:
-        """Return (physical offset, record size, tags code) of one queue offset. IndexError outside first..end."""
+        """Return commit-log offset, record size and tags code of one queue offset. IndexError outside first..end."""
         if not self.first <= offset < self.end:
             raise IndexError(f"queue offset {offset} is not in {self.first}..{self.end - 1}")
         found: tuple[int, int, int] = ENTRY.unpack_from(self._entries, (offset - self.first) * ENTRY.size)
         return found
 
     def entries(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
-        """Up to `count` entries from `offset` on; `offset` must not be below `first`."""
+        """Return up to `count` entries of the consume queue from `offset` on; `offset` must not be below `first`."""
         position = (max(offset, self.first) - self.first) * ENTRY.size
         chunk = bytes(self._entries[position : position + count * ENTRY.size])
         return ENTRY.iter_unpack(chunk)
@@ -135,14 +135,15 @@ class MessageStore:
         self._commit_log.close()
 
     def abandon(self) -> None:
-        """Close the files as the kernel does when the process has died. The store cannot be used afterwards."""
+        """Close the files as the kernel does when the process has died, without writing. The store cannot be used
+        afterwards."""
         self._commit_log.close()
 
     # Appending
 
     def append(self, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
-        """Store `messages`, all of one queue, in order; when this returns they survive SIGKILL. Raises MessageIllegal,
-        or StoreFull; then none of them is stored."""
+        """Store `messages` of one queue in order. When `append` returns, the messages survive SIGKILL. If it raises
+        MessageIllegal or StoreFull, no message is stored."""
         if self._broken is not None:
             raise StoreFull(self._broken)
         topic, queue_id = messages[0].topic, messages[0].queue_id
@@ -240,10 +241,11 @@ class MessageStore:
     # Copying
 
     def records(self, physical_offset: int, max_bytes: int) -> bytes:
-        """Whole records from `physical_offset` on, as they stand in the log, at least one where there is one.
+        """Return whole records of the commit log from `physical_offset` on, byte for byte, at least one if the log has
+        one.
 
-        The end of a file stands as its filler, behind which the next file begins. The result is b"" at the log's end,
-        and at a place where no record begins.
+        At a file's end the result includes the filler record, after which the next file begins. The result is b"" at
+        the log's end, and where no record begins.
         """
         log, found = self._commit_log, bytearray()
         while physical_offset < log.end:
@@ -260,8 +262,8 @@ class MessageStore:
         return bytes(found)
 
     def copy(self, records: bytes) -> list[tuple[str, int]]:
-        """Append what `records` of another store gave, at the offsets that stand in them; (topic, queue id) of each.
-        Raises StoreError if they do not follow on what is here; those before stay."""
+        """Append records of another store, from its method `records`, at the same offsets. Returns (topic, queue id) of
+        each record. Raises StoreError at a record that does not continue this log; earlier records stay."""
         log, position, stored = self._commit_log, 0, []
         if not log.starts:
             log.add_file()
@@ -299,8 +301,8 @@ class MessageStore:
         tags_codes: frozenset[int] | None = None,
         takes: Takes | None = None,
     ) -> Found:
-        """The messages from `offset` on that the consumer wants by tags code and properties (None: all), at least one.
-        At most `max_messages`, and at most `max_bytes` unless the first message alone is larger."""
+        """Return the messages from `offset` on that the consumer wants by tags code and properties (None: all). At most
+        `max_messages`, and at most `max_bytes` unless the first message alone is larger."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None:
             return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -333,7 +335,7 @@ class MessageStore:
         return Found(GetStatus.FOUND, next_offset, first, end, data, count)
 
     def look(self, physical_offset: int) -> StoredMessage | None:
-        """The record that starts at `physical_offset`, or None if none does."""
+        """Return the message whose record starts at `physical_offset`; None if no record starts there."""
         try:
             size, _ = FILLER.unpack(self._commit_log.read(physical_offset, FILLER.size))
             if not 0 < size <= self._max_batch:
@@ -346,7 +348,8 @@ class MessageStore:
     def wanted_in(
         self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None, takes: Takes | None = None
     ) -> tuple[bool, int]:
-        """Return whether a message at `offset` or later is wanted, and up to which offset entries were looked at."""
+        """Return whether the consumer wants a message at `offset` or later, and up to which offset entries were
+        checked."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None or offset >= queue.end:
             return False, offset
@@ -372,20 +375,20 @@ class MessageStore:
         return 0 if queue is None else queue.end
 
     def topics(self) -> tuple[str, ...]:
-        """The topics that have had messages."""
+        """The topics that have, or had, messages in this store."""
         return tuple(self._queues)
 
     def queue_ids(self, topic: str) -> tuple[int, ...]:
-        """The queues of `topic` that have had messages, in order."""
+        """The ids of the queues of `topic` that have, or had, messages, in ascending order."""
         return tuple(sorted(self._queues.get(topic, {})))
 
     def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """Return (physical offset, size, tags code) of one message, or None if it does not exist."""
+        """Return commit-log offset, size and tags code of one message; None if the message does not exist."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return queue.entry(offset) if queue is not None and queue.first <= offset < queue.end else None
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """Return when one message was stored (wall-clock ms); -1 if it does not exist."""
+        """Return when one message was stored (wall-clock ms); -1 if the message does not exist."""
         entry = self.entry(topic, queue_id, offset)
         if entry is None:
             return -1
@@ -394,13 +397,13 @@ class MessageStore:
         return int(STORE_TIME.unpack(data)[0]) if len(data) == STORE_TIME.size else -1
 
     def earliest_store_time(self) -> int:
-        """Return when the oldest message still kept was stored (wall-clock ms); -1 if there is none."""
+        """Return when the queue's oldest message was stored (wall-clock ms); -1 for an empty queue."""
         stored = self.look(self.min_physical_offset)
         return -1 if stored is None else stored.store_timestamp
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
-        """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last one at
-        or before it. If there is no such message, return the max offset (with `upper` the min offset)."""
+        """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last message
+        stored at that time or earlier. If no message fits, the result is the queue's end (with `upper`, its begin)."""
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
         while low < high:
@@ -428,7 +431,7 @@ class MessageStore:
     # Topics and recovery
 
     def delete_topic(self, topic: str) -> None:
-        """Delete the messages of `topic`. A restart does not bring them back. Raises OSError."""
+        """Delete the messages of `topic`; a restart does not bring the messages back. Raises OSError."""
         if self._queues.pop(topic, None) is not None:
             self._deleted[topic] = self._commit_log.end
             write_whole(self._deleted_path, orjson.dumps(self._deleted))
@@ -459,7 +462,7 @@ def default_tags_code(message: StoredMessage) -> int:
 
 
 def scheduled_tags_code(schedule_topic: str, delay_ms: Sequence[int]) -> TagsCode:
-    """Do as `default_tags_code`, but return the due time (wall-clock ms) of a message of `schedule_topic`."""
+    """Return the due time (wall-clock ms) of a message of `schedule_topic`; for other messages the hash of the tag."""
 
     def code(message: StoredMessage) -> int:
         properties = message.properties

@@ -39,7 +39,7 @@ class PutMessage:
 
 
 def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """Return a stored message, to be stored again in this topic and queue with these properties."""
+    """Return a copy of a stored message, for storing in this topic and queue with these properties."""
     return PutMessage(
         topic=topic,
         queue_id=queue_id,
@@ -55,14 +55,15 @@ def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping
 
 
 def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """The message in the form in which it waits in one of RocketMQ's own topics, with these properties added."""
+    """Return the message in the form in which it waits in one of RocketMQ's own topics, with these properties added."""
     kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     return replace(message, topic=topic, queue_id=queue_id, properties=format_properties(kept).encode())
 
 
 def taken_up(stored: StoredMessage) -> PutMessage | None:
-    """The original message of a message that waited; None if its record has no original topic and queue. REAL_TOPIC,
-    REAL_QID and the property for which it waited stay, as with Apache's brokers."""
+    """Return the original message of a message that waited in one of RocketMQ's topics; None if its record names no
+    original topic and queue. REAL_TOPIC, REAL_QID and the property for which the message waited stay, as with Apache's
+    brokers."""
     properties = stored.properties
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
     return copied(stored, topic, int(queue_id), properties) if topic is not None and queue_id.isdigit() else None
@@ -70,7 +71,8 @@ def taken_up(stored: StoredMessage) -> PutMessage | None:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The place of stored messages: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
+    """The offsets of stored messages: consecutive queue offsets from `queue_offset` on, and each message's commit-log
+    offset."""
 
     queue_offset: int
     physical_offsets: tuple[int, ...]
@@ -81,12 +83,13 @@ SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
 
 
 def store_time_at(sys_flag: int) -> int:
-    """Return the offset of the store time in a record with this sysFlag: 12 bytes further if the born host is IPv6."""
+    """Return the position of the store time in a record with this sysFlag, which is 12 bytes later if the born host is
+    IPv6."""
     return 68 if sys_flag & 0x10 else 56
 
 
 class GetStatus(Enum):
-    """What a pull found, named as in the answer's remark (`GetMessageStatus`)."""
+    """The kinds of result of a pull, named as in the answer's remark (`GetMessageStatus`)."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -112,7 +115,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The result of a recovery: topic -> queue id -> max offset, and how many bytes of a torn tail were cut off."""
+    """The result of recovering the commit log: the end of each topic's queues, and how many bytes were cut off the
+    log's end."""
 
     recovered: dict[str, dict[int, int]] = field(default_factory=dict)
     truncated_bytes: int = 0

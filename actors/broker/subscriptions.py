@@ -16,7 +16,7 @@ class FilterUnsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The messages that a subscription wants. `tags_codes` None: any tag. `sql` None: any properties."""
+    """The messages that a subscription wants. None for `tags_codes` means any tag, None for `sql` any properties."""
 
     tags_codes: frozenset[int] | None = None
     sql: Filter | None = None

@@ -1,11 +1,11 @@
-"""The broker's topics: a table, its DataVersion, who may create what, and RocketMQ's topics.json.
+"""The broker's topics: a table with its DataVersion, the rules of creating topics, and RocketMQ's file topics.json.
 
     topic_config_table: topic -> TopicConfig
     data_version:       changes with every change of the table; a NameServer compares it to skip unchanged payloads
 
-Every change goes through one method, which increases the version, writes the file and calls the listener. Other modules
-decide whether a client may use a topic (processors), and inform NameServers (registration). Upstream:
-`TopicConfigManager`, `TopicValidator`, `MixAll`.
+Every change of the topic table increases its version, writes the file and calls the listener. The processors decide
+whether a client may use a topic; registration.py informs NameServers. Upstream: `TopicConfigManager`, `TopicValidator`,
+`MixAll`.
 """
 
 import logging
@@ -45,7 +45,7 @@ def topic_name_error(topic: str) -> str | None:
 
 
 class TopicTable(VersionedTable):
-    """The topics of one broker, loaded from `path` when it exists."""
+    """The topics of one broker, loaded from the file `path` if it exists."""
 
     what = "topics"
 
@@ -82,16 +82,17 @@ class TopicTable(VersionedTable):
         return self._system
 
     def is_system(self, topic: str) -> bool:
-        """True for RocketMQ's own topics, the cluster's and the broker's name among them."""
+        """Whether a topic is RocketMQ's own; the names of the cluster and of the broker are such topics."""
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic as if the file had it, without a registration. An existing topic stays."""
+        """Add the topic as if it had been in the topics file, without a registration. An existing topic stays
+        unchanged."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 
     def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
-        """Create or replace the topic. Returns False if the table had just that topic already."""
+        """Create or replace the topic. Returns False if nothing changed."""
         if self.topic_config_table.get(topic.topic_name) == topic:
             return False
         self.topic_config_table[topic.topic_name] = topic
@@ -108,11 +109,10 @@ class TopicTable(VersionedTable):
     def create_by_default(
         self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """`topic`, created from `default_topic` where it is absent. The result is None if the default topic does not
-        exist, or may not pass its settings on.
-
-        The new topic gets the default's permission without the inherit bit. The new topic's number of read and write
-        queues is the smaller of `queue_nums` and the default's write queues (`createTopicInSendMessageMethod`).
+        """Return `topic`, created from `default_topic` if it does not exist. The result is None if the default topic
+        does not exist or has no inherit permission. The new topic gets the default topic's permission without the
+        inherit bit. The new topic has as many read and write queues as the default topic has write queues, but at most
+        `queue_nums` (`createTopicInSendMessageMethod`).
         """
         existing = self.topic_config_table.get(topic)
         if existing is not None:
@@ -135,8 +135,8 @@ class TopicTable(VersionedTable):
     def create_for_group(
         self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """A group's retry or dead-letter topic, created with both permissions where it is absent. The result is None if
-        the table is full."""
+        """Return a group's retry or dead-letter topic, created with read and write permission if it does not exist. The
+        result is None if the topic table is full."""
         existing = self.topic_config_table.get(topic)
         if existing is not None:
             return existing
@@ -154,7 +154,8 @@ class TopicTable(VersionedTable):
         return created
 
     def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
-        """Replace the slave's topics and version by the master's. The master registers them with NameServers."""
+        """Replace the slave's topics and version by the master's. The master registers its topics with NameServers; the
+        slave need not."""
         self.topic_config_table = dict(topics)
         self._taken(version)
 

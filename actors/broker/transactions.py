@@ -3,10 +3,10 @@
     RMQ_SYS_TRANS_HALF_TOPIC      the message as sent, its real topic and queue among its properties
     RMQ_SYS_TRANS_OP_HALF_TOPIC   "d" records: the half message at the offset in the body has been ended
 
-Every transactionCheckInterval the half queue is read on from where it was left: what has been ended is passed over; the
-producer of a message older than transactionTimeOut is asked (39), and the message is put back at the queue's end with
-its number of checks. After transactionCheckMax checks it goes to TRANS_CHECK_MAX_TIME_TOPIC. How far both queues have
-been read is an offset of the group CID_RMQ_SYS_TRANS. Upstream: `TransactionalMessageServiceImpl`,
+Every transactionCheckInterval the broker continues to read the half queue. It skips transactions that have ended. If a
+message is older than transactionTimeOut, the broker asks its producer (39), and puts the message back at the queue's
+end with its number of checks. After transactionCheckMax checks the message goes to TRANS_CHECK_MAX_TIME_TOPIC. Offsets
+of the group CID_RMQ_SYS_TRANS say how far both queues have been read. Upstream: `TransactionalMessageServiceImpl`,
 `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
 """
 
@@ -33,7 +33,8 @@ CHUNK = 200
 
 
 def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
-    """The half message: the message in the form in which it waits for commit or rollback, with these properties."""
+    """Return the half message: the form in which a message waits for commit or rollback, with these properties
+    added."""
     return replace(set_aside(message, HALF_TOPIC, 0, properties), sys_flag=message.sys_flag & ~ROLLBACK)
 
 
@@ -78,7 +79,7 @@ class Transactions:
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 
     def resume(self, stored: StoredMessage) -> None:
-        """Put back a half message that was set aside. Raises MessageIllegal, StoreFull."""
+        """Put a half message that was set aside back into the half queue. Raises MessageIllegal, StoreFull."""
         properties = {**stored.properties, names.TRANSACTION_CHECK_TIMES: "0"}
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
@@ -103,18 +104,17 @@ class Transactions:
     # One turn of the check
 
     def begin(self) -> Turn:
-        """Begin a turn of the check over the present half queue. In 4.9 the first check creates its topic."""
+        """Begin a check of the half messages that are stored now. In 4.9 the first check creates the topic of half
+        messages."""
         services, store = self._services, self._services.store
         services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)
         first = min(self._offset(HALF_TOPIC), store.max_offset(HALF_TOPIC, 0))
         return Turn(first, store.max_offset(HALF_TOPIC, 0))
 
     def step(self, turn: Turn) -> StoredMessage | None:
-        """Return the turn's next half message whose producer must be asked, as it stands in the half queue; None: no
-        more.
-
-        The turn is over (`turn.over`) at the end of the queue, or at a message that is too young: later ones are
-        younger still.
+        """Return this check's next half message whose producer must be asked; None if there is no more. The check is
+        over (`turn.over`) at the queue's end, or at a message that is too young, because later messages are younger
+        still.
         """
         services, config = self._services, self._services.config
         if turn.next_offset >= turn.end:
@@ -193,7 +193,8 @@ class Transactions:
 
 @dataclass(slots=True)
 class Turn:
-    """One turn of the check: half queue offsets from `begin` to `end` (not included), read up to `next_offset`."""
+    """One pass of the transaction check over the half queue's offsets `begin` to `end` (not included), read up to
+    `next_offset`."""
 
     begin: int
     end: int
@@ -205,8 +206,8 @@ class Turn:
 
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
-    """Return how long the producer of a message is not asked, as the message says. -1, or text that is no number: as
-    long as for other messages."""
+    """Return for how long the producer of a message is not asked, as the message's property says. For -1, or text that
+    is no number, the broker's own limit counts."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

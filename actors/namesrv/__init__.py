@@ -1,1 +1,1 @@
-"""The NameServer: route table and KV configuration (pure), request processor, asyncio server."""
+"""The NameServer: route table and KV configuration (without I/O), request processor, asyncio server."""

@@ -1,7 +1,7 @@
 """The NameServer's settings under RocketMQ's own names and defaults, read from and written as Java properties.
 
-One dataclass for upstream's two objects. `profile` is our own key. 4.9 has fewer settings than 5.x; settings that the
-profile lacks are kept and listed like unknown keys, without effect.
+One dataclass has the settings of RocketMQ's two objects. `profile` is nemesrv's own key. 4.9 has fewer settings than
+5.x; a setting that the profile lacks is stored and listed like an unknown key, without effect.
 
 Upstream: `NamesrvConfig`, `NettyServerConfig`, `Configuration`, `MixAll.properties2Object`.
 """
@@ -43,8 +43,8 @@ def _at_least(default: int, least: int, most: int = 2**31 - 1, *, since_5: bool 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """Values that no file sets, because they are constants in Java. An experiment may ask what another value would
-    change."""
+    """Values that no settings file can change, because they are constants in Java. An experiment may change them to see
+    the effect."""
 
     broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
     """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
@@ -56,7 +56,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamesrvConfig:
-    """All settings. The numbers of threads and sockets are accepted and listed, but have no effect here."""
+    """All settings of a NameServer. Settings of threads and sockets are accepted and listed, but have no effect."""
 
     profile: Profile = Profile.V4_9
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class NamesrvConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], *, source: str = "properties") -> NamesrvConfig:
-        """Defaults with `properties` over them. ConfigError names `source`, key, value and what is allowed."""
+        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and what is allowed."""
         text = properties.get(PROFILE_KEY, Profile.V4_9.value)
         try:
             profile = Profile(text.strip())
@@ -130,7 +130,8 @@ class NamesrvConfig:
         return cls(profile=profile, extra=extra).updated(properties, source=source)
 
     def updated(self, properties: Mapping[str, str], *, source: str = "properties") -> NamesrvConfig:
-        """A copy with the known keys of `properties` set; others are ignored. ConfigError as from_properties."""
+        """Return a copy with the known keys of `properties` set; unknown keys are ignored. Raises ConfigError as
+        `from_properties` does."""
         changes: dict[str, object] = {}
         for key in known_keys(self.profile) & properties.keys():
             changes[_FIELDS[key].name] = _parse(source, key, properties[key], self.profile)
@@ -138,7 +139,7 @@ class NamesrvConfig:
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
-        """Every setting of this profile and the file's unknown keys, as texts sorted by key; paths that are not set are
+        """Return every setting of the profile, and the file's unknown keys, as text, sorted by key. Unset paths are
         left out."""
         found = dict(self.extra)
         for key in known_keys(self.profile):
@@ -148,7 +149,7 @@ class NamesrvConfig:
         return dict(sorted(found.items()))
 
     def stored_properties(self) -> dict[str, str]:
-        """The contents of the settings file; reading it gives an equal NamesrvConfig."""
+        """Return the settings as written into the settings file; reading that file gives an equal NamesrvConfig."""
         return {PROFILE_KEY: self.profile.value, **self.properties()}
 
     @property
@@ -163,7 +164,7 @@ class NamesrvConfig:
 
     @property
     def route_options(self) -> RouteOptions:
-        """The settings that the route table uses; in 4.9 only the constant."""
+        """The settings that the route table uses; 4.9's route table uses only the constant time of silence."""
         expired_ms = self.constants.broker_channel_expired_ms
         if self.profile is Profile.V4_9:
             return RouteOptions(broker_channel_expired_ms=expired_ms)
@@ -176,7 +177,7 @@ class NamesrvConfig:
         )
 
     def unknown_key_lines(self, source: str) -> list[str]:
-        """One sentence for each unknown key of the file, with the most similar known key."""
+        """Return a sentence for each unknown key of the settings file, with the most similar known key."""
         lines = []
         for key in (k for k in self.extra if k not in _SYSTEM_PROPERTIES):
             near = difflib.get_close_matches(key, known_keys(self.profile), 1)
@@ -199,7 +200,7 @@ _KNOWN = {
 
 
 def known_keys(profile: Profile) -> frozenset[str]:
-    """The settings of one profile, as RocketMQ spells them."""
+    """The names of the settings that a profile (4.9 or 5.x) has, as RocketMQ spells them."""
     return _KNOWN[profile]
 
 

@@ -1,8 +1,8 @@
 """The NameServer's free key-value configuration: namespace -> key -> value, kept in one JSON file.
 
-Every change rewrites the whole file before it is answered, as upstream; the old content goes to `<path>.bak`. In
-upstream a crash can leave no file (4.9 deletes it before it renames the new one) or half a file (5.x overwrites in
-place); here the new file replaces the old in one step. No fsync, as upstream.
+As in RocketMQ, every change rewrites the whole file, without fsync, before the request is answered; the old content
+goes to `<path>.bak`. In RocketMQ a crash can leave no file (4.9 deletes the old file before it renames the new one) or
+half a file (5.x overwrites in place). This NameServer replaces the file in one step.
 
 Upstream: `KVConfigManager`, `KVConfigSerializeWrapper`.
 """
@@ -25,7 +25,7 @@ TABLE_MAX = FILE_MAX // 6
 
 
 class KVConfig:
-    """The table of all entries. With `path` None it is only in memory."""
+    """The table of all key-value entries. With `path` None the table is only in memory."""
 
     def __init__(self, path: Path | None = None, *, say: Say = silent) -> None:
         self._path = path
@@ -33,7 +33,8 @@ class KVConfig:
         self._table: dict[str, dict[str, str | None]] = {}
 
     def load(self) -> None:
-        """Read the file; a missing one is an empty table. ValueError, with file and reason, when it is no table."""
+        """Read the table from the file; a missing file gives an empty table. Raises ValueError with file and reason if
+        the content is no table."""
         if self._path is None or not self._path.exists():
             return
         try:
@@ -43,7 +44,7 @@ class KVConfig:
         self._say(INFO, "load KV config table OK")
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Set one value and rewrite the file. ValueError if the table would exceed TABLE_MAX."""
+        """Set one value and rewrite the file. Raises ValueError if the table would exceed TABLE_MAX."""
         if self._size() + len(namespace) + len(key) + len(value or "") > TABLE_MAX:
             raise ValueError(f"the KV config would exceed {TABLE_MAX} characters")
         if namespace not in self._table:
@@ -60,7 +61,7 @@ class KVConfig:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Delete one value, known or not, and rewrite the file. A namespace stays when its last key goes."""
+        """Delete one value, if it exists, and rewrite the file. A namespace stays when its last key is deleted."""
         items = self._table.get(namespace)
         if items is not None:
             value = items.pop(key, None)

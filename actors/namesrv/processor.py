@@ -1,11 +1,12 @@
-"""A method for each request code that a NameServer answers: it reads header and body, asks or changes the table, and
-returns the response.
+"""A method for each request code that a NameServer answers: the method reads header and body, queries or changes the
+route table, and returns the response.
 
-A processor owns no channel and no timer. After each request the server calls `take_dropped` and the table's
-`take_changed_topics`, and updates caches, history and other nodes.
+The processor has no channels and timers. After each request the server calls `take_dropped` and the table's
+`take_changed_topics`, and then updates caches and history and notifies other nodes.
 
-A missing or unreadable required header field is refused with code 1 and a remark that names it (docs/compatibility.md):
-upstream would go on with null. Codes that are not in the dict get no answer in 4.9 and code 3 in 5.x.
+If a required header field is missing or unreadable, the request is refused with code 1 and a remark that names the
+field (docs/compatibility.md); RocketMQ would continue with null. An unknown request code gets no answer in 4.9, and
+code 3 in 5.x.
 
 Upstream: `DefaultRequestProcessor`, `ClientRequestProcessor` (5.x), tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 """
@@ -47,8 +48,8 @@ _SHOWN_MAX = 1024
 
 
 class Caller:
-    """The sender of a request: the channel's id, by which its brokers are found when it is lost, and its remote
-    address."""
+    """The sender of a request: its remote address, and its channel's id, by which the channel's brokers are found when
+    the channel is lost."""
 
     __slots__ = ("channel_id", "remote_address")
 
@@ -136,19 +137,20 @@ class DefaultRequestProcessor:
         return _refused(str(exc))
 
     def take_dropped(self) -> list[Dropped]:
-        """The brokers that requests have removed since the last call."""
+        """Return the brokers that requests have removed since the last call of `take_dropped`."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
     def take_notifications(self) -> list[MinBrokerIdChanged]:
-        """The notifications to brokers that registrations have caused since the last call."""
+        """Return the notifications to brokers that registrations have caused since the last call of
+        `take_notifications`."""
         notifications, self._notifications = self._notifications, []
         return notifications
 
     # -- routes ------------------------------------------------------------------------------------------------------
 
     def route_info_by_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        """Request 105: the topic's route in the dialect the client reads, or code 17."""
+        """Request 105: the topic's route, in the JSON dialect that the client can read, or code 17."""
         header = headers.GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
         if not self._ready():
             self._log.warning("name server not ready. request code %s ", request.code)
@@ -445,7 +447,7 @@ class DefaultRequestProcessor:
 
 
 def topic_not_exist(topic: str, profile: Profile) -> RemotingCommand:
-    """Code 17: nobody has a route of that topic."""
+    """The response with code 17: this NameServer has no route of the topic."""
     return RemotingCommand.response(
         ResponseCode.TOPIC_NOT_EXIST,
         f"No topic route info in name server for the topic: {topic[:_SHOWN_MAX]}\n"

@@ -1,11 +1,11 @@
-"""`clusterTest`: the NameServer of a test environment, which knows the routes of the production one as well.
+"""`clusterTest`: the NameServer of a test environment, which also answers with the routes of production's NameServers.
 
     105 -> our own table -> else a NameServer of production -> else code 17
 
-Answers are always in fastjson's own dialect and always have the order configuration; `needWaitForService` and the route
-cache are not used. In 4.9 only 105 is different; in 5.x every code is taken for a 105, so that nobody can register
-(`ClusterTestRequestProcessor` extends the client processor there). The production NameServers come from `NAMESRV_ADDR`
-at the start, or regularly from an HTTP address server.
+With `clusterTest`, answers always have fastjson's own dialect and the order configuration; `needWaitForService` and the
+route cache are not used. In 4.9 only look-ups (105) change. In 5.x every request is treated as a look-up, so no broker
+can register (`ClusterTestRequestProcessor` extends the client processor there). Production's NameServers come from
+`NAMESRV_ADDR` at the start, or regularly from an HTTP address server.
 
 Upstream: `ClusterTestRequestProcessor`, `NamesrvController.registerProcessor`, `MQClientInstance.startScheduledTask`,
 tags rocketmq-all-4.9.7 and rocketmq-all-5.3.3.
@@ -37,8 +37,8 @@ FetchAddresses = Callable[[], Awaitable[str | None]]
 
 
 class ProductEnvironment:
-    """The production NameServers. Production's NameServers are asked in turn, beginning with a random one; a NameServer
-    that answers is kept."""
+    """Production's NameServers. They are asked in turn, beginning at a random place of the list; the one that answers
+    is asked again the next time."""
 
     def __init__(self, context: NodeContext, client: Callable[[], RemotingClient], fetch: FetchAddresses) -> None:
         self._context, self._client, self._fetch = context, client, fetch
@@ -47,7 +47,8 @@ class ProductEnvironment:
         self._index = 0
 
     async def refresh(self) -> None:
-        """Ask the address server for production's NameServers. Without a usable answer the last list stays."""
+        """Ask the address server for production's NameServers. If the answer is not usable, the last list stays in
+        use."""
         text = await self._fetch()
         if not text or not text.strip() or text == self._text:
             return
@@ -67,8 +68,7 @@ class ProductEnvironment:
             await self._context.clock.sleep(REFRESH_PERIOD_S)
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """Production's route of `topic`. The result is None without an answer within CALL_TIMEOUT_S, or without a
-        route."""
+        """Return production's route of `topic`; None if there is no route, or no answer within CALL_TIMEOUT_S."""
         addresses: Sequence[Address] = self._addresses
         until_s = self._context.clock.monotonic_s() + CALL_TIMEOUT_S
         for _ in addresses:

@@ -1,14 +1,13 @@
-"""A cache of encoded answers to route requests, which differ only in the opaque. Pure.
+"""A cache of encoded answers to route requests, without I/O. Requests for the same route differ only in the opaque.
 
-A client's repeated requests differ only in the opaque. So a frame is split into the bytes before and after its opaque,
-and this pair is looked up:
+A request's frame is split into the bytes before and after its opaque, and this pair is looked up:
 
     JSON       | ...,"opaque": | 4711 | ,"serializeType...} |        key = (before, after), opaque = the digits
     ROCKETMQ   | type..version | 4 bytes at 13 | flag...    |        key = (before, after), opaque = the bytes
 
-The pair includes the frame's length words, so frames with the same pair are equal in every byte but the opaque's, and
-an answer learnt for one is right for all. A hit needs no parsing. Frames that are not in the cache are answered in the
-ordinary way. Bounded in entries and in bytes; entries of a topic go when its route changes.
+The pair includes the frame's length fields. So frames with the same pair differ only in the opaque, and the cached
+answer is right for all of them. A cached answer needs no parsing. Other frames are answered in the ordinary way. The
+cache is limited in entries and bytes; entries of a topic are deleted when the topic's route changes.
 """
 
 from collections.abc import Mapping, Set
@@ -38,7 +37,8 @@ class _Answer(NamedTuple):
 
 
 def may_be_route_request(frame: bytes) -> bool:
-    """Whether `frame` may be a code 105. Cheap; never False for a request as RocketMQ's own clients write it."""
+    """Return quickly whether `frame` may be a route request (105); never False for one written by RocketMQ's own
+    clients."""
     if len(frame) > MAX_FRAME:
         return False
     if frame[4] == SerializeType.ROCKETMQ:
@@ -58,7 +58,7 @@ class RouteCache:
         return len(self._answers)
 
     def answer(self, frame: bytes) -> bytes | None:
-        """The whole response frame for a request seen before, None for any other."""
+        """Return the whole response frame if the cache has an answer to this request; else None."""
         if len(frame) > MAX_FRAME:  # a registration is not copied and hashed in vain
             return None
         if frame[4] == 0:
@@ -77,7 +77,7 @@ class RouteCache:
 
     def learn(self, frame: bytes, opaque: int, topic: str, response: bytes, body: bytes) -> None:
         """Remember `response`, which ends with `body`, as the answer to each frame that differs only in its opaque.
-        Does nothing for a frame whose opaque cannot be told apart for certain."""
+        Nothing is remembered if the frame's opaque cannot be located with certainty."""
         if len(frame) > MAX_FRAME:
             return
         if frame[4] == SerializeType.ROCKETMQ:
@@ -97,7 +97,7 @@ class RouteCache:
         self._keys_of.setdefault(topic, set()).add(key)
 
     def body(self, topic: str, standard_json: bool) -> bytes | None:
-        """The encoded route of `topic` in one of the two dialects, if it is remembered."""
+        """Return the encoded route of `topic` in one of the two JSON dialects, if the cache has it."""
         bodies = self._bodies.get(topic)
         return None if bodies is None else bodies.get(standard_json)
 
@@ -108,7 +108,7 @@ class RouteCache:
         self._body_bytes += len(body)
 
     def forget(self, topics: Set[str]) -> None:
-        """The routes of `topics` have changed: their answers are deleted."""
+        """Delete the cached answers for `topics`, because their routes have changed."""
         for topic in _both(self._keys_of, topics):
             for key in self._keys_of.pop(topic):
                 del self._answers[key]
@@ -117,7 +117,7 @@ class RouteCache:
                 self._body_bytes -= len(body)
 
     def clear(self) -> None:
-        """Delete all answers, because something has changed on which every answer depends."""
+        """Delete all cached answers, because something has changed on which every answer depends."""
         self._answers.clear()
         self._keys_of.clear()
         self._bodies.clear()

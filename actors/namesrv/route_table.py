@@ -1,8 +1,8 @@
 """The route table: brokers, their topics, and the answers to clients.
 
-Single-threaded and pure: decoded values in, values out, time as an argument. The table has no files, channels or clock;
-processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in unregister.py, the tables
-themselves in tables.py.
+The route table runs in one thread and does no I/O: it has no files, channels or clock, and time is an argument.
+processor.py decodes requests, server.py has channels and timers. unregister.py has the rules that remove brokers,
+tables.py the types of the tables.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """
@@ -32,7 +32,7 @@ MAPPINGS_MAX = 64 * 1024 * 1024
 
 
 def why_refused(tables: Tables, r: Registration) -> str | None:
-    """The limit that `r` would exceed, as a sentence; None if it exceeds none."""
+    """Return the limit that the registration `r` would exceed, as a sentence; None if it exceeds no limit."""
     names = (r.cluster_name, r.broker_name, r.broker_addr, r.ha_server_addr, r.zone_name or "")
     if any(len(name) > NAME_MAX for name in (*names, *(r.filter_servers or ()))):
         return f"a name or address of the registration is longer than {NAME_MAX} characters"
@@ -53,7 +53,8 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
 
 
 def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterable[str]) -> str | None:
-    """The limit that a row for each topic and its broker name would exceed, as a sentence; None if there is none."""
+    """Return the limit that the table would exceed with a new row for each topic and its broker name, as a sentence;
+    None if it exceeds no limit."""
     table = tables.topic_queue_table
     long_name = f"a topic's name is longer than {NAME_MAX} characters"
     if (len(table) + len(topics)) * (len(tables.broker_addr_table) + 1) <= ROWS_MAX:  # never more rows than that
@@ -69,7 +70,7 @@ def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterab
 
 
 def mappings_size(mappings: Mapping[str, Mapping[str, object]]) -> int:
-    """About how many bytes the mapping infos take."""
+    """Return about how many bytes the mapping infos of static topics take."""
     return sum(len(topic) + len(repr(info)) for topic, info in mappings.items())
 
 
@@ -79,12 +80,12 @@ SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 
 class RouteTable(Tables):
-    """The tables, and every rule that adds to them or answers from them."""
+    """The route table: every rule that adds brokers and topics, or answers requests from the table."""
 
     # -- REGISTER_BROKER ---------------------------------------------------------------------------------------------
 
     def register(self, registration: Registration, *, now_ms: int) -> Registered:
-        """Register a broker, new or known. Returns what the answer to it says."""
+        """Register a broker, new or known. Returns the contents of the answer to the broker."""
         r = registration
         refused = why_refused(self, r)
         if refused is not None:
@@ -305,13 +306,13 @@ class RouteTable(Tables):
     # -- data versions and heartbeats --------------------------------------------------------------------------------
 
     def data_version(self, cluster_name: str, broker_addr: str) -> DataVersion | None:
-        """Return the version last registered from this address; None if the broker is unknown."""
+        """Return the data version that was last registered from this broker address; None if the broker is unknown."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         return None if live is None else live.data_version
 
     def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
-        """Whether `version` differs from the stored version; True for an unknown broker. A version that differs counts
-        as changed, older or newer."""
+        """Whether `version`, older or newer, differs from the broker's stored data version; True for an unknown
+        broker."""
         held = self.data_version(cluster_name, broker_addr)
         if held is None:
             return True
@@ -320,14 +321,16 @@ class RouteTable(Tables):
     def query_data_version(
         self, cluster_name: str, broker_addr: str, version: DataVersion, *, now_ms: int
     ) -> tuple[bool, DataVersion | None]:
-        """QUERY_DATA_VERSION: (changed, version held). Refreshes liveness, in 4.9 only when unchanged."""
+        """Answer QUERY_DATA_VERSION: whether the version has changed, and the stored version. The broker then counts as
+        alive, in 4.9 only if the version is unchanged."""
         changed = self.is_changed(cluster_name, broker_addr, version)
         if not changed or self.profile is Profile.V5_X:
             self.heartbeat(cluster_name, broker_addr, now_ms=now_ms)
         return changed, self.data_version(cluster_name, broker_addr)
 
     def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
-        """Handle BROKER_HEARTBEAT: a known broker is alive now. The broker keeps the channel by which it registered."""
+        """Handle BROKER_HEARTBEAT: a known broker counts as alive now. The broker's channel remains the channel of its
+        registration."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         if live is not None:
             live.last_update_ms = now_ms
@@ -372,9 +375,8 @@ class RouteTable(Tables):
             self._say(INFO, "deleteTopic, remove the topic all queue %s %s", cluster_name, topic)
 
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given, up to the first whose broker is not known.
-
-        If a broker is not known, a new topic gets no row at all, and a known topic keeps the rows put before (as
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): add the rows of a topic, up to the first row of an unknown broker. If a
+        broker is unknown, a new topic gets no row at all, and an existing topic keeps the rows added before (as
         upstream).
         """
         rows = tuple(rows)
@@ -399,7 +401,8 @@ class RouteTable(Tables):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """The route of `topic`: all its rows, and its brokers that are registered; None without rows or brokers."""
+        """Return the route of `topic`: all its rows, and those of its brokers that are registered; None without rows or
+        brokers."""
         rows = self.topic_queue_table.get(topic)
         if not rows:
             return None
@@ -438,14 +441,14 @@ class RouteTable(Tables):
         return data
 
     def cluster_info(self) -> ClusterInfo:
-        """Every group and every cluster's broker names."""
+        """Return every broker group, and every cluster's broker names."""
         return ClusterInfo(
             broker_addr_table={name: group.data(self.profile) for name, group in self.broker_addr_table.items()},
             cluster_addr_table={name: tuple(sorted(names)) for name, names in self.cluster_addr_table.items()},
         )
 
     def broker_addrs(self, broker_name: str) -> dict[int, str]:
-        """The addresses of one group, none for a name that is not known (GET_BROKER_MEMBER_GROUP)."""
+        """Return the addresses of one broker name's brokers (GET_BROKER_MEMBER_GROUP); empty for an unknown name."""
         group = self.broker_addr_table.get(broker_name)
         return {} if group is None else dict(group.addrs)
 
@@ -453,13 +456,13 @@ class RouteTable(Tables):
         return tuple(self.topic_queue_table)
 
     def topics_of_cluster(self, cluster_name: str) -> tuple[str, ...]:
-        """Topics that a broker of the cluster has; none for an unknown cluster."""
+        """Return the topics that a broker of the cluster has; empty for an unknown cluster."""
         names = self.cluster_addr_table.get(cluster_name, set())
         return tuple(topic for topic, rows in self.topic_queue_table.items() if not names.isdisjoint(rows))
 
     def system_topics(self) -> tuple[tuple[str, ...], str | None]:
-        """The cluster names, each followed by its broker names, and the address of some broker (None if there is
-        none)."""
+        """Return the cluster names, each followed by its broker names, and the address of any broker (None without
+        brokers)."""
         names: list[str] = []
         for cluster, broker_names in self.cluster_addr_table.items():
             names += [cluster, *sorted(broker_names)]
@@ -467,7 +470,8 @@ class RouteTable(Tables):
         return tuple(dict.fromkeys(names)), some
 
     def topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
-        """Topics whose flags under `mask` equal `wanted`, judged on one row each, as upstream."""
+        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, one row of each topic
+        decides."""
         return tuple(
             topic
             for topic, rows in self.topic_queue_table.items()
@@ -476,7 +480,8 @@ class RouteTable(Tables):
 
 
 def filter_by_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
-    """Return `route` as a client of one zone sees it: only groups of that zone, and those without a master (5.x)."""
+    """Return `route` as a client of one zone sees it: only broker groups of that zone, and groups without a master
+    (5.x)."""
     removed = {
         data.broker_name: data
         for data in route.broker_datas

@@ -49,7 +49,7 @@ class ChannelLog:
         self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
 
     def closing(self, connection: Connection) -> None:
-        """Log that this NameServer closes the channel, for a reason of its own."""
+        """Log that this NameServer itself closes the channel."""
         address = connection.remote_address
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 
@@ -73,7 +73,7 @@ NOTIFY_TIMEOUT_S = 0.3
 
 
 class NameServer:
-    """One NameServer. Defects for a self-test replace `_expire_brokers` or `_channel_lost` on the instance."""
+    """One NameServer. The self-test's defects replace `_expire_brokers` or `_channel_lost` of the instance."""
 
     def __init__(
         self,
@@ -129,13 +129,13 @@ class NameServer:
 
     @property
     def config(self) -> NamesrvConfig:
-        """The settings in force; UPDATE_NAMESRV_CONFIG replaces them."""
+        """The NameServer's current settings; UPDATE_NAMESRV_CONFIG replaces them."""
         return self.processor.config
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def listen(self) -> Address:
-        """Read the KV file and bind. ValueError for a KV file that cannot be read, OSError for a port in use."""
+        """Read the KV file and bind the port. ValueError for an unreadable KV file, OSError for a port in use."""
         self.kv_config.load()
         return await self._server.listen(self._listen)
 
@@ -150,7 +150,8 @@ class NameServer:
             self._spawn(self._unregister_worker())
 
     async def stop(self) -> None:
-        """Close every socket without drain, as upstream. The table stays, and no node is told."""
+        """Close every socket without waiting for unsent bytes, as upstream. The route table stays, and no other node is
+        notified."""
         self._stopping = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         await cancel_all(tasks)

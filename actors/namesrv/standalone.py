@@ -1,8 +1,8 @@
 """One NameServer in this process, as `mqnamesrv` runs one: boot line on stdout, log on stderr, until a signal.
 
-No Ray. Settings that RocketMQ takes from ROCKETMQ_HOME come from the `-c` file or do not exist; of the environment only
-NAMESRV_ADDR is read, and only with `clusterTest`. The log has the line shape and the fixed GMT+8 of RocketMQ's own
-namesrv.log, so whatever reads that file reads this stream.
+The stand-alone NameServer needs no Ray. Settings that RocketMQ takes from ROCKETMQ_HOME come from the `-c` file or do
+not exist. Only one environment variable is read, NAMESRV_ADDR, and only with `clusterTest`. Log lines have the form and
+the fixed GMT+8 of RocketMQ's namesrv.log, so programs that read namesrv.log can read this log, too.
 
 Upstream: `NamesrvStartup`.
 """
@@ -48,8 +48,8 @@ class AddressServer:
 
         GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
 
-    `domain` may name a port, else it is 8080. The client makes one request at a time, in its own thread. Only the
-    NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
+    `domain` may contain a port; the default is 8080. The client makes one request at a time, in its own thread. Only
+    the NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
     `TopAddressing.fetchNSAddr`.
     """
 
@@ -64,7 +64,8 @@ class AddressServer:
         return f"{url}-{self.unit}?nofix=1" if self.unit.strip() else url
 
     async def fetch(self, log: logging.Logger) -> str | None:
-        """The first line of the answer, stripped; None, and a line in the log, when there is none."""
+        """Return the first line of the address server's answer, stripped. Without an answer, return None and log a
+        line."""
         try:
             return await asyncio.to_thread(self._get)
         except (OSError, ValueError) as exc:  # every error of urllib and of the socket is an OSError
@@ -82,7 +83,8 @@ FILES_MAX = 1_048_576
 
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port is taken. One line says why."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings, 4 if the port is taken. A line
+    on stderr says why."""
     try:
         config = load_config(config_file, listen_port)
     except ValueError as exc:
@@ -92,7 +94,8 @@ def run(config_file: str | None = None, listen_port: int | None = None) -> int:
 
 
 def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConfig:
-    """The settings of a `-c` file (or none), with RocketMQ's own places for files. ValueError is one clear sentence."""
+    """Return the settings of a `-c` file, or the defaults, with RocketMQ's default paths of files. Raises ValueError
+    with one sentence about what is wrong."""
     config = NamesrvConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     if listen_port is not None:
         config = replace(config, listen_port=checked_port(listen_port))
@@ -103,10 +106,11 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 
 def product_name_servers(config: NamesrvConfig, log: logging.Logger) -> FetchAddresses:
-    """A function that says where production's NameServers are, for `clusterTest`: the list of the start, else an HTTP
-    address server's.
+    """Return a function that gives the addresses of production's NameServers, for `clusterTest`: the list given at the
+    start, else an HTTP address server's.
 
-    The three keys are system properties in Java (`-Drocketmq.namesrv.domain=...`), and keys of the `-c` file here.
+    The address server's three settings are system properties in Java (`-Drocketmq.namesrv.domain=...`); this NameServer
+    reads them from the `-c` file.
     """
     told = config.extra.get(ADDR_KEY) or os.environ.get("NAMESRV_ADDR") or None
     server = AddressServer(

@@ -1,4 +1,4 @@
-"""Data types of the NameServer's tables, its requests and its results; no rules.
+"""Data types of the NameServer's tables, requests and results, without the rules that change them.
 
     topic_queue_table     topic        -> broker name -> QueueData
     broker_addr_table     broker name  -> BrokerGroup (cluster, broker id -> address)
@@ -7,8 +7,8 @@
     filter_server_table   live key     -> addresses of filter servers
     topic_queue_mapping_info_table     topic -> broker name -> mapping info      (5.x, static topics)
 
-A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as upstream keys them. The rules are in
-route_table.py (what adds and answers) and unregister.py (what removes).
+A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as upstream keys them. route_table.py
+has the rules that add brokers and answer requests, unregister.py those that remove brokers.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 """
@@ -40,13 +40,13 @@ def silent(level: int, msg: str, /, *args: object) -> None:
 
 
 class SayEach(Protocol):
-    """Like `Say` with `(level, msg, item, *args)` for each of `items`, but quicker."""
+    """A function that logs `(level, msg, item, *args)` for each of `items`, quicker than calls of `Say`."""
 
     def __call__(self, level: int, msg: str, items: Sequence[str], /, *args: object) -> None: ...
 
 
 def one_by_one(say: Say) -> SayEach:
-    """A `SayEach` made from a `Say`, for a log without a quicker way."""
+    """A `SayEach` that calls a `Say` for each item, for a log without a quicker way."""
 
     def say_each(level: int, msg: str, items: Sequence[str], /, *args: object) -> None:
         for item in items:
@@ -65,7 +65,8 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteOptions:
-    """The switches of NamesrvConfig that the tables use (5.x only), and a constant of both profiles."""
+    """The settings of NamesrvConfig that the tables use (5.x only), and the time of silence, a constant of both
+    profiles."""
 
     support_acting_master: bool = False
     delete_topic_with_broker_registration: bool = False
@@ -76,8 +77,9 @@ class RouteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """One REGISTER_BROKER, decoded. `filter_servers` None leaves that table alone, an empty tuple clears the entry.
-    `rows` are all topics of the broker, but for those that `Tables.standing` says are in the table as they are."""
+    """One REGISTER_BROKER, decoded. `filter_servers`: None does not change the table of filter servers, an empty tuple
+    clears the broker's entry. `rows` are all topics of the broker, except unchanged topics, which `Tables.standing`
+    returns."""
 
     cluster_name: str
     broker_name: str
@@ -111,7 +113,8 @@ class MinBrokerIdChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """The result of a registration. `refused` is the remark of a refusal: the 5.x single-topic rule, or a limit."""
+    """The result of a registration. `refused` is the remark if the registration was refused, because of 5.x's
+    single-topic rule or a limit."""
 
     refused: str | None = None
     master_addr: str | None = None
@@ -173,11 +176,11 @@ class BrokerGroup:
 
     @property
     def min_id(self) -> int:
-        """The smallest broker id present; 0 if there is none."""
+        """The smallest broker id in the group; 0 for an empty group."""
         return min(self.addrs, default=0)
 
     def data(self, profile: Profile) -> BrokerData:
-        """Return a copy as it goes on the wire; the two 5.x fields are left out in 4.9."""
+        """Return a copy of the group as sent to clients; in 4.9 without the two fields of 5.x."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.broker_name,
@@ -188,7 +191,7 @@ class BrokerGroup:
 
 
 class Shown:
-    """A row as RocketMQ's logs show it, `null` for none; put into words only when a log wants it."""
+    """A topic's row as RocketMQ's logs show it (`null` for none); the text is made only if it is logged."""
 
     __slots__ = ("_row", "_text")
 
@@ -207,7 +210,8 @@ class Shown:
 
 
 class ShownTopics:
-    """A registration's topics as 5.x's logs show the table they came in; what a row does not keep has its default."""
+    """A registration's topics as RocketMQ 5.x logs them; fields that a row does not store are shown with their
+    default."""
 
     __slots__ = ("_rows",)
 

@@ -1,7 +1,7 @@
-"""The tables, and how brokers leave them: by unregistering, by a lost channel, or after too long a silence.
+"""The route tables, and how brokers leave the tables: by unregistering, by a lost channel, or after too long a silence.
 
-4.9 does each removal at once. 5.x turns every cause into an unregister request on a bounded queue that one worker
-empties in batches; here `run_unregistrations` is that worker's turn and the shell calls it.
+4.9 removes a broker at once. 5.x puts an unregister request into a bounded queue, which one worker empties in batches.
+`run_unregistrations` is the worker's turn; server.py calls it.
 
                          4.9                                   5.x
     UNREGISTER_BROKER    unregister: by broker id              submit_unregister, then by address
@@ -43,8 +43,8 @@ from .tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """The result of a scan: channels to close, and the brokers that have left the tables (4.9 only; in 5.x they leave
-    with the next batch)."""
+    """The result of a scan: channels to close, and the brokers that have left the tables (4.9 only; in 5.x expired
+    brokers leave with the next batch)."""
 
     channel_ids: tuple[int, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -52,15 +52,15 @@ class Expired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The result of one run of the 5.x unregister worker."""
+    """The result of one run of the 5.x worker that removes brokers."""
 
     dropped: tuple[Dropped, ...] = ()
     notifications: tuple[MinBrokerIdChanged, ...] = ()
 
 
 class Tables:
-    """The tables themselves with every rule that removes a broker, and a note of every topic whose route may have
-    changed since it was last asked."""
+    """The route tables with every rule that removes a broker. They note every topic whose route may have changed since
+    `take_changed_topics` was last called."""
 
     def __init__(
         self,
@@ -87,13 +87,14 @@ class Tables:
         self._unregister_queue: deque[Unregistration] = deque()
 
     def set_options(self, options: RouteOptions) -> None:
-        """Use `options` from now on. After a change of options any route may look different."""
+        """Use `options` from now on. Every topic then counts as changed, because a change of options may change any
+        route."""
         if options != self.options:
             self.options = options
             self._changed_topics.update(self.topic_queue_table)
 
     def take_changed_topics(self) -> set[str]:
-        """Return the topics whose route may have changed since the last call. Each change is returned once."""
+        """Return the topics whose route may have changed since the last call."""
         if not self._changed_topics:
             return set()
         changed, self._changed_topics = self._changed_topics, set()
@@ -103,7 +104,7 @@ class Tables:
         return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
 
     def live_key(self, registration: Registration) -> LiveKey:
-        """Return the key under which the broker's LiveInfo is, or would be."""
+        """Return the key of the broker's LiveInfo (last update, data version, channel) in the table of live brokers."""
         return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
@@ -116,8 +117,8 @@ class Tables:
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
-        """The pieces of this master's last registration, if the table still has all their rows as the master sent them.
-        The next registration may leave these pieces out."""
+        """Return the parts of this master's last registration whose rows are all unchanged in the table. The next
+        registration may leave out these parts."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
         if (
@@ -156,7 +157,8 @@ class Tables:
     # -- 4.9: at once ------------------------------------------------------------------------------------------------
 
     def unregister(self, request: Unregistration) -> tuple[Dropped, ...]:
-        """4.9: remove the address's live entry and the address that has the broker id. Returns the removed brokers."""
+        """In 4.9, remove the live entry of the address, and the address that is stored under the broker id. Returns the
+        removed brokers."""
         key = self._live_key(request.cluster_name, request.broker_addr)
         live = self.broker_live_table.pop(key, None)
         self._say(INFO, "unregisterBroker, remove from brokerLiveTable %s, %s", _ok(live), request.broker_addr)
@@ -182,7 +184,8 @@ class Tables:
     # -- lost channels -----------------------------------------------------------------------------------------------
 
     def on_channel_destroy(self, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
-        """Remove the first broker on this channel, and only this one; 4.9 returns it, 5.x queues the removal."""
+        """Remove only the first broker found on the closed channel. 4.9 returns the removed broker; 5.x queues the
+        removal."""
         found = next((key for key, live in self.broker_live_table.items() if live.channel_id == channel_id), None)
         if self.profile is Profile.V5_X:
             if found is not None:
@@ -242,8 +245,8 @@ class Tables:
     # -- the scan ----------------------------------------------------------------------------------------------------
 
     def expire(self, *, now_ms: int) -> Expired:
-        """Find every broker silent for longer than its timeout. 4.9 drops each expired broker; 5.x queues each expired
-        broker for the next batch."""
+        """Find every broker silent for longer than its timeout. 4.9 drops expired brokers at once; 5.x queues them for
+        the next batch."""
         silent_keys = [
             key
             for key, live in self.broker_live_table.items()
@@ -273,7 +276,7 @@ class Tables:
         return len(self._unregister_queue)
 
     def submit_unregister(self, request: Unregistration) -> bool:
-        """5.x: queue `request` for the next batch. Returns False if the queue is full."""
+        """In 5.x, queue `request` for the next batch of removals. Returns False if the queue is full."""
         if len(self._unregister_queue) >= self.options.unregister_queue_capacity:
             return False
         self._unregister_queue.append(request)
@@ -297,7 +300,8 @@ class Tables:
         )
 
     def run_unregistrations(self) -> Batch:
-        """5.x: remove all queued brokers as one batch. Returns the removed brokers, and whom to notify."""
+        """In 5.x, remove all queued brokers as one batch. Returns the removed brokers, and the notifications to
+        send."""
         if not self._unregister_queue:
             return Batch()
         requests, self._unregister_queue = list(self._unregister_queue), deque()

@@ -1,10 +1,10 @@
 """What mqadmin asks of a broker: topics (17, 18, 21, 215, 351), groups (200, 201, 207, 225), connections (203, 204),
 statistics (202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
-And what it looks into and tidies up there: consume queues (321), times (303), every group's progress (317), all
-producers (328), system topics (305), what is not used (306, 316, 329), half messages set aside (323). 306 and 329 have
-nothing to do here: consume queues are made at each start, and messages do not expire; nor has 908, since no slave of
-ours keeps what its master has on disk apart from what it has.
+Further requests: consume queues (321), times (303), every group's progress (317), all producers (328), system topics
+(305), unused data (306, 316, 329), half messages set aside (323). Requests 306 and 329 do nothing on this broker,
+because it makes consume queues at each start, and messages do not expire. Request 908 does nothing either, because
+slaves keep no copy of the master's metadata apart from their own.
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
@@ -55,8 +55,8 @@ _ROLE = frozenset({"brokerId", "brokerRole"})
 
 
 class AdminProcessor:
-    """Answers mqadmin. `reconfigured(old)` is called after the configuration has changed; `started_ms` is the broker's
-    begin."""
+    """Answers mqadmin. `reconfigured(old)` is called after the configuration has changed; `started_ms` is when the
+    broker started."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=topic.encode())
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 202: each queue's offsets and when its last message was stored (0: never)."""
+        """Request 202: the topic's offsets by queue, and when each queue's last message was stored (0: never)."""
         name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -225,7 +225,8 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 208: for each queue of the group's topics, how far the broker and the group are."""
+        """Request 208: for each queue of the group's topics, the broker's newest offset and the group's committed
+        offset."""
         header = headers.GetConsumeStatsRequestHeader.from_ext_fields(request.ext_fields)
         services, group, table = self._services, header.consumer_group, dict[MessageQueue, bodies.OffsetWrapper]()
         for name in (header.topic,) if header.topic else services.offsets.topics_of(group):
@@ -264,7 +265,8 @@ class AdminProcessor:
     # The broker
 
     def update_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 25: change the configuration of the running broker; the values of its start stay."""
+        """Request 25: change the configuration of the running broker. A request to change its name, cluster, port or
+        store path is refused."""
         try:
             changes = parse_properties(request.body)
             kept = sorted((_NOT_CHANGEABLE - (_ROLE if changes.keys() >= _ROLE else frozenset())) & changes.keys())
@@ -286,7 +288,8 @@ class AdminProcessor:
         return RemotingCommand.response(header=header, body=body)
 
     def runtime_info(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """Request 28: what clusterList and brokerStatus show. Totals are since the start of this process."""
+        """Request 28: what clusterList and brokerStatus show. The totals in the table count from the start of this
+        process."""
         services, store = self._services, self._services.store
         up_s = max(1.0, (services.now_ms - self._started_ms) / 1000)
         puts, gets = store.stored_messages, services.transferred_messages
@@ -327,7 +330,7 @@ class AdminProcessor:
     # What it looks into
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """321: entries of a consume queue from an index on, and by what the group filters where it is online."""
+        """Request 321: entries of a consume queue from an index on, and the filter of the group if it is online."""
         header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):
@@ -359,7 +362,8 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def time_span(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """303: when each queue's first, last and last consumed message were stored, and how long the next one waits."""
+        """303: for each queue, when its first, last and last consumed messages were stored, and how long the next
+        unconsumed message waits."""
         header = headers.QueryConsumeTimeSpanRequestHeader.from_ext_fields(request.ext_fields)
         services, store, name = self._services, self._services.store, header.topic
         topic = services.topics.get(name)
@@ -383,7 +387,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def all_consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 317: how far each group is in each topic that it has consumed (`isOrder`: in ordered ones)."""
+        """Request 317: how far each group has consumed each of its topics (`isOrder`: ordered topics only)."""
         header = headers.GetConsumeStatsInBrokerHeader.from_ext_fields(request.ext_fields)
         services = self._services
         every, behind, in_flight = [], 0, 0

@@ -1,7 +1,7 @@
 """Requests of clients about themselves and their group: heartbeats, members, consumer offsets, queue locks.
 
-34, 35, 38, 40 (outgoing), 46 · 14, 15 · 41, 42. Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`,
-`DefaultConsumerIdsChangeListener`.
+Request codes: 34, 35, 38, 46; 14, 15; 41, 42; the broker itself sends 40. Upstream: `ClientManageProcessor`,
+`ConsumerManageProcessor`, `DefaultConsumerIdsChangeListener`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,8 @@ class ClientProcessor:
     # Membership
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 34: take the client's groups and subscriptions; create retry topics, and tell changed groups."""
+        """Request 34: register the client's groups and subscriptions, create retry topics, and notify the groups whose
+        members changed."""
         heartbeat = bodies.HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
@@ -83,7 +84,8 @@ class ClientProcessor:
         return RemotingCommand.response(body=bodies.ConsumerIdList(consumer_id_list=group.client_ids).encode())
 
     def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """46: check the SQL filter of a consumer that starts. A consumer whose filter is refused does not start."""
+        """Request 46: check the SQL filter of a starting consumer, because a consumer with a refused filter does not
+        start."""
         body = bodies.CheckClientRequestBody.decode(request.body)
         try:
             wanted_by(body.subscription_data, self._services.config)
@@ -109,7 +111,7 @@ class ClientProcessor:
         self._notify(changed)
 
     def expire(self) -> None:
-        """The scan of each 10 s: remove clients that sent no heartbeat for 120 s, and close their channels."""
+        """Every 10 s, remove clients that sent no heartbeat for 120 s, and close their channels."""
         gone = self._services.clients.expire(now_ms=self._services.now_ms)
         for group, client in gone:
             self._services.context.log.warning(
@@ -148,8 +150,8 @@ class ClientProcessor:
     # Offsets
 
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """14: the committed offset. For a group without an offset: 0 if the whole queue is still in memory, else an
-        error."""
+        """Request 14: a group's committed offset. For a group without one: 0 if the whole queue is still in memory,
+        else an error."""
         header = headers.QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)
@@ -165,7 +167,7 @@ class ClientProcessor:
         return entry is None or self._services.store.max_physical_offset - entry[0] <= IN_MEMORY_BYTES
 
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """15: store how far a group has consumed. Offsets of unknown topics and groups are not stored."""
+        """Request 15: store how far a group has consumed. Offsets of unknown topics and groups are not stored."""
         header = headers.UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:
@@ -195,7 +197,7 @@ class ClientProcessor:
     # Locks
 
     def lock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 41: lock queues for a client. The answer has the queues that it holds now."""
+        """Request 41: lock queues for a client. The answer lists the queues that the client has locked now."""
         body = bodies.LockBatchRequestBody.decode(request.body)
         queues = [queue for queue in sorted(body.mq_set) if self._is_ours(queue.topic, queue.queue_id)]
         held = self._services.locks.lock(body.consumer_group, queues, body.client_id, now_ms=self._services.now_ms)

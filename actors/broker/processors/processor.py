@@ -1,4 +1,5 @@
-"""Which method answers which request code. Upstream: the processor tables of `BrokerController.registerProcessor`."""
+"""Calls the method that answers a request's code. Upstream: the processor tables of
+`BrokerController.registerProcessor`."""
 
 from collections.abc import Awaitable, Callable
 
@@ -28,7 +29,7 @@ Method = Callable[[Connection, RemotingCommand], Answer]
 
 
 class BrokerProcessor:
-    """Answers each request that it is called with, at once or by an awaitable."""
+    """Answers each request of the broker, at once or by an awaitable."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""Pulls: 11, and 361 of the 5.x line, with long polling.
+"""Pull requests (11, and 361 in 5.x) with long polling.
 
-A pull that finds nothing and may wait is held; it is run again when a message it may want arrives, on the 5 s check
-when its queue has grown, or when its time is up, and then answers whatever it finds. Filters are tags, or
-SQL92 where enablePropertyFilter is set.
-Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
+A pull that finds nothing and may wait is kept. The broker runs the pull again when a wanted message arrives, when the
+check every 5 s finds that the queue has grown, or when the pull's time is up. The answer is then what the pull finds.
+Pulls filter by tags, or by SQL92 if enablePropertyFilter is set. Upstream: `PullMessageProcessor`,
+`DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """
 
 import asyncio
@@ -27,11 +27,10 @@ from .client_processor import IN_MEMORY_BYTES
 
 @dataclass(slots=True)
 class HoldTimes:
-    """How long waiting pulls waited between two checks, in milliseconds, for the history.
+    """How long pulls waited that were answered between two checks, in milliseconds, for the history.
 
-    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. The two times end
-    when the answer is made, and begin with the message's own store time. A message that wrongly woke no pull counts,
-    too.
+    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. A message's delay
+    is measured from its store time to the answer, so a message that wrongly woke no pull counts, too.
     """
 
     notified: int = 0
@@ -43,7 +42,7 @@ class HoldTimes:
     longest_ms: float = 0.0
 
     def answered(self, response: RemotingCommand, *, held_ms: int, wait_ms: int, now_ms: int) -> None:
-        """Count a pull that is answered now: it waited since `held_ms` and may wait for `wait_ms`."""
+        """Count a pull that is answered now: the pull has waited since `held_ms` and was allowed to wait `wait_ms`."""
         if response.code == ResponseCode.SUCCESS:
             self.notified += 1
             self.slowest_ms = max(self.slowest_ms, now_ms - max(held_ms, _first_stored_ms(response.body, now_ms)))
@@ -54,7 +53,7 @@ class HoldTimes:
             self.timed_out += 1
 
     def taken(self) -> dict[str, float]:
-        """The times so far; the counters are then reset."""
+        """Return the waiting times so far, and reset the counters."""
         said: dict[str, float] = {}
         if self.notified:
             said |= {"notified": self.notified, "slowest_ms": self.slowest_ms}
@@ -109,7 +108,8 @@ class PullProcessor:
     def pull(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """Requests 11, 361: answer with messages, or say why there are none; a future while the request waits."""
+        """Answer a pull (11, 361) with messages, or with the reason why there are none. Returns a future if the request
+        waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
         looked = self._look(connection, request, header, may_commit=True)
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
@@ -147,8 +147,7 @@ class PullProcessor:
             self._arrived[key] = None
 
     def check(self) -> dict[str, float]:
-        """The check of all held pulls, each 5 s. Returns how long the pulls waited that were answered since the last
-        check."""
+        """Check all waiting pulls (every 5 s). Returns how long the pulls answered since the last check had waited."""
         services = self._services
         for pull in services.holds.check(services.now_ms, services.store.max_offset):
             self._finish(pull)
@@ -156,12 +155,12 @@ class PullProcessor:
 
     @property
     def check_period_s(self) -> float:
-        """The time between two checks of held pulls, in seconds."""
+        """The time between two checks of waiting pulls, in seconds."""
         config = self._services.config
         return CHECK_PERIOD_S if config.long_polling_enable else config.short_polling_time_mills / 1000
 
     def connection_lost(self, connection: Connection) -> None:
-        """Drop the held pulls of a closed channel."""
+        """Drop the waiting pulls of a closed channel."""
         for pull in self._services.holds.drop_connection(connection.id):
             pull.request.abandon()
 

@@ -1,6 +1,6 @@
-"""Questions about what is stored: offsets (30, 31), times (29, 32), single messages (33), messages by key (12).
+"""Queries of stored messages: offsets (30, 31), times (29, 32), single messages (33), messages by key (12).
 
-There is no index file: a query by key reads the topic's messages of its time range, from the newest back; other
+The broker has no index file: a query by key reads the topic's messages of the time range, the newest first, and other
 requests are served meanwhile. Upstream: `AdminBrokerProcessor`, `QueryMessageProcessor`.
 """
 
@@ -24,26 +24,27 @@ class QueryProcessor:
         self._services = services
 
     def max_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 30: the next queue offset to be written."""
+        """Request 30: a queue's next offset to be written."""
         header = headers.GetMaxOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.max_offset(header.topic, header.queue_id)
         return RemotingCommand.response(header=headers.GetMaxOffsetResponseHeader(offset=offset))
 
     def min_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 31: the first queue offset still kept."""
+        """Request 31: a queue's first offset that still exists."""
         header = headers.GetMinOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.min_offset(header.topic, header.queue_id)
         return RemotingCommand.response(header=headers.GetMinOffsetResponseHeader(offset=offset))
 
     def search_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 29: the first offset stored at a time or later (boundaryType UPPER: the last at it or earlier)."""
+        """Request 29: a queue's first message stored at that time or later (boundaryType UPPER: the last one at that
+        time or earlier)."""
         header = headers.SearchOffsetRequestHeader.from_ext_fields(request.ext_fields)
         upper = (header.boundary_type or "").upper() == "UPPER"
         offset = self._services.store.offset_by_time(header.topic, header.queue_id, header.timestamp, upper=upper)
         return RemotingCommand.response(header=headers.SearchOffsetResponseHeader(offset=offset))
 
     def earliest_store_time(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 32: when the first message still kept was stored; -1 if there is none."""
+        """Request 32: when a queue's oldest message was stored; -1 for an empty queue."""
         header = headers.GetEarliestMsgStoretimeRequestHeader.from_ext_fields(request.ext_fields)
         store = self._services.store
         timestamp = store.store_time(header.topic, header.queue_id, store.min_offset(header.topic, header.queue_id))

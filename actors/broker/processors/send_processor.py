@@ -1,9 +1,7 @@
-"""Sends: 10, 310, 320 and what a consumer sends back (36).
-
-The order of the checks is the order of upstream's remarks. One difference, on the strict side: a topic or broker
-without write permission refuses every send with 16 (upstream looks at the broker's permission for ordered topics only,
-and trusts the route otherwise).
-Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
+"""Stores messages that are sent (10, 310, 320), and messages that a consumer sends back (36). A request's fields are
+checked in RocketMQ's order. This broker is stricter than RocketMQ's: without write permission of topic and broker it
+refuses every send with code 16. RocketMQ checks the broker's permission for ordered topics only. Upstream:
+`SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
 from collections.abc import Coroutine
@@ -33,7 +31,7 @@ _TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIV
 
 
 class SendProcessor:
-    """Stores what clients send; answers success only after the store has the message."""
+    """Stores what clients send, and answers success only once the message is in the store."""
 
     def __init__(self, services: Services, transactions: Transactions) -> None:
         self._services = services
@@ -50,8 +48,8 @@ class SendProcessor:
     def send(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | Coroutine[object, object, RemotingCommand]:
-        """10, 310, 320: the queue offset and message id(s) of what was stored; a SYNC_MASTER answers when a slave has
-        it, too, or says that none has (`waitStoreMsgOK`)."""
+        """Store messages (10, 310, 320) and answer with their queue offset and ids. A SYNC_MASTER waits until a slave
+        has the messages, or answers that none has (`waitStoreMsgOK`)."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self.checked(connection, request, header)
         queue_id = header.queue_id
@@ -74,7 +72,8 @@ class SendProcessor:
         return RemotingCommand.response(code, header=acknowledged.ext_fields)
 
     def send_back(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """36: a message that a consumer could not handle goes to its group's retry topic, or at last to its DLQ."""
+        """Request 36: put a message that a consumer could not handle into the group's retry topic, or after the last
+        retry into its DLQ."""
         header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.ext_fields)
         services, group = self._services, header.group
         settings = services.groups.find(group, now_ms=services.now_ms)
@@ -101,7 +100,8 @@ class SendProcessor:
     def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> TopicConfig:
-        """Return the topic to store the message under, created if need be. Raises Refused."""
+        """Return the topic for the message, created if necessary. Raises Refused if the topic does not allow the
+        send."""
         services = self._services
         if not services.config.broker_permission & PERM_WRITE:
             raise self._broker_forbids()
@@ -310,7 +310,7 @@ class SendProcessor:
         services.put([message])
 
     def acknowledge(self, stored: Append | None, queue_id: int, uniq_key: str | None) -> RemotingCommand:
-        """Return the answer to a send; None if nothing was stored, and nothing failed."""
+        """Return the answer to a send; None if nothing was stored and nothing failed."""
         host = self._services.store.store_host
         offsets = () if stored is None else stored.physical_offsets
         fields = {

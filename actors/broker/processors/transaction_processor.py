@@ -1,4 +1,5 @@
-"""The end of transactions, as producers report it (37), and the broker's questions to them (39, on their channel).
+"""Ends transactions when producers report their outcome (37), and asks producers for the outcome (39) on their
+channels.
 
 Upstream: `EndTransactionProcessor`, `TransactionalMessageCheckService`, `AbstractTransactionalMessageCheckListener`,
 `ProducerManager.getAvailableChannel`.
@@ -27,7 +28,8 @@ class TransactionProcessor:
         self._asked = 0
 
     def end(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        """37: a half message becomes a message, or nothing; None (no answer) while its producer does not know."""
+        """Request 37: commit a half message or roll it back. No answer (None) while its producer does not know the
+        outcome."""
         header = EndTransactionRequestHeader.from_ext_fields(request.ext_fields)
         if self._services.config.is_slave:
             return RemotingCommand.response(ResponseCode.SLAVE_NOT_AVAILABLE)
@@ -71,7 +73,7 @@ class TransactionProcessor:
         return None
 
     async def check(self) -> None:
-        """One turn of the check: ask the producers of old half messages for the state of their transactions."""
+        """Ask the producers of old half messages for the state of their transactions."""
         turn = self._transactions.begin()
         looked = 0
         while not turn.over:
