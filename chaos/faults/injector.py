@@ -13,8 +13,9 @@ from typing import ClassVar, Protocol, Self
 
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
+from ..shapes import Stream
 from ..topology import Link, first_address, later_address
-from .link_faults import LinkFault, LinkState, Stream, combine
+from .link_faults import LinkFault, LinkState, combine
 from .processes import held_if_free
 
 

@@ -16,10 +16,10 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from ..shapes import Stream
 from .fault import Action, Delay, Dial, Fault, Loss, TimeLimits, by_do
 
 Direction = Literal["upstream", "downstream"]
-Stream = Literal["both", "upstream", "downstream"]
 DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
 
 

@@ -21,9 +21,10 @@ from ...actors.processes import is_paused
 from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from ..shapes import Stream
 from .injector import note_on_link
 from .kinds import of_toxic
-from .link_faults import Cut, LinkFault, Stream
+from .link_faults import Cut, LinkFault
 from .process_faults import Pause
 from .processes import ProcessFaults, note
 from .toxiproxy_links import LinkFaults

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from ..errors import HarnessError
 from .files import Process, part_files, parts_dir, process_of, read_raw
 from .host_clocks import Axis, axis_of
-from .rows import ASCENDING, Merged, to_table, write_table
+from .rows import ASCENDING, Merged, to_table, write_table, write_whole
 from .schema import Row, arrow_schema, parquet_path, raw_dir, row_order
 
 log = logging.getLogger("nemesrv.history")
@@ -137,12 +137,7 @@ def _tables(by_event: dict[str, list[Row]]) -> Iterator[pa.Table]:
 
 def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
     """Write the next part, completely or not at all. OSError from the disk."""
-    path = parts_dir(run_dir) / f"part-{number:06d}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(to_table(rows), temporary, compression="zstd")
-    os.replace(temporary, path)
-    return path
+    return write_whole(to_table(rows), parts_dir(run_dir) / f"part-{number:06d}.parquet")
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:

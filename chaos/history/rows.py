@@ -93,13 +93,18 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
 
 def write_table(table: pa.Table, run_dir: Path | str) -> Path:
     """Write a table, which is in the history's order, as the run's history."""
-    path = parquet_path(run_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(table, temporary, compression="zstd")
+    path = write_whole(table, parquet_path(run_dir))
     for old in path.parent.glob("part-*.parquet"):
         if old != path:  # of a large history that was here before
             old.unlink()
+    return path
+
+
+def write_whole(table: pa.Table, path: Path) -> Path:
+    """Write a Parquet file, completely or not at all. OSError from the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(table, temporary, compression="zstd")
     os.replace(temporary, path)
     return path
 

@@ -136,7 +136,9 @@ def test_a_second_signal_ends_it_at_once_while_ray_starts(tmp_path: Path) -> Non
 
 
 def test_while_spark_judges(tmp_path: Path) -> None:
-    with Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--out", "run") as command:
+    with Command(
+        tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--engine", "spark", "--out", "run"
+    ) as command:
         command.until(lambda: (tmp_path / "run" / "history" / "part-00000.parquet").exists())
         must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
 

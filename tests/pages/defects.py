@@ -7,11 +7,11 @@ from nemesrv.chaos.scenarios.defect import Defect
 
 _HEAD = """# Planted defects
 
-What `nemesrv selftest` plants, one at a time, in nodes that are otherwise right. A defect is killed when every check
-in its third column says INVALID and no other does but those in brackets, which may see the same wrong from another
-side. Written from `chaos/proof/defects/` by `python -m tests.generated`; a test compares.
+What `nemesrv selftest` plants, one at a time, in nodes that are otherwise right. A defect is found when every check of
+its third column without brackets says INVALID, and no other check does except those in brackets, which may see the
+same wrong from another side. Written from `chaos/proof/defects/` by `python -m tests.generated`; a test compares.
 
-| defect | what is wrong | killed by | scenario | planted in |
+| defect | what is wrong | found by | scenario | planted in |
 |---|---|---|---|---|
 """
 
