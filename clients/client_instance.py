@@ -369,9 +369,11 @@ class MQClientInstance:
         for addresses in list(self.route_cache.broker_addr_table.values()):
             for address in addresses.values():
                 try:
-                    await self._call_broker(address, RequestCode.UNREGISTER_CLIENT, header)
+                    success(await self._call_broker(address, RequestCode.UNREGISTER_CLIENT, header))
                 except RocketMQError as exc:
                     self._context.log.warning("unregister at broker %s failed: %s", address, exc)
+                else:
+                    self._context.record("unregistered", address=str(address))
 
     async def _call_broker(
         self, address: Address, code: int, header: Header | None, body: bytes = b""

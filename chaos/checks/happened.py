@@ -121,6 +121,7 @@ _ACTS: Mapping[str, str] = {
     "ends when it has passed": "{what} of {who} did not end when its time had passed",
     "after each try without an answer": "{what} of {who} did not follow each try without an answer",
     "everywhere, as it stops": "{who} did not {what} everywhere when it stopped",
+    "takes out who unregisters": "{who} kept a client in its group that had unregistered",
     "asks for every topic": "{who} did not ask for every topic in {what}",
     "reaches every broker": "{who} left a broker out of {what}",
     "of brokers of its routes": "{who} dialled a broker that none of its routes names",
@@ -142,7 +143,8 @@ _OF_PATTERN: Mapping[str, str] = {
     r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0}, which was sent {1} times",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
     r"handed messages over late": "{who} handed messages over late",
-    r"(send|receipt) after one with a higher offset, or the same": "{who} had a {0} of {about} out of order",
+    r"send after one with a higher offset, or the same": "{what} stored a message of {who} before an earlier one",
+    r"receipt after one with a higher offset, or the same": "{who} handed a message of {about} over after a later one",
     r"(\S+ refused, .+)": "{0}",
 }
 """Kinds that have a part of their own, as patterns; `{0}` is its first group."""

@@ -176,9 +176,18 @@ class Process(Stops):
         if act.over_ms > 0:
             yield act
 
-    def leave(self, gone: Iterable[tuple[Row, str]], peers: Collection[str], row: str) -> Iterator[Finding]:
+    def leave(
+        self,
+        gone: Iterable[tuple[Row, str]],
+        peers: Collection[str],
+        row: str,
+        kind: str = "everywhere, as it stops",
+        *,
+        of: str = "",
+    ) -> Iterator[Finding]:
         """Of a process that stopped in order: whether these peers say of its end that it unregistered, or only that its
-        channel ended. `gone`: their rows about it, and how it went; of another process nobody looks at these rows."""
+        channel ended. `gone`: their rows about it, and how it went; of another process nobody looks at these rows.
+        `of`: whose doing it is, where it is another's."""
         from_ms, to_ms = self.end_ms, self.life.end_ms + self.timers.delivery_ms
         if not self.rows("stopped") or not from_ms < to_ms < self.world.end_ms or self.held(from_ms, to_ms):
             return
@@ -194,8 +203,8 @@ class Process(Stops):
         ]
         wrong = [at_ms for at_ms, how in left if how == "closed"]
         if left:
-            about, span = (self.life.node, LEAVE), (from_ms, to_ms)
-            yield of_many(about, "everywhere, as it stops", span, row, len(left), wrong, to_ms=to_ms)
+            about, span = (of or self.life.node, LEAVE), (from_ms, to_ms)
+            yield of_many(about, kind, span, row, len(left), wrong, to_ms=to_ms)
 
     def tolerance(self, act: Act) -> Tolerance:
         """By how late its timers were around its own time, and around the one that it counts from."""

@@ -4,9 +4,11 @@
     broker ── at once, when it forgets a member or hears of one on a new channel ──► group   ConsumerManager
     member ── told so, at once ──► rebalance                                                 RebalanceService
     client ── unregisters (35), as it stops in order ──► every broker of its routes          MQClientInstance
+    broker ── takes out who unregisters, before its channel ends                             ClientManageProcessor
 
 That a broker told a member, the member's transport says (`members_changed`): who did not tell is guilty, else who was
-told and did not rebalance. A producer's heartbeats go to masters alone.
+told and did not rebalance. Of a client that left by the end of its channel the broker is guilty which had answered that
+it unregistered (`unregistered`), else the client. A producer's heartbeats go to masters alone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -40,9 +42,14 @@ class Members(Process):
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
         yield from self._heartbeats()
-        gone = ((row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node)
+        gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
+        brokers = self._routed(self.end_ms, self.end_ms)
         row = "MQClientInstance: who stops unregisters at every broker of its routes"
-        yield from self.leave(gone, self._routed(self.end_ms, self.end_ms), row)
+        answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers
+        yield from self.leave(gone, brokers - answered, row)
+        row = "ClientManageProcessor.unregisterClient: who unregisters is a member no longer"
+        for broker in sorted(answered):
+            yield from self.leave(gone, [broker], row, "takes out who unregisters", of=broker)
 
     # -- what brokers tell
 

@@ -271,6 +271,13 @@ def broker_leaves_without_a_word(broker: Broker) -> None:
     replace_part(broker._registration, "_unregister", does_nothing_async)
 
 
+@planted(BROKERS, "consumer-stop", caught_by="timers_kept")
+@in_its_parts
+def broker_keeps_who_unregisters(broker: Broker) -> None:
+    """brokers keep a client that unregisters in its groups until its channel ends"""
+    replace_part(broker.services.clients, "unregister", lambda *_, **__: [])
+
+
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("messages_delivered duplicates queue_ownership timers_kept")
 @in_its_parts

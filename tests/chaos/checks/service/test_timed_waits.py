@@ -442,10 +442,12 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
     assert members_after_a_restart(46, forgot_s=44) == []
 
 
-def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0) -> list[str]:
-    """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end."""
+def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False) -> list[str]:
+    """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end: who is wrong, how."""
     told = routed(story().at(0.02), a={"0": address_of("broker-a")})
     client = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    if answered:
+        told.at(49.9).event("consumer-0", "unregistered", address=address_of("broker-a"))
     for f in how:
         told.at(49.9).event("broker-a", "client_gone", op_id="7", f=f, duration_ms=1.0, value=client)
     told.at(50).lag(lag_ms, "consumer-0").lag(lag_ms, "broker-a")
@@ -453,13 +455,18 @@ def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0) -> list[str]:
         told.event("consumer-0", "stopped").fault("f1", "stop", "sigterm", "consumer-0")
     else:
         told.fault("f1", "kill", "sigkill", "consumer-0")
-    return [one.kind for one in wrong(check(told)) if one.object == LEAVE]
+    return [f"{one.subject} {one.kind}" for one in wrong(check(told)) if one.object == LEAVE]
 
 
 def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
     assert leaves("unregistered") == leaves("closed", stopped=False) == leaves() == []
-    assert leaves("closed") == leaves("unregistered", "closed") == ["everywhere, as it stops"]
+    assert leaves("closed") == leaves("unregistered", "closed") == ["consumer-0 everywhere, as it stops"]
     assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
+
+
+def test_a_broker_that_answered_who_unregistered_keeps_it_in_no_group() -> None:
+    assert leaves("unregistered", answered=True) == leaves("closed", answered=True, stopped=False) == []
+    assert leaves("closed", answered=True) == ["broker-a takes out who unregisters"]
 
 
 def test_a_send_has_its_budget_for_all_its_tries() -> None:
