@@ -128,7 +128,7 @@ for command in (
 
 
 def main() -> None:
-    """Run the console script. Errors become one line and an exit status."""
+    """Run the command `nemesrv`. An error becomes one line on stderr and an exit status."""
     logging.basicConfig(
         level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
     )

@@ -1,4 +1,4 @@
-"""Functions for defect files (`nemesrv run --defect FILE.py`); their names stay stable.
+"""Functions to use in defect files (`nemesrv run --defect FILE.py`). The functions' names stay stable.
 
 | replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)    |
 | @around(part, "method")                   | calls go to this function, with the method before their arguments |
@@ -24,17 +24,18 @@ Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 def replace_part(target: object, name: str, with_what: object) -> None:
-    """Replace a method or setting of this object. AttributeError if it has none, so that no defect does nothing."""
+    """Replace a method or setting of this object. AttributeError if the object has none, because such a defect would
+    have no effect."""
     getattr(target, name)
     setattr(target, name, with_what)
 
 
 def does_nothing(*_: object, **__: object) -> None:
-    """Do nothing, in place of any method."""
+    """Do nothing: a replacement for any method."""
 
 
 async def does_nothing_async(*_: object, **__: object) -> None:
-    """Do nothing, in place of any coroutine method."""
+    """Do nothing: a replacement for any coroutine method."""
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
@@ -48,12 +49,12 @@ def around(part: object, name: str) -> Callable[[Change], Change]:
 
 
 def with_settings(part: object, name: str, **changed: Any) -> None:
-    """Change these fields of the settings that the object has under this name."""
+    """Change these fields of the settings that are the object's attribute of this name."""
     replace_part(part, name, replace(getattr(part, name), **changed))
 
 
 def so_many_times(part: object, name: str, field: str, factor: float) -> None:
-    """Multiply this field, a whole number, of the object's settings."""
+    """Multiply a whole-number field of the object's settings by a factor."""
     with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
 
 

@@ -7,13 +7,14 @@ from ..actors.errors import HarnessError as HarnessError
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """Return `; did you mean orders?` for a value that nearly equals a choice; "" for others."""
+    """Return `; did you mean orders?` for a value that nearly equals a choice; "" for other values."""
     found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def one_of(choices: Iterable[str], value: str) -> str:
-    """Return `one of orders, payments; did you mean orders?` for a value that is none of the choices."""
+    """Return `one of orders, payments; did you mean orders?`, the end of a message about a value that is none of the
+    choices."""
     known = list(choices)
     return f"one of {', '.join(known)}{nearest(value, known)}"
 
@@ -23,8 +24,8 @@ class ToxiproxyError(HarnessError):
 
 
 class ScenarioError(HarnessError):
-    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or a
-    message without these ("no such file")."""
+    """The scenario, configuration or command is wrong (exit status 2): the error has file, key, value and what is
+    allowed, or only a message ("no such file")."""
 
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
@@ -34,7 +35,8 @@ class ScenarioError(HarnessError):
 
 
 class NotAllowed(Exception):
-    """A value that a scenario must not have, its key, and what is allowed; the reader makes a ScenarioError of it."""
+    """Raised for a value that a scenario must not have: key, value and what is allowed. The scenario's reader turns it
+    into a ScenarioError."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed

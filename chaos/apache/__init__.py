@@ -1,4 +1,5 @@
-"""Apache's own servers and clients as nodes. The node's process runs the JVM as its child, the fronts and the recorder.
+"""Apache's own servers and clients as nodes. The node's process runs the JVM as its child, the fronts (proxies that
+observe frames), and the recorder.
 
 peers ─► proxy ─► server front at the node's address ─► JVM          frames are decoded into rows of the history
                   client front, one for each peer   ◄─ JVM connects   and passed on through the node's own links

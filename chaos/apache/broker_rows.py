@@ -1,4 +1,4 @@
-"""Rows of a broker seen from outside: its registrations, its clients, and their commits.
+"""Makes the history's rows of a broker that is observed from outside: registrations, clients, commits.
 
     client fronts      103 and its answer    register; topic, if the broker's row of it has changed
                        217 (5.x: one topic)  the same; without dataVersion: the row has one between two known ones
@@ -9,8 +9,8 @@
     broker.log         boot success          boot
                        SCAN: remove expired  client_gone, expired: the group's client that was silent for longest
 
-Not on the wire, so not known: what the store recovered, the broker's own timers (`scheduled_task`), and the order in
-which its threads took concurrent requests. Commits have the order of the wire.
+The wire does not show what the store recovered, the broker's own timers (`scheduled_task`), and in which order the
+broker's threads executed concurrent requests. Commits are recorded in the order in which their requests arrived.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Finds connections of a Java program that avoid its fronts.
+"""Finds connections of a Java program that avoid the fronts (the proxies) of its node.
 
 JVM ── connects ──► a front of its own node       right
 JVM ◄─ its node's process connects               right: the server front, and the poller
@@ -28,8 +28,8 @@ def strays(
     """Return the connections that avoid the fronts: `10.0.0.1:5 with 10.0.0.2:6`. `java`, `own`: socket inodes of the
     program and of its node; `fronts`: their addresses.
 
-    The other end of a closing connection may be gone from the socket table. If it was on loopback, its owner is
-    unknown, and it is not reported.
+    A closing connection on loopback whose other end is no longer in the socket table is not reported, because its owner
+    is unknown.
     """
     every = list(table)
     ends = {(one.local, one.remote): one for one in every}
@@ -48,13 +48,14 @@ def strays(
 
 
 def look(java: int, fronts: Collection[Address]) -> list[str]:
-    """Return this program's current connections that avoid the fronts. Call it in the process of its node."""
+    """Return the Java program's current connections that avoid the fronts. Call `look` in the process of the program's
+    node."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
 
 def noted(folder: Path, found: Iterable[str]) -> None:
-    """Write the connection into the node's data folder, which outlives the process."""
+    """Write the connection that avoids the fronts into the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
 
@@ -62,7 +63,7 @@ def noted(folder: Path, found: Iterable[str]) -> None:
 async def keep_looking(
     programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
 ) -> None:
-    """Look until cancelled. Each connection that avoids the fronts is written once into `folder` and the node's log."""
+    """Until cancelled, write each connection that avoids the fronts once into `folder` and the node's log."""
     known: set[str] = set()
     while True:
         for pid in programs():

@@ -4,8 +4,8 @@
       ▲ ◄── JSON lines: what it does ──────────┘                     │ connects
       └──── fronts: what passes on the wire ◄────────────────────────┘
 
-Rows come from both: the client's own lines (workload_rows.py) and the wire (chaos/fronts/rows.py). The JVM is killed
-and paused with this process. SIGTERM makes it shut down cleanly.
+The history's rows come from the client's printed lines (workload_rows.py) and from the wire (chaos/fronts/rows.py). The
+JVM is killed and paused with the node's process. SIGTERM makes the JVM shut down cleanly.
 """
 
 import asyncio
@@ -51,7 +51,8 @@ _SYSTEM_PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaClientConfig:
-    """The settings from which a client is made. `settings` have RocketMQ's names; addresses are the advertised ones."""
+    """The settings from which a client is made. `settings` have RocketMQ's names; addresses are those that the servers
+    advertise."""
 
     implementation: str
     role: str
@@ -92,8 +93,8 @@ class JavaClientConfig:
 
 
 class JavaClient(JavaNode):
-    """One client of Apache's: `prepare` starts the JVM, `start` the client in it; producers `begin` and `finish`
-    sending."""
+    """One of Apache's clients: `prepare` starts the JVM, `start` starts the client in it. A producer sends from `begin`
+    to `finish`."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)
@@ -136,7 +137,7 @@ class JavaClient(JavaNode):
         return None
 
     async def prepare(self) -> None:
-        """Start the JVM and read its clock, without connecting anywhere. JavaDied."""
+        """Start the JVM and read its clock; the JVM connects nowhere yet. Raises JavaDied."""
         context, config, dialler = self._context, self._config, self._dialler
         self._workload = WorkloadRows(self._put, config.group, dialler.everybodys)
         assert context.logs is not None
@@ -184,7 +185,7 @@ class JavaClient(JavaNode):
             await program.within(heard, READY_S, "did not tell its time")
 
     async def start(self) -> None:
-        """Start the client. If no NameServer is reachable the start is repeated, as by a supervisor."""
+        """Start the client. If no NameServer is reachable, the start is repeated, as a process supervisor would do."""
         looks = (self._look(), self._look_round(self._dialler.own_addresses))
         self._tasks = [asyncio.create_task(task) for task in looks]
         tried = self._hears("started", "start_failed")
@@ -212,7 +213,7 @@ class JavaClient(JavaNode):
         self._write("begin")
 
     async def finish(self) -> int:
-        """Stop sending. Returns the number of sends begun, after the last has completed."""
+        """Stop sending, and wait for the last send. Returns the number of sends."""
         if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
@@ -296,7 +297,8 @@ def _real_clock(context: NodeContext) -> RealClock | None:
 
 
 class LateDials:
-    """Tells the news among the observations of one program; call `is_news` for each in order."""
+    """Recognizes observations of one program that repeat what is already known. Call `is_news` for each observation in
+    order."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()
@@ -306,7 +308,7 @@ class LateDials:
         """By front, when those were let in that nobody has told of yet."""
 
     def is_news(self, one: Observation) -> bool:
-        """Return False for an observation that was known already, or of an address without a front."""
+        """Return False for an observation that repeats what is already known, or of an address without a front."""
         match one:
             case Behaved():
                 refuses = one.behaviour.dials is behaviour.Dials.REFUSED
@@ -340,14 +342,15 @@ PROC = Path("/proc")
 
 
 class RunDelay:
-    """How long threads of one process waited for a CPU since the last call; 0 if the kernel does not count it."""
+    """Measures how long threads of one process waited for a CPU since the last call; 0 if the kernel does not count
+    this."""
 
     def __init__(self, pid: int) -> None:
         self._tasks = PROC / str(pid) / "task"
         self._before: dict[str, int] | None = None
 
     def longest_ms(self) -> float:
-        """The wait of the thread that waited longest, in machine milliseconds."""
+        """How long the most delayed thread waited for a CPU, in the machine's milliseconds."""
         now = self._waited()
         before, self._before = self._before, now
         if before is None:

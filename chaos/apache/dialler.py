@@ -1,10 +1,11 @@
-"""The fronts of one Java process, one for each server that it may connect to, in its node's event loop.
+"""The fronts (proxies) of one Java process, one for each server that the process may connect to, in its node's event
+loop.
 
     JVM ──► front of ns-0     ──► the address that the node's link gives for ns-0     at each connection
         ──► front of broker-a ──► …                                                   refuses or drops SYNs during
                                                                                        such a fault
-The JVM gets only these addresses: `namesrv_addr` at its start, and the brokers' in NameServers' answers. Observations
-have the advertised addresses.
+The JVM gets only the fronts' addresses: `namesrv_addr` at its start, and the brokers' fronts in NameServers' answers.
+Observations contain the advertised addresses instead.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from ..fronts.observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """The fronts by the name of their server. `open` them before the JVM starts, and `close` them after its end.
+    """The fronts by the name of their server. Open the fronts before the JVM starts, and close them after its end.
 
     vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
     nobody   entries of its list without a server of the run: they refuse
@@ -58,7 +59,7 @@ class Dialler:
         return dialled
 
     async def open(self) -> None:
-        """Make every front accept. OSError if no ports are free."""
+        """Make every front accept connections. Raises OSError if no ports are free."""
         for front in self._fronts.values():
             await front.open()
         for name in self._nobody:
@@ -73,15 +74,15 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """Let the JVM connect and observe it, but keep its bytes back, because the JVM starts before its node works."""
+        """Let the JVM connect, but keep its bytes back, because the JVM starts before its node works."""
         self._free.clear()
 
     def release(self) -> None:
-        """Let all bytes through from now on."""
+        """Pass all bytes on from now on, those kept back by `hold` first."""
         self._free.set()
 
     def tells(self, addresses: Mapping[str, str]) -> None:
-        """Replace these addresses (host:port) in answers to the JVM."""
+        """Replace these addresses (host:port) in answers that the JVM gets."""
         for front in self._fronts.values():
             front.addresses = dict(addresses)
 
@@ -99,17 +100,17 @@ class Dialler:
         return self._fronts[name]
 
     def address(self, name: str) -> Address:
-        """The address at which the JVM connects to this server."""
+        """Return the address of the front at which the JVM connects to this server."""
         return self._fronts[name].address
 
     @property
     def namesrv_addr(self) -> str:
-        """The NameServers in the format of RocketMQ's programs (`namesrvAddr`, NAMESRV_ADDR)."""
+        """The NameServers' fronts in the format of RocketMQ's `namesrvAddr`."""
         return ";".join(str(self.address(name)) for name in self._name_servers)
 
     @property
     def own_addresses(self) -> frozenset[Address]:
-        """Every address at which a front accepts."""
+        """Every address at which a front of this Java process accepts connections."""
         return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
@@ -117,13 +118,13 @@ class Dialler:
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """Return the behaviour of each front that does more than pass bytes on, for a new observer."""
+        """Return the behaviour of each front that refuses or changes anything, for a new observer."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """Make the fronts of these servers refuse connections or drop SYNs from now on; all other fronts accept. The
-        proxies behind the fronts can do neither (fronts/behaviour.py)."""
+        Toxiproxy behind the fronts can do neither (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

@@ -1,4 +1,4 @@
-"""The program of a node (nemesrv's own, or a version of Apache's from Maven or a folder) and its jars.
+"""The program of a node (nemesrv's own, or a version of Apache's from Maven or a folder), and the program's jars.
 
 ours                     nemesrv's own
 apache-5.3.3             org.apache.rocketmq of that version, resolved into the user's cache folder on first use
@@ -24,7 +24,7 @@ _JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 
 
 class ProgramPart(StrEnum):
-    """A part of RocketMQ, named as its profile in pom.xml."""
+    """A part of RocketMQ (NameServer, broker or client), named as its profile in pom.xml."""
 
     SERVERS = "servers"
     CLIENTS = "clients"
@@ -61,16 +61,16 @@ class Distribution:
 
     @property
     def profile(self) -> Profile:
-        """The profile (4.9 or 5.x) by whose timers this version is judged. JavaMissing if the folder is none of
-        Apache's."""
+        """The profile (4.9 or 5.x) by whose timers this version is judged. Raises JavaMissing if the folder is no
+        distribution of Apache's."""
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
         """Return the argument of `java -cp`, with every jar's checksum verified. JavaMissing says how to get what is
         missing.
 
-        A user's folder is compared with its lib/SHA256SUMS, if it has one. `verified`: the checksums were compared
-        already.
+        The jars of a user's folder are compared with lib/SHA256SUMS, if the file exists. `verified`: the jars'
+        checksums were already compared.
         """
         require("java")
         version = self.version_of(part)
@@ -88,7 +88,8 @@ class Distribution:
 
 
 def distribution(text: str) -> Distribution | None:
-    """Return the implementation that a scenario names for a node; None for nemesrv's. ValueError if it is unknown."""
+    """Return the implementation that a scenario names for a node; None for nemesrv's own. ValueError for an unknown
+    name."""
     if text == OURS:
         return None
     if match := _VERSION.fullmatch(text):
@@ -104,8 +105,8 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Return the class path of a client of that version, with our compiled workload before its jars. JavaMissing, also
-    without a working JDK. `verified`: the checksums were compared already."""
+    """Return the class path of a client of that version, with our compiled workload before its jars. Raises
+    JavaMissing, also without a working JDK. `verified`: the jars' checksums were already compared."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation
     jars = made_by.class_path(ProgramPart.CLIENTS, verified=verified)

@@ -1,9 +1,10 @@
 """The ports of Apache's servers behind one address, and the settings by which brokers of one name find each other.
 
 A broker has three ports: its own, the VIP port two below it, and the HA port above it, at which slaves fetch the commit
-log. Peers get one address, so that a fault of a link affects all three. The front recognizes the caller by the first
-bytes. A RocketMQ frame begins with its length; a slave with the upper half of its offset, which is smaller than any
-length, or (5.x, controller) with its state. Members of a DLedger group send frames with codes of their own.
+log. Peers get one address for the three ports, so that a fault of a link affects all ports. The front (the proxy before
+the broker) recognizes the caller by the first bytes. A RocketMQ frame begins with its length. A slave begins with the
+upper half of its offset, which is smaller than any length, or (5.x with a controller) with its state. Members of a
+DLedger group use frames with request codes of their own.
 
     slave's JVM ─► its front of broker-a ─► link broker-a/1 -> broker-a ─► front at broker-a's address ─┬► port
                    port and port - 2                                                                   ├► + 1 (HA)
@@ -41,12 +42,12 @@ def is_slaves(first: bytes) -> bool:
 
 
 def tells(first: bytes) -> bool:
-    """Whether these bytes are enough to recognize the caller: an offset, or a frame's whole header."""
+    """Whether these first bytes are enough to recognize the caller: a slave's offset, or a frame's whole header."""
     return is_slaves(first) or (len(first) >= _HEADER and len(first) >= _HEADER + _header_bytes(first))
 
 
 def door(first: bytes) -> int:
-    """Return how far above the broker's port the port for a caller with these first bytes is."""
+    """Return the distance from the broker's port to the port for a caller with these first bytes."""
     if is_slaves(first):
         return HA
     code = _CODE.search(first[_HEADER : _HEADER + _header_bytes(first)])
@@ -58,18 +59,18 @@ def _header_bytes(first: bytes) -> int:
 
 
 def as_told(own: Address, told: Address) -> Mapping[str, str]:
-    """Return the advertised address for each of the broker's own addresses."""
+    """Return the advertised address that replaces each of the broker's own addresses."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
 
 def elects(settings: Mapping[str, object]) -> bool:
-    """Whether the brokers of the name elect their master."""
+    """Whether the brokers of this name elect their master."""
     return any(settings.get(key) is True for key in ELECTS)
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
-    """Return brokerId and brokerRole of a broker. A scenario may set a master's role; a DLedger group's brokers have
-    none."""
+    """Return brokerId and brokerRole of a broker. A scenario may set a master's role; brokers of a DLedger group have
+    no role."""
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:
@@ -78,7 +79,7 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def door_of_controller(first: bytes) -> int:
-    """Return how far above a NameServer's port the port for a caller with these first bytes is. The controller gets
+    """Return the distance from a NameServer's port to the port for a caller with these first bytes. The controller gets
     requests that no NameServer gets, and heartbeats with a controller's epoch."""
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
@@ -88,8 +89,8 @@ def door_of_controller(first: bytes) -> int:
 
 
 def controller(port: int, folder: Path) -> dict[str, object]:
-    """Return the settings of a NameServer that is also the only controller, at the port above its own. Its log is in
-    `folder`. Brokers ask it for the new master; no NameServer connects anywhere."""
+    """Return the settings of a NameServer that is also the only controller, at the port above its own. The controller's
+    log is in `folder`. Brokers ask the controller for the new master."""
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",

@@ -58,12 +58,13 @@ known."""
 
 
 class JavaDied(HarnessError):
-    """A Java program did not start, or ended by itself. The text has its last line."""
+    """A Java program did not start, or ended by itself. The text contains the program's last line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaCommand:
-    """The command to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: RocketMQ 5.x logs below it."""
+    """The command that starts a Java program. `home`: ROCKETMQ_HOME and working folder; `user_home`: RocketMQ 5.x
+    writes its logs below this folder."""
 
     class_path: str
     main: str
@@ -84,7 +85,8 @@ class JavaCommand:
 
     @property
     def temporary(self) -> Path:
-        """Folder for the program's temporary files while it runs: Netty never removes each server's key pair."""
+        """Folder for the program's temporary files while it runs, needed because Netty never removes each server's key
+        pair."""
         return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:
@@ -93,8 +95,8 @@ class JavaCommand:
 
 
 class JavaProgram:
-    """One Java process. Call its methods in the event loop in which it was started. `said` gets each line of stdout
-    without its end. `ended` gets the exit code, as subprocess gives it, if the Java process ends by itself."""
+    """One Java process. Call its methods in the event loop that started it. `said` gets each line of stdout without the
+    newline. `ended` gets the exit code, as subprocess gives it, if the Java process ends by itself."""
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class JavaProgram:
         return self._over.result() if self._over is not None and self._over.done() else None
 
     def start(self) -> None:
-        """Start the program. JavaDied if no java is found."""
+        """Start the Java program. Raises JavaDied if no java is found."""
         loop = asyncio.get_running_loop()
         for folder in (self._command.home, self._command.temporary, self._output.parent):
             folder.mkdir(parents=True, exist_ok=True)
@@ -165,14 +167,15 @@ class JavaProgram:
         loop.add_reader(self._pidfd, self._gone)
 
     def write(self, line: bytes) -> None:
-        """Write one line to the program's stdin. BrokenPipeError if the program has ended."""
+        """Write one line to the program's stdin. Raises BrokenPipeError if the program has ended."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(line.rstrip(b"\n") + b"\n")
         self._process.stdin.flush()
 
     async def wait_for(self, text: str, limit_s: float) -> None:
-        """Return when a line of stdout contains `text`. JavaDied if the program ends before, or after the limit."""
+        """Wait until a line of stdout contains `text`. Raises JavaDied if the program ends first, or the time limit
+        passes."""
         assert self._over is not None
         wanted = text.encode()
         if wanted in self._seen:
@@ -185,7 +188,7 @@ class JavaProgram:
             self._waiting.pop(found, None)
 
     async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
-        """Return when `wanted` is done. JavaDied if the program ends before, or after the time limit."""
+        """Wait until `wanted` is done. Raises JavaDied if the program ends first, or the time limit passes."""
         assert self._over is not None
         both: list[asyncio.Future[Any]] = [wanted, self._over]
         await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -267,8 +270,8 @@ class JavaProgram:
 
 
 class JavaNode:
-    """A node that is a program of Apache's. The node's JVM is a child of this process, and the node ends when the JVM
-    ends."""
+    """A node that runs one of Apache's programs. The JVM is a child of the node's process, and the node ends when the
+    JVM ends."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -302,19 +305,19 @@ class JavaNode:
 
 
 def leave_last_words(folder: Path, death: str) -> None:
-    """Write down how a program ended by itself, for `last_words`."""
+    """Write into a file how a Java program ended by itself; `last_words` reads the file."""
     with contextlib.suppress(OSError):
         (folder / LAST_WORDS).write_text(death, encoding="utf-8")
 
 
 def last_words(data: Path) -> str:
-    """Return how programs of the run ended by themselves, to append to a message; "" if none did. `data` is the run's
-    folder with one folder per node."""
+    """Return how Java programs of the run ended by themselves, as text for a message; "" if none did. `data` is the
+    run's folder with one folder per node."""
     return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 
 def end_as(code: int) -> None:
-    """End this process as its JVM ended: by the same signal, or with its exit status, 1 instead of 0."""
+    """End this process as its JVM ended: by the same signal, or with the JVM's exit status, but 1 instead of 0."""
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
@@ -323,7 +326,7 @@ def end_as(code: int) -> None:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the last useful line; in a stack trace this is the exception, not a frame."""
+    """Return the last informative line of a program's output; in a stack trace this is the exception, not a frame."""
     said = [line.strip() for line in lines if line.strip()]
     frames = ("at ", "... ")
     while said and said[-1].startswith(frames):

@@ -2,8 +2,8 @@
 
 The JVM's wall clock and monotonic clock show `RealClock.now_ms`, and the JVM's waits follow these clocks (measured:
 docs/apache.md). libfaketime reads the origin of its clocks from shared memory, which an environment variable names.
-This shared memory is created here for each program and removed once the program is up. Shared memory that libfaketime
-creates would stay after the program is killed.
+This module creates the shared memory for each program and removes it once the program is up, because shared memory of
+libfaketime's own would remain after a kill.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ _TOLERANCE_MS = 5
 
 
 def found(places: Iterable[str] = PLACES) -> Path | None:
-    """Return the library for programs with threads; None if it is not installed."""
+    """Return the path of libfaketime for programs with threads; None if libfaketime is not installed."""
     if named := os.environ.get(VARIABLE):
         return Path(named) if Path(named).is_file() else None
     paths = (path for place in places for path in sorted(Path("/").glob(f"{place[1:]}/{FILE}")))
@@ -39,7 +39,7 @@ def found(places: Iterable[str] = PLACES) -> Path | None:
 
 class FakedTime:
     """The environment that makes a program's clocks follow `clock`; empty at normal speed. Call `forget` once the
-    program is up or has ended, so that no shared memory remains. `name` must be unique here."""
+    program is up or has ended, so that no shared memory remains. `name` must be unique on this machine."""
 
     def __init__(self, clock: RealClock, name: str) -> None:
         self.environment: dict[str, str] = {}
@@ -59,7 +59,7 @@ class FakedTime:
         }
 
     def forget(self) -> None:
-        """Remove the shared memory; a program that uses it already continues."""
+        """Remove the shared memory of libfaketime; a running program that uses it continues."""
         for file in (SHARED / self._name, SHARED / f"sem.{self._name}"):
             file.unlink(missing_ok=True)
 
@@ -84,7 +84,8 @@ def missing(scale: float) -> str:
 
 
 def wrong(clock: RealClock) -> str | None:
-    """Return None if a program's clock here follows `clock`, as `date` shows; else what is wrong, in one sentence."""
+    """Test with the program `date` whether its clock follows `clock`. Returns None if so, else a sentence that says
+    what is wrong."""
     if clock.scale == 1:
         return None
     if found() is None:

@@ -1,7 +1,7 @@
 """Fetches Apache RocketMQ's programs by Maven into the user's cache folder, once, and verifies them at every use.
 
-The machine's settings.xml names the repositories. Maven compares each jar with its published checksum; before every use
-jars are compared with our own list.
+The machine's settings.xml names the repositories. Maven compares each jar with its published checksum; before every
+use, nemesrv compares the jars with its own list of checksums.
 """
 
 import hashlib
@@ -42,8 +42,8 @@ def cache(name: str) -> Path:
 
 
 def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) -> Path:
-    """Fill `folder` with the jars that `pom` depends on, completely or not at all. JavaMissing says why `what` is
-    missing."""
+    """Fill `folder` with the jars that `pom` depends on, completely or not at all. Raises JavaMissing, which says why
+    `what` is missing."""
     if folder.is_dir():
         verify(folder, f"remove {folder}, and it is resolved again")
         return folder
@@ -71,7 +71,7 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
 
 
 def why_none(said: str) -> str:
-    """Return the reason in Maven's output, in one sentence: its first error, else its last line."""
+    """Return in one sentence why Maven failed: the first error in its output, else the last line."""
     lines = [_ESCAPES.sub("", line).strip() for line in said.splitlines()]
     errors = [line.rpartition("[ERROR]")[2].strip() for line in lines if "[ERROR]" in line]
     absent = re.search(r"Could not find artifact (org\.apache\.rocketmq:\S+)", errors[0]) if errors else None
@@ -99,7 +99,8 @@ def keep_sums(folder: Path) -> None:
 
 
 def verify(folder: Path, mend: str) -> None:
-    """Raise JavaMissing, with the remedy, if a jar has changed. A folder without a list of checksums gets one."""
+    """Raise JavaMissing, which says what to do, if a jar has changed. In a folder without a list of checksums, write
+    the list."""
     try:
         text = (folder / SUMS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -117,5 +118,6 @@ def read_sums(text: str) -> dict[str, str]:
 
 
 def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """Return the first jar that is missing, differs from the list, or is not on it; None if there is none."""
+    """Return the first jar that is missing, differs from the list of checksums, or is not on it; None if all jars
+    match."""
     return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

@@ -1,4 +1,5 @@
-"""Rows of a NameServer seen from outside: registrations, drops with their reasons, and every topic's route over time.
+"""Makes the history's rows of a NameServer that is observed from outside: registrations, dropped brokers with the
+reason, and every topic's route over time.
 
     103 and its answer           registration                                             as exact as the front
     a line of namesrv.log        broker_dropped; its reason from the wire or the log:
@@ -6,10 +7,10 @@
     the broker gone from 106     broker_dropped, if no line said so within UNSAID_MS
     a look-up's answer           route: the topic's route at a moment between question and answer
 
-A new route came into force between the last question that was answered with the old one and this answer. For each
-broker whose part of a route differs, the cause may be on the wire: a registration, an unregistration, a closed
-connection. The row then has the moment of the cause. If no cause is on the wire, the change has the time in the middle
-(Inexact), and an answer to another client counts only if a poll confirms it.
+A route changed between the last look-up that was answered with the old route and the first answer with the new route.
+If a registration, an unregistration or a closed connection of the changed broker was seen in that time, the row has
+that event's time. Otherwise the row has the middle of that time (Inexact), and a client's answer counts only if a poll
+confirms it.
 """
 
 import math
@@ -138,7 +139,7 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """Note that the NameServer is stopping: connections that close from now on drop no broker."""
+        """Note that the NameServer is stopping, so connections that close from now on drop no broker."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:

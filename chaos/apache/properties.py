@@ -1,7 +1,7 @@
 """Writes RocketMQ's configuration files for Apache's programs: namesrv.conf, broker.conf and logback's.
 
-Keys are RocketMQ's own. `name_server` and `broker` give the settings of every such process; a scenario's or a test's
-settings override them. Store files are small enough for a dozen brokers on one machine.
+The keys are RocketMQ's own. `name_server` and `broker` return the default settings, which a scenario's or a test's
+settings override. Store files are small enough for a dozen brokers on one machine.
 """
 
 import contextlib
@@ -31,7 +31,8 @@ _LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
 
 
 def name_server(port: int, folder: Path, more: Properties | None = None) -> dict[str, object]:
-    """Return the settings of a NameServer at 127.0.0.1:port (4.9: at all addresses) with its files in `folder`."""
+    """Return the settings of a NameServer at 127.0.0.1:port (4.9: at all addresses of the machine) with its files in
+    `folder`."""
     own = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
     return {**own, **(more or {})}
 
@@ -58,14 +59,15 @@ def broker(
 
 
 def write(path: Path, settings: Properties) -> Path:
-    """Write the file for RocketMQ's `-c`."""
+    """Write the settings into a file for RocketMQ's option `-c`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text(settings), encoding="utf-8")
     return path
 
 
 def text(settings: Properties) -> str:
-    """Return the file's text, a line per setting. true and false are in lower case, as Java's Properties need."""
+    """Return the settings as the text of a properties file, a line per setting. true and false are in lower case, as
+    Java needs."""
     return "".join(f"{key}={said(value).replace(_ESCAPE, 2 * _ESCAPE)}\n" for key, value in settings.items())
 
 
@@ -78,7 +80,7 @@ def said(value: object) -> str:
 
 def write_logback(conf: Path, logs: Path | None) -> None:
     """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO to `logs`/namesrv.log or broker.log; None: no log. 5.x
-    has its own in its jars and logs below ${user.home}/logs/rocketmqlogs."""
+    has its own logback file in its jars and logs below ${user.home}/logs/rocketmqlogs."""
     conf.mkdir(parents=True, exist_ok=True)
     for part in _LOGS:
         body = "<root level='OFF'/>" if logs is None else _LOGBACK.format(file=logs / f"{part}.log")
@@ -101,8 +103,8 @@ _LOGBACK = """
 def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
     """Copy 5.x's own log settings of a `part` (namesrv, broker) from its jar into `conf`; None for 4.9.
 
-    The file must be named explicitly: with both jars on the class path, the NameServer would take the broker's.
-    JavaMissing names a file that is no jar.
+    The logback file must be named explicitly, because with both jars on the class path, the NameServer would use the
+    broker's. JavaMissing names a file that is no jar.
     """
     name = f"rmq.{part}.logback.xml"
     for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):
@@ -116,7 +118,8 @@ def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
 
 
 def topics_file(topics: Mapping[str, int], now_ms: int) -> str:
-    """Return a broker's store/config/topics.json with these topics (name to queues), for its first start."""
+    """Return the text of a broker's store/config/topics.json with these topics (name to queues), for the broker's first
+    start."""
     table = {
         name: {
             "order": False,

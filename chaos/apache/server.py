@@ -8,7 +8,8 @@ through fronts.
     stop      SIGTERM to the JVM, whose hooks run, until it has ended
     (killed)  the JVM dies with this process, and this process with the JVM
 
-It has these methods of our own servers, and `have_topics`. server_rows.py makes the history's rows for the server.
+`ApacheServer` has the same methods as nemesrv's own servers, and `have_topics`. server_rows.py makes the history's rows
+for the server.
 """
 
 import asyncio
@@ -62,7 +63,8 @@ runs faster than the machine's."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """The settings with which the node's process begins; can be pickled. Addresses are the advertised ones."""
+    """The settings with which the node's process begins; the plan can be pickled. Addresses are the advertised
+    addresses."""
 
     implementation: str
     kind: NodeKind
@@ -118,7 +120,8 @@ class ApacheServer(JavaNode):
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def listen(self) -> Address:
-        """Make the front accept. Returns the address to advertise; JavaDied, JavaMissing or OSError."""
+        """Make the server's front accept connections. Returns the address to advertise. Raises JavaDied, JavaMissing or
+        OSError."""
         self._dialler.hold()
         for dialler in self._diallers:
             await dialler.open()
@@ -128,7 +131,7 @@ class ApacheServer(JavaNode):
         return self._plan.advertised
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Give the server these topics (name to queues) from its first registration on. Call it before `start`."""
+        """Give the broker these topics (name to queues) from its first registration on. Call it before `start`."""
         self._topics.update(topics)
 
     async def prepare(self) -> None:

@@ -1,4 +1,5 @@
-"""Makes of an Apache server's observations, log lines and polls the rows that our own would record. Sans-IO.
+"""Turns observations, log lines and polls of an Apache server into the rows that nemesrv's own server would record.
+Does no I/O.
 
     server front ──Observation──┐
     client fronts ──Observation──┤
@@ -7,12 +8,12 @@
                                                                       client_gone, offset_reset
     both: timer_lag, the error of their rows (Inexact)
 
-`value.learnt` of a row is wire, log or poll (for `route` rows: `f`). If the moment of a change was not seen, the row
-has the middle between the two observations around it. A `timer_lag` row over that stretch has the possible error, which
-every check allows.
+A row's `value.learnt` (in `route` rows: `f`) says how the change was seen: wire, log or poll. If the exact time was not
+seen, the row has the middle between the observations before and after the change. A `timer_lag` row records the
+possible error, which every check allows.
 
-Rows are written once decided, not in order of time, up to SETTLES_MS and one polling period late. Undecided rows are
-lost if the process is killed.
+Rows are written once their cause is certain: not in order of time, up to SETTLES_MS and one polling period late. If the
+process is killed, undecided rows are lost.
 """
 
 import math
@@ -37,7 +38,7 @@ Put = Callable[[TimedRow], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAbout:
-    """The server's identity. All addresses are the advertised ones."""
+    """A server's name, role and addresses; all addresses are the advertised addresses."""
 
     name: str
     kind: NodeKind
@@ -94,11 +95,11 @@ class Inexact:
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
-        """Return the earliest time of a line in this reading."""
+        """Return the earliest time at which the log lines of this reading can have been written."""
         return min(max(self._looked_ms, read_ms - EVERY_MS * 60), read_ms - self._until_read_ms)
 
     def between(self, from_ms: float, to_ms: float) -> float:
-        """Return the middle of [from_ms, to_ms], and record its error."""
+        """Return the middle of [from_ms, to_ms], and record half of the distance as the error."""
         if to_ms > from_ms:
             self._say(to_ms, (to_ms - from_ms) / 2, to_ms - from_ms)
         return (from_ms + to_ms) / 2
@@ -108,8 +109,7 @@ class Inexact:
 
 
 class ServerRows(ABC):
-    """Makes the rows of one process of one server. `put` gets each row of the history; the rows are not in order of
-    time."""
+    """Makes the history's rows of one process of a server. `put` gets the rows, which are not in order of time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -117,7 +117,7 @@ class ServerRows(ABC):
 
     @abstractmethod
     def saw(self, one: Observation) -> None:
-        """Take an observation at the server front (it has the node's name) or a client front, in order of time."""
+        """Take an observation at the server's own front (named as the node) or at a client front, in order of time."""
 
     @abstractmethod
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
@@ -125,7 +125,8 @@ class ServerRows(ABC):
 
     @abstractmethod
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
-        """Take the NameServer's tables at a moment in [began, ended]; None means that the NameServer did not answer."""
+        """Take the result of a poll between `began` and `ended`: the NameServer's tables, or None if it did not
+        answer."""
 
     @abstractmethod
     def _decide(self, now_ms: float) -> None:
@@ -139,24 +140,25 @@ class ServerRows(ABC):
             self._told(at_ms, *found)
 
     def passed(self, now_ms: float) -> None:
-        """Decide the rows that waited, because time has passed and all log lines until now are read."""
+        """Decide the waiting rows, because time has passed and all log lines until now have been read."""
         self._decide(now_ms)
         self._inexact.looked(now_ms)
 
     def end(self, now_ms: float) -> None:
-        """End the observations. The process has ended cleanly."""
+        """End the observations, because the server's process has ended cleanly."""
         self._decide(now_ms)
         self._inexact.flush(now_ms)
 
     def topics(self) -> tuple[str, ...]:
-        """Return the topics to ask a NameServer for."""
+        """Return the topics whose routes the next poll must look up at the NameServer."""
         return ()
 
     def recovered(self, consumer_offsets: str | bytes | None) -> None:  # noqa: B027
-        """Take a broker's consumerOffset.json from before its start; None means that the broker has no such file."""
+        """Take the consumer offsets with which a broker starts, from its consumerOffset.json; None: the file does not
+        exist."""
 
     def stops(self) -> None:  # noqa: B027
-        """Note that the process gets SIGTERM now; all log lines until now were read."""
+        """Note that the server's process gets SIGTERM now; all log lines until now have been read."""
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(TimedRow(at_ms, event, fields))

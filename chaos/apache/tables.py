@@ -34,7 +34,8 @@ Route = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The tables of one poll. A topic that was not asked for, or whose answer is unreadable, is not in `routes`."""
+    """The NameServer's tables as one poll saw them. A topic that was not looked up, or whose answer is unreadable, is
+    not in `routes`."""
 
     brokers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Broker name → broker id → address."""
@@ -43,7 +44,7 @@ class Table:
 
     @property
     def places(self) -> set[tuple[str, int, str]]:
-        """Return name, id and address of each broker."""
+        """Return broker name, id and address of each broker in the polled table."""
         return {(name, id_, address) for name, ids in self.brokers.items() for id_, address in ids.items()}
 
 
@@ -67,7 +68,7 @@ class Poll(NamedTuple):
 
 
 class TablePoller:
-    """Polls one NameServer over one connection, which is renewed if it ends."""
+    """Polls one NameServer over one connection; when the connection ends, the next poll opens another."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class TablePoller:
         )
 
     async def poll(self) -> Poll:
-        """Poll once. Never fails."""
+        """Poll the NameServer once. Never raises; a missing answer is part of the result."""
         began_ms = self._clock.monotonic_s() * 1000.0
         topics = list(self._topics())
         table: Table | None = None
@@ -107,7 +108,7 @@ class TablePoller:
     async def keep_polling(
         self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
     ) -> None:
-        """Poll until cancelled. `polled` gets each poll. A slow poll does not delay later polls."""
+        """Poll periodically until cancelled. `polled` gets each result. A slow poll does not delay later polls."""
         due_s = self._clock.monotonic_s()
         while True:
             polled(*await self.poll())

@@ -1,4 +1,4 @@
-"""Makes rows of the lines that Workload.java prints about Apache's client. Sans-IO.
+"""Turns lines that Workload.java prints about Apache's client into rows of the history. Does no I/O.
 
     send, sent          the application's call            ─► send
     try, tried          the client's hook, at each broker ─► send_attempt
@@ -8,7 +8,7 @@
     route               its table of routes               ─► route_changed
     lag                 a thread that sleeps              ─► timer_lag
 
-The wire gives all its other rows (chaos/fronts/rows.py). Each line has the JVM's own time.
+The client's other rows come from the observed frames (chaos/fronts/rows.py). Each printed line has the JVM's own time.
 """
 
 import base64
@@ -35,7 +35,8 @@ _CODES = {
 
 
 class JavaClock:
-    """Converts the JVM's System.nanoTime to the run's clock, by questions and answers; the quickest answer counts."""
+    """Converts the JVM's System.nanoTime to the run's clock: the harness asks for the JVM's time, and the quickest
+    answer counts."""
 
     def __init__(self) -> None:
         self._offset_ms: float | None = None
@@ -47,13 +48,14 @@ class JavaClock:
         return self._offset_ms is not None
 
     def answered(self, asked_ms: float, at_ns: int, heard_ms: float) -> None:
-        """Take the JVM's answer to a question, with the times of question and answer."""
+        """Take the JVM's answer to a question for its time, with the times of question and answer on the run's
+        clock."""
         bound_ms = (heard_ms - asked_ms) / 2
         if bound_ms < self.bound_ms:
             self.bound_ms, self._offset_ms = bound_ms, asked_ms + bound_ms - at_ns / 1e6
 
     def ms(self, at_ns: int) -> float:
-        """Return the run's time for this nanoTime. Call it only after the JVM's first answer."""
+        """Return the run's time for this System.nanoTime. Call `ms` only after the JVM's first answer."""
         assert self._offset_ms is not None
         return at_ns / 1e6 + self._offset_ms
 
@@ -72,7 +74,7 @@ class _Send:
 
 @dataclass(slots=True)
 class WorkloadRows:
-    """Makes the rows of one JVM. `put` gets each row, not in order of time."""
+    """Makes the history's rows of one JVM. `put` gets the rows, which are not in order of time."""
 
     put: Callable[[TimedRow], None]
     group: str
@@ -83,7 +85,8 @@ class WorkloadRows:
     _routes: dict[str, object] = field(default_factory=dict)
 
     def heard(self, at_ms: float, line: Mapping[str, Any]) -> None:
-        """Take one line and return its time. Lines that are not for the history are ignored."""
+        """Take one line that the JVM printed, and return the line's time. Lines that are not for the history are
+        ignored."""
         match line.get("f"):
             case "send":
                 self._send(at_ms, line)

@@ -1,7 +1,7 @@
-"""`nemesrv admin`: mqadmin's sub-commands and flags with our AdminClient.
+"""`nemesrv admin`: mqadmin's sub-commands and flags, executed by nemesrv's AdminClient.
 
-Changes go to every NameServer of `-n`; reads ask the first reachable one. Columns are those of upstream's
-`tools/command/**/*SubCommand`.
+Commands that change something go to every NameServer of `-n`; the others ask the first reachable NameServer. Printed
+columns are those of upstream's `tools/command/**/*SubCommand`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ admin = click.Group("admin")
 
 
 def command(name: str, *flags: Flag) -> Callable[[Work], click.Command]:
-    """Make a sub-command of a coroutine that gets an AdminSession and the flags after `-n`."""
+    """Make a sub-command from a coroutine, which gets an AdminSession and the flags after `-n`."""
 
     def made(work: Work) -> click.Command:
         @functools.wraps(work)
@@ -339,7 +339,8 @@ async def consumer_progress(session: AdminSession, group: str) -> None:
 
 
 class AdminSession:
-    """The requests of one command. `client` takes the server's address; `failed` has the errors of `each`."""
+    """Sends the requests of one command of `nemesrv admin`. `client` is called with a server's address; `failed` has
+    the errors of `each`."""
 
     def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
@@ -362,13 +363,14 @@ class AdminSession:
         raise HarnessError(f"no name server can be reached: {_all(gone)}")
 
     async def each(self, addresses: Iterable[Address], question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """Return the answers in the order of `addresses`, without failed requests, which `settle` reports."""
+        """Ask the server at each of `addresses`. Returns the answers in order, without failed requests, which `settle`
+        reports."""
         asked = tuple(dict.fromkeys(addresses))
         answers = await asyncio.gather(*(self._one(address, question) for address in asked))
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}
 
     async def every(self, question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """Return the answers of all NameServers."""
+        """Send the request to all NameServers and return their answers."""
         return await self.each(self.name_servers, question)
 
     async def _one(self, address: Address, question: Callable[[Address], Awaitable[T]]) -> tuple[T] | None:
@@ -386,19 +388,19 @@ class AdminSession:
         return await self.ask(lambda ns: self.client.topic_route(topic, name_server=ns))
 
     async def brokers(self, cluster: str | None) -> list[Address]:
-        """Return masters and slaves of the cluster; ClickException if it does not exist."""
+        """Return masters and slaves of the cluster. Raises ClickException if the cluster does not exist."""
         datas = brokers_of(await self.cluster_info(), cluster)
         return [parsed(text) for data in datas for text in data.broker_addrs.values()]
 
     async def masters(self, cluster: str | None) -> list[Address]:
-        """Return the cluster's masters; ClickException if it has none."""
+        """Return the cluster's masters. Raises ClickException if the cluster has none."""
         found = masters_of(brokers_of(await self.cluster_info(), cluster))
         if not found:
             raise click.ClickException(f"-c: cluster {cluster} has no master now")
         return found
 
     def settle(self, then: str = "") -> None:
-        """Raise if anything failed; `then` says what was not done because of the failure."""
+        """Raise an error if any request failed; `then` says what the command did not do because of the failure."""
         if not self.failed:
             return
         text = _all(self.failed) + (f"; {then}" if then else "")
@@ -408,7 +410,7 @@ class AdminSession:
 
 
 def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitable[None]]) -> None:
-    """Do `work`, then settle. A reader that closes the output early is no error."""
+    """Run the command `work`, then report failures. A reader that closes the output early (`| head`) is no error."""
 
     async def session() -> None:
         context = on_this_machine("admin")
@@ -445,7 +447,8 @@ def parsed(text: str) -> Address:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns as wide as necessary. An empty cell is `-`, so every row has the same number of words."""
+    """Print a table with columns as wide as necessary. An empty cell is `-`, so every row has the same number of
+    words."""
     cells = [list(header), *([str(cell) or "-" for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:

@@ -35,10 +35,9 @@ def check(
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
-    Spark judges the histories if Spark is installed, those of the virtual clock too. For a small run plain Python
-    (`--engine plain`) is faster.
-    Verdicts and reports are written into run folders on this machine. A history of more than about 400,000 events gets
-    no report.
+    Spark judges the histories if Spark is installed, including histories of the virtual clock. For a small run plain
+    Python (`--engine plain`) is faster. Verdicts and reports are written into run folders on this machine. A history of
+    more than about 400,000 events gets no report.
     """
     from ..judging import named_checks
     from ..runner import check_all

@@ -87,8 +87,8 @@ def conform(
     """Measure from outside how CMD's RocketMQ client picks a NameServer and stops using dead servers.
 
     CMD is any program with a RocketMQ client. CMD is started many times, while NameServers and brokers refuse, hang,
-    vanish and return, and the connections and requests of CMD are observed. CMD must send messages (or receive them, if
-    NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment variables NAMESRV_ADDR,
+    vanish and return, and nemesrv observes the connections and requests of CMD. CMD must send messages (or receive
+    them, if NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment variables NAMESRV_ADDR,
     ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv}, {namesrv_file},
     {namesrv_http}, {topic}, {group} and {role} are replaced by the settings.
 

@@ -1,4 +1,5 @@
-"""`nemesrv doctor`: why a client finds no route of a topic, by its servers or by logs (operations/cluster/)."""
+"""`nemesrv doctor`: why a client finds no route of a topic, found from live servers or from logs
+(operations/cluster/)."""
 
 import sys
 from collections.abc import Sequence

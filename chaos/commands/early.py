@@ -2,8 +2,8 @@
 
     Python starts, with its own handlers (20 ms) ─► this module ─► other imports (100 ms) ─► main: ending.py's handlers
 
-The command imports this module first, because before this import Ctrl-C prints the stack of an import. Programs that
-import nemesrv keep their handlers.
+The command imports this module first, because Ctrl-C before this import prints a stack trace. Programs that import
+nemesrv keep their own signal handlers.
 """
 
 import os

@@ -29,12 +29,12 @@ R = TypeVar("R")
 
 
 class Stopped(BaseException):
-    """SIGTERM arrived, or a Ctrl-C that nothing handled. It ends the command."""
+    """Raised to end the command, because SIGTERM arrived, or a Ctrl-C that nothing handled."""
 
 
 class CtrlC(KeyboardInterrupt):
-    """Python itself ends by SIGINT, whatever exit status is set, once a plain KeyboardInterrupt has passed an
-    `exec`."""
+    """A KeyboardInterrupt of its own class, because once a plain KeyboardInterrupt has passed an `exec`, Python ends by
+    SIGINT instead of with the given exit status."""
 
 
 _arrived: list[int] = []
@@ -44,7 +44,7 @@ _is_the_work = False
 
 
 def from_a_shell() -> None:
-    """This process is the command `nemesrv`, so it handles the signals."""
+    """Declare that this process is the command `nemesrv`, so it handles the signals."""
     global _from_a_shell
     _from_a_shell = True
     signal.signal(signal.SIGTERM, _on_signal)
@@ -60,9 +60,8 @@ def _on_signal(signum: int, _frame: FrameType | None) -> None:
 
 
 def supervised(command: Callable[P, R]) -> Callable[P, R]:
-    """Run the command in a process of its own that leaves nothing 10 s after a signal (actors/supervisor.py).
-
-    For every command that starts Ray, a JVM, Toxiproxy or other programs. Called from Python it has no effect.
+    """Run the command in a child process, of which nothing is left 10 s after a signal (actors/supervisor.py). Used for
+    every command that starts Ray, a JVM, Toxiproxy or other programs. Without effect if nemesrv was called from Python.
     """
 
     @functools.wraps(command)
@@ -91,7 +90,7 @@ def _tell(ended: Ended) -> None:
 
 
 def say(text: str) -> None:
-    """Print one line on stderr, in place of a progress line."""
+    """Print one line on stderr, after erasing a progress line."""
     with suppress(OSError, ValueError):  # a terminal that is gone
         click.echo(f"{_clear()}nemesrv: {text}", err=True)
 
@@ -101,7 +100,7 @@ def _clear() -> str:
 
 
 def end(exc: BaseException | None) -> int | str | None:
-    """Return the exit status of a command that returned or raised `exc`; the reason was printed."""
+    """Print why the command ended, and return its exit status; `exc` is what the command raised, if anything."""
     status, text = (0, "") if exc is None else explain(exc)
     if _is_the_work:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes no time, and its supervisor has one
@@ -111,7 +110,7 @@ def end(exc: BaseException | None) -> int | str | None:
 
 
 def explain(exc: BaseException) -> tuple[int | str | None, str]:
-    """Return exit status and the line for a person."""
+    """Return the exit status for this exception, and a line for a person."""
     if isinstance(exc, SystemExit):
         return exc.code, ""
     if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Stopped):

@@ -1,4 +1,5 @@
-"""`nemesrv fault`: injects a fault into a cluster that is up, in the words of a timeline (live/fault_door.py)."""
+"""`nemesrv fault`: injects a fault into a running cluster, with the keys of a scenario's timeline
+(live/fault_door.py)."""
 
 import json
 import os
@@ -89,7 +90,8 @@ def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
 
 
 def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of the cluster in this run folder. HarnessError if no cluster is up there."""
+    """Send the request to the cluster that runs in this run folder, and return its answer. HarnessError if no cluster
+    runs there."""
     gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
     try:
         door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))
@@ -107,7 +109,7 @@ def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_up(root: Path) -> Path:
-    """Return the run folder of the newest cluster that is up under `root`. HarnessError if none is up."""
+    """Return the run folder of the newest running cluster under `root`. HarnessError if no cluster is running."""
     for door in sorted(root.glob(f"*/{DOOR}"), key=lambda path: path.stat().st_mtime, reverse=True):
         try:
             pid = int(json.loads(door.read_text(encoding="utf-8"))["pid"])

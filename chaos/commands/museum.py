@@ -1,4 +1,4 @@
-"""`nemesrv museum`: reported incidents, each as it was and with its fix (proof/museum.py)."""
+"""`nemesrv museum`: reported incidents of RocketMQ, each as it was reported and with its fix (proof/museum.py)."""
 
 import json
 import sys

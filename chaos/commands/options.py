@@ -1,4 +1,4 @@
-"""Options of several commands, and the completion of their values in a shell."""
+"""Options that several commands share, and the completion of their values in a shell."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from ..errors import ScenarioError
 
 
 class Number(click.FloatRange):
-    """A number between bounds, without infinity and NaN."""
+    """An option's value that is a number between bounds; infinity and NaN are refused."""
 
     _is_of: Callable[[Any], float] = float
     _noun = "number"
@@ -50,7 +50,8 @@ class WholeNumber(Number):
 
 
 class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """A text of a given form, and the value made of it. `expected` describes the form to a person."""
+    """An option's value that is a text of a given form, converted to an object. `expected` describes the form to a
+    person."""
 
     def __init__(
         self, name: str, pattern: str, expected: str, made: Callable[[re.Match[str]], Any] = lambda found: found[0]
@@ -89,7 +90,8 @@ SPARK_MASTER = Matching(
 
 
 class AppendedFile(click.Path):
-    """A file to append to at the end. The file's folder must exist before a command starts anything."""
+    """An option's value that names a file to append to at the end of the command. The file's folder must exist before
+    the command starts anything."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -112,7 +114,7 @@ class AppendedFile(click.Path):
 
 
 class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """The address of an existing Ray cluster; `local`, Ray's own word, means none."""
+    """The address of an existing Ray cluster; `local`, Ray's own word, means no existing cluster."""
 
     name = "auto|host:port"
 
@@ -128,7 +130,7 @@ class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 
 
 class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """Addresses with `;` between them, as in RocketMQ's NAMESRV_ADDR: always a tuple, each address once."""
+    """Addresses separated by `;`, as in RocketMQ's NAMESRV_ADDR, converted to a tuple with each address once."""
 
     name = "host:port[;host:port…]"
 
@@ -147,7 +149,7 @@ class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a shipped scenario's name, or a file."""
+    """Complete a shipped scenario's name or a file name in the shell."""
     from ..scenarios.loading import all_shipped
 
     names = [CompletionItem(name) for name in (*all_shipped(), "all") if name.startswith(incomplete)]
@@ -155,7 +157,7 @@ def scenario_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 
 def check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a check after the last comma."""
+    """Complete, in the shell, the name of a check after the last comma."""
     from ..checks import CHECKS
 
     before, comma, begun = incomplete.rpartition(",")
@@ -191,7 +193,8 @@ engine_option = click.option(
 
 
 def engine_asked(engine: str | None, spark_master: str | None) -> str | None:
-    """Return the engine; Spark if a Spark cluster is named. ScenarioError for a cluster with plain Python."""
+    """Return the engine that judges; Spark if a Spark cluster is named. ScenarioError for plain Python with a Spark
+    cluster."""
     if spark_master is not None and engine == "plain":
         raise ScenarioError("--spark-master", "", spark_master, "nothing with --engine plain, which is without Spark")
     return engine if spark_master is None else "spark"

@@ -1,4 +1,4 @@
-"""`nemesrv preflight`: has this machine what a run needs (chaos/preflight.py)."""
+"""`nemesrv preflight`: whether this machine has what a run needs (chaos/preflight.py)."""
 
 import sys
 from pathlib import Path

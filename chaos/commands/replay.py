@@ -1,4 +1,4 @@
-"""`nemesrv replay`: a recorded or imported run as a scenario again (operations/replay/)."""
+"""`nemesrv replay`: runs a recorded or imported run again as a scenario (operations/replay/)."""
 
 import json
 import sys

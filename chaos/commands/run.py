@@ -1,4 +1,4 @@
-"""`nemesrv run`: experiments, and the exit status of their verdicts (runner.py)."""
+"""`nemesrv run`: runs experiments; the exit status follows from their verdicts (runner.py)."""
 
 import sys
 from pathlib import Path

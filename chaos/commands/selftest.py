@@ -1,4 +1,4 @@
-"""`nemesrv selftest`: planted defects against the checks meant for them (chaos/proof/selftest.py)."""
+"""`nemesrv selftest`: plants defects and tests that the checks find them (chaos/proof/selftest.py)."""
 
 import sys
 

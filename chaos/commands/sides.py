@@ -1,4 +1,5 @@
-"""The two sides of `nemesrv compare`: folders as they are; a scenario, or a folder with `--set`, is run first."""
+"""The two sides of `nemesrv compare`. Folders are compared as they are; a scenario, or a folder with `--set`, is run
+first."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _ALLOWED = "a run folder, a folder of run folders, or a scenario"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """The command line's settings of the runs that must be made."""
+    """Options of `nemesrv compare` for the runs that must be made first."""
 
     sets: tuple[str, ...] = ()
     runs: int | None = None
@@ -40,7 +41,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A or B: recorded runs, or a scenario that must be run."""
+    """Side A or B of a comparison: recorded runs, or a scenario that must be run."""
 
     name: str
     folders: Sequence[Path] = ()
@@ -48,10 +49,8 @@ class Side:
 
     @classmethod
     def of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
-        """Return the side of this folder, or of a scenario's name or file. A folder with `sets`, or `again`, is run
-        again.
-
-        ScenarioError if it is neither.
+        """Make a side from a folder, or from a scenario's name or file. With `sets` or `again`, a folder's run is run
+        again. ScenarioError for anything else.
         """
         if word in all_shipped() or Path(word).is_file():
             return cls(name, scenario=find(word, sets))
@@ -67,7 +66,7 @@ class Side:
 
 
 def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
-    """Return the runs of each side. Scenarios are recorded and judged now, with the same seeds on both sides."""
+    """Return the runs of sides A and B. Scenarios are run and judged now, with the same seeds on both sides."""
     if all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
             if value:
@@ -109,7 +108,7 @@ def _measured(job: _Job) -> ComparedRun:
 
 
 def run_folders(side: str, path: Path) -> list[Path]:
-    """Return this run folder, or the run folders in it. ScenarioError if there is none."""
+    """Return this folder if it is a run folder, else the run folders in it. ScenarioError if there is none."""
     if not path.is_dir():
         raise ScenarioError("compare", side, str(path), _ALLOWED)
     found = [path] if _is_run(path) else _runs_in(path)

@@ -1,4 +1,4 @@
-"""`nemesrv watch`: what is wrong in a live cluster, while it is (operations/cluster/)."""
+"""`nemesrv watch`: reports what is wrong in a live cluster, at once (operations/cluster/)."""
 
 import sys
 from typing import Any
