@@ -35,7 +35,7 @@ READ_BATCH = 32
 
 
 class AdminClient:
-    """Requests over channels of its own. Make it, use it, `close` it; it has no start."""
+    """Sends admin requests over channels of its own. An AdminClient needs no start; `close` it at the end."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class AdminClient:
         return headers.WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
 
     async def add_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """Return how many topics of the broker can be written again."""
+        """Return how many topics of the broker can be written again, according to the NameServer's answer."""
         header = headers.AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
         return headers.AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count
@@ -104,7 +104,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """Return the value; ResponseError (22) if there is none."""
+        """Return the key's value; ResponseError (22) for an unknown key."""
         header = headers.GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
         return headers.GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
@@ -114,7 +114,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
-        """Return all keys and values of a namespace; ResponseError (22) if it has none."""
+        """Return all keys and values of a namespace; ResponseError (22) for a namespace without keys."""
         header = headers.GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)
@@ -141,7 +141,7 @@ class AdminClient:
         perm: int = PERM_READ | PERM_WRITE,
         order: bool = False,
     ) -> None:
-        """Create or change the topic at one broker, which then tells its NameServers."""
+        """Create or change the topic at one broker. The broker then registers the topic with its NameServers."""
         header = broker_headers.CreateTopicRequestHeader(
             topic=topic,
             default_topic=TBW102,
@@ -163,7 +163,7 @@ class AdminClient:
         await self._call(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
 
     async def max_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        """The offset that the next message of the queue will get."""
+        """Return the offset that the queue's next message will get."""
         return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
 
     async def min_offset(self, broker: Address, topic: str, queue_id: int) -> int:
@@ -181,7 +181,8 @@ class AdminClient:
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
 
     async def topic_stats(self, broker: Address, topic: str) -> TopicStatsTable:
-        """Return offsets and last store time of the topic's queues at that broker; TopicNotExist if it has none."""
+        """Return offsets and last store time of the topic's queues at that broker; TopicNotExist for an unknown
+        topic."""
         response = await self._call(
             broker, RequestCode.GET_TOPIC_STATS_INFO, broker_headers.GetTopicStatsInfoRequestHeader(topic=topic)
         )
@@ -194,7 +195,7 @@ class AdminClient:
         return ConsumeStats.decode(response.body)
 
     async def consumer_groups(self, broker: Address) -> dict[str, list[str]]:
-        """Topic to the groups that committed offsets of it at that broker, sorted."""
+        """Return for each topic the groups that committed offsets of that topic at that broker, sorted."""
         response = await self._call(broker, RequestCode.GET_ALL_CONSUMER_OFFSET)
         body = fastjson.loads(response.body)
         table = body.get("offsetTable") if isinstance(body, Mapping) else None
@@ -211,10 +212,10 @@ class AdminClient:
         return _table(response)
 
     async def read_queue(self, topic: str, broker: Address, queue_id: int) -> AsyncIterator[StoredMessage]:
-        """Every message that the queue holds now, in order; what arrives later is not waited for.
+        """Yield every message that the queue has now, in order; later messages are not waited for.
 
-        The reader joins no consumer group and commits no offset. A final read is complete or fails: ClientError if the
-        broker's answers lead nowhere, RemoteProtocolError for a damaged record.
+        The reader joins no consumer group and commits no offset. The read is complete or fails: ClientError if the
+        broker's answers lead no further, RemoteProtocolError for a damaged record.
         """
         offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
         while offset < end:

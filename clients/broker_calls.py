@@ -23,13 +23,14 @@ async def call(
     *,
     timeout_s: float,
 ) -> RemotingCommand:
-    """Return the successful answer. Raises TransportError, or ResponseError for any code but SUCCESS."""
+    """Send the request and return the successful answer. Raises TransportError, or ResponseError for any code but
+    SUCCESS."""
     response = await remoting.invoke(address, RemotingCommand.request(code, header, body), timeout_s=timeout_s)
     return success(response)
 
 
 async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
-    """The address of the queue's broker; if it is unknown, the route is asked for once. Raises ClientError,
+    """Return the address of the queue's broker. If the address is unknown, ask for the route once. Raises ClientError,
     TransportError."""
     found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
@@ -41,7 +42,7 @@ async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id
 
 
 async def max_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
-    """The offset that the next message of the queue will get. Raises as `call`."""
+    """Return the offset that the queue's next message will get. Raises as `call`."""
     header = headers.GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
     response = await call(remoting, address, RequestCode.GET_MAX_OFFSET, header, timeout_s=timeout_s)
     return headers.GetMaxOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
@@ -57,7 +58,7 @@ async def min_offset(remoting: RemotingClient, address: Address, topic: str, que
 async def search_offset(
     remoting: RemotingClient, address: Address, topic: str, queue_id: int, timestamp_ms: int, *, timeout_s: float
 ) -> int:
-    """The offset of the first message stored at `timestamp_ms` or later. Raises as `call`."""
+    """Return the offset of the first message stored at `timestamp_ms` or later. Raises as `call`."""
     header = headers.SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
     response = await call(remoting, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header, timeout_s=timeout_s)
     return headers.SearchOffsetResponseHeader.from_ext_fields(response.ext_fields).offset

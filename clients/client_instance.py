@@ -8,9 +8,9 @@ scheduler.
 | consumers' offsets to the brokers               | 10 s  | 5 s    |
 | the list by HTTP, where none is configured      | 10 s  | 120 s  |
 
-All on one task (FixedRateScheduler). A transport failure of a route query ends that round's remaining topics; an error
-code does not. Rebalancing and pulling are the consumer's own tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
-`ClientRemotingProcessor`.
+One task runs all jobs (FixedRateScheduler). If a route query fails in the transport, the round's remaining topics are
+not queried; an error code does not end the round. Rebalancing and pulling are the consumer's own tasks. Upstream:
+`MQClientInstance`, `MQClientAPIImpl`, `ClientRemotingProcessor`.
 """
 
 import asyncio
@@ -48,13 +48,14 @@ class ProducerInner(Protocol):
     """The methods that the instance needs from a registered producer (`MQProducerInner`)."""
 
     def publish_topics(self) -> Iterable[str]:
-        """The topics whose routes the poll keeps fresh."""
+        """The producer's topics, whose routes are polled."""
 
     def is_publish_info_missing(self, topic: str) -> bool:
         """Whether the producer has no queue for `topic`, so that it needs even an unchanged route."""
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """Take a route of `topic`; called for every topic of the instance, not only this producer's."""
+        """Take a route of `topic`; called for every topic of the client instance, not only for this producer's
+        topics."""
 
 
 _WHOLE_CALLS = frozenset(
@@ -72,8 +73,8 @@ class ConsumerInner(Protocol):
     """The methods that the instance needs from a registered consumer (`MQConsumerInner`)."""
 
     def subscriptions(self) -> Iterable[bodies.SubscriptionData]:
-        """The consumer's current subscriptions; routes of their topics are polled. In clustering the %RETRY% topic is
-        among them."""
+        """The consumer's current subscriptions, whose topics' routes are polled. In clustering the %RETRY% topic is
+        among the subscriptions."""
 
     def consumer_data(self) -> bodies.ConsumerData:
         """The consumer's part of the heartbeat."""
@@ -86,10 +87,10 @@ class ConsumerInner(Protocol):
         heartbeats."""
 
     def on_consumer_ids_changed(self) -> None:
-        """The members of a group changed: rebalance now. Must not block."""
+        """Rebalance now, because a group's members changed. Must not block."""
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
-        """Take a route of `topic`; called for every topic of the instance, not only its subscriptions."""
+        """Take a route of `topic`; called for every topic of the client instance, not only for subscribed topics."""
 
 
 _VERSION_NAMES = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
@@ -106,9 +107,9 @@ class FindBrokerResult(NamedTuple):
 class MQClientInstance:
     """The shared part of one client process.
 
-    `remoting`: its RemotingClient (language PYTHON, the profile's version). `name_server`: calls to the chosen
+    `remoting`: the client's RemotingClient (language PYTHON, the profile's version). `name_server`: calls to the chosen
     NameServer. `route_cache`: routes and broker addresses. `client_id`: ip@name#start-milliseconds unless the config
-    names the instance. Make it on a running loop or before one; `start` begins the jobs.
+    names the instance. `start` begins the jobs.
     """
 
     def __init__(self, context: NodeContext, config: ClientConfig, name_servers: Sequence[Address]) -> None:
@@ -159,7 +160,7 @@ class MQClientInstance:
     # -- lifecycle and membership
 
     async def start(self) -> None:
-        """Take the NameServer list and begin the scheduled jobs; a second call does nothing."""
+        """Take the configured list of NameServers and begin the scheduled jobs; a second call does nothing."""
         if self._started:
             return
         self._started = True
@@ -194,8 +195,8 @@ class MQClientInstance:
         await self.remoting.close()
 
     def register_producer(self, group: str, producer: ProducerInner) -> None:
-        """From now on poll the producer's topics and name its group in heartbeats. ClientError if the group has a
-        producer already."""
+        """From now on poll routes of the producer's topics and name its group in heartbeats. ClientError if the group
+        has a producer already."""
         if group in self._producers:
             raise ClientError(f"The producer group[{group}] has been created before, specify another name please.")
         self._producers[group] = producer
@@ -206,8 +207,8 @@ class MQClientInstance:
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group))
 
     def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
-        """From now on poll the consumer's topics, name it in heartbeats, and give it routes. ClientError if the group
-        has a consumer already."""
+        """From now on poll routes of the consumer's topics, give it these routes, and name its group in heartbeats.
+        ClientError if the group has a consumer already."""
         if group in self._consumers:
             raise ClientError(f"The consumer group[{group}] has been created before, specify another name please.")
         self._consumers[group] = consumer
@@ -246,7 +247,8 @@ class MQClientInstance:
         return await self._update_route(topic, topic, None)
 
     async def borrow_route(self, topic: str, template: str = TBW102, default_topic_queue_nums: int = 4) -> bool:
-        """Do as update_route, and store the route of `template` under `topic`: its first send creates the topic."""
+        """Ask for the route of topic `template` and store it as the route of `topic`, whose first send creates the
+        topic."""
         return await self._update_route(topic, template, default_topic_queue_nums)
 
     async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
@@ -286,12 +288,12 @@ class MQClientInstance:
                 consumer.update_subscribe_info(topic, queues)
 
     def find_broker_address_in_publish(self, broker_name: str) -> Address | None:
-        """The master's address, or None."""
+        """Return the address of the broker's master, or None."""
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
-        """The address of broker `broker_id`; if this slave is unknown, that of the next id; else of any broker of that
-        name."""
+        """Return the address of broker `broker_id`. If this slave is unknown, return the address of the next id, else
+        of any broker of that name."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)
@@ -305,7 +307,8 @@ class MQClientInstance:
         return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
 
     def find_broker_address_by_topic(self, topic: str) -> Address | None:
-        """Return a random broker of the cached route: its master, or a random slave if it has no master."""
+        """Return the address of a random broker name in the topic's cached route: of its master, or of a random slave
+        without a master."""
         route = self.route_cache.route(topic)
         if route is None or not route.broker_datas:
             return None
@@ -318,7 +321,7 @@ class MQClientInstance:
     # -- brokers
 
     async def find_consumer_id_list(self, topic: str, group: str) -> list[str] | None:
-        """Return the group's client ids as one broker of `topic` knows them (38); None without a list."""
+        """Return the group's client ids from one broker of `topic` (request 38); None if the broker gives no list."""
         address = self.find_broker_address_by_topic(topic)
         if address is None:
             await self.update_route(topic)
@@ -338,8 +341,8 @@ class MQClientInstance:
             return None
 
     async def send_heartbeat_to_all(self) -> None:
-        """A heartbeat to every known broker, one after the other; only to masters when there is no consumer. Failures
-        are logged. No heartbeat is sent while another call sends heartbeats, or if no producer or consumer is
+        """Send a heartbeat to every known broker, one after the other; without a consumer only to masters. Failures are
+        logged. No heartbeat is sent while another call sends heartbeats, or if no producer or consumer is
         registered."""
         if self._heartbeat_lock.locked():
             self._context.log.warning("heartbeat skipped: another is under way")

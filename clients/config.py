@@ -30,7 +30,7 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
 
 
 def require_positive(config: object, names: Iterable[str]) -> None:
-    """ValueError with one sentence when one of those fields is not above 0."""
+    """Raise ValueError if one of these fields is not above 0."""
     for name in names:
         value = getattr(config, name)
         if value <= 0:
@@ -39,7 +39,8 @@ def require_positive(config: object, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What every client has. Defaults: `ClientConfig` and, from `connect_timeout_ms` on, `NettyClientConfig`."""
+    """The settings that every client has. Defaults are those of `ClientConfig` and, from `connect_timeout_ms` on,
+    `NettyClientConfig`."""
 
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None

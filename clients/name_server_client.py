@@ -1,5 +1,4 @@
-"""Calls to the chosen NameServer. The NameServer is chosen from the list, kept and left by the rules of the Java
-client.
+"""Calls to the chosen NameServer. The Java client's rules decide when a NameServer is chosen, kept and replaced.
 
               chosen server's channel active?  ── yes ──►  call it
                      │ no
@@ -39,7 +38,8 @@ SHORT_WAIT_S = 0.1
 
 
 async def try_lock(lock: asyncio.Lock, clock: Clock, timeout_s: float = LOCK_TIMEOUT_S) -> bool:
-    """Whether `lock` was acquired within `timeout_s`, as Java's `tryLock(timeout)`; the caller releases it."""
+    """Acquire `lock` within `timeout_s`, as Java's `tryLock(timeout)`. Returns whether that succeeded; the caller then
+    releases the lock."""
     if not lock.locked():
         return await lock.acquire()
     try:
@@ -54,7 +54,7 @@ class _Tries:
         self.rows: list[dict[str, str]] = []
 
     def meet(self, address: Address) -> None:
-        """Begin another try, unless this NameServer is being tried already."""
+        """Begin another try of the call, unless this NameServer is being tried already."""
         row = {"name_server": str(address), "outcome": "not_sent"}
         if not self.rows or self.rows[-1] != row:
             self.rows.append(row)
@@ -71,7 +71,7 @@ LastAnswers = dict[tuple[str | None, str | None], bytes]
 
 class NameServerClient:
     """Calls the chosen NameServer. `selector` has the list and the choice; `remoting` is the client's only channel
-    cache. `answers` is given if several clients record as one node."""
+    cache. Several clients that record as one node share `answers`."""
 
     def __init__(
         self,
@@ -97,15 +97,17 @@ class NameServerClient:
 
     @property
     def chosen(self) -> Address | None:
-        """The NameServer in use, or the last one tried."""
+        """The NameServer in use, or the NameServer tried last."""
         return self.selector.chosen
 
     def start(self) -> None:
-        """Take the configured list. Calls before this fail with ConnectError, as calls with an empty list do."""
+        """Take the configured list of NameServers. Calls before `start` fail with ConnectError, as calls with an empty
+        list do."""
         self.update_addresses(self._configured)
 
     def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:
-        """Take a new list; a list of the same servers changes nothing. `task`: the timer that fetched it."""
+        """Take a new list of NameServers; a list of the same servers changes nothing. `task`: the timer that fetched
+        the list."""
         before = self.selector.chosen
         if not self.selector.update(addresses):
             return
@@ -140,7 +142,8 @@ class NameServerClient:
         return response
 
     async def query_route(self, topic: str, timeout_s: float = API_TIMEOUT_S) -> TopicRouteData:
-        """The topic's route. Raises TopicNotExist or another ResponseError for an error code, else as `invoke`."""
+        """Return the topic's route. Raises TopicNotExist or another ResponseError for an error code, else as
+        `invoke`."""
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         response = await self.invoke(request, timeout_s)
         if response.code != ResponseCode.SUCCESS or not response.body:

@@ -1,8 +1,8 @@
-"""Which NameServer comes next: the list, its shuffle and the running index. Pure: no channel, no clock.
+"""Decides which NameServer a client uses next, by a shuffled list and a running index. Pure: no channel, no clock.
 
-A client shuffles its list once, starts at a random place, keeps the server it has while that server's channel is
-active, and otherwise moves to the next entry of the shuffled list. Whether a channel is active, and how many entries
-one call may try, is NameServerClient's business. Upstream: `NettyRemotingClient`.
+A client shuffles its list once and starts at a random place. It keeps its server while that server's channel is active,
+and otherwise moves to the next entry of the shuffled list. NameServerClient knows whether a channel is active, and how
+many entries one call may try. Upstream: `NettyRemotingClient`.
 """
 
 import random
@@ -61,7 +61,7 @@ class NameServerSelector:
         self.chosen: Address | None = None
 
     def shuffle(self, addresses: list[Address]) -> None:
-        """Shuffle `addresses` in place, unless the rules keep the configured order."""
+        """Shuffle the list of NameServers in place, unless the rules keep the configured order."""
         if self._rules.shuffled:
             self._rng.shuffle(addresses)
 
@@ -71,7 +71,8 @@ class NameServerSelector:
         return self._rng.randrange(START_INDEX_BOUND)
 
     def next_index(self) -> int:
-        """Return the position of the next entry to try; each call moves on by one. The list must not be empty."""
+        """Return the position in the list of the next NameServer to try; each call moves on by one. The list must not
+        be empty."""
         if self._index is None:
             self._index = self._start_index()
         self._index += 1
@@ -95,13 +96,14 @@ class NameServerSelector:
         return True
 
     def sticky(self, is_active: Callable[[Address], bool]) -> Address | None:
-        """Return the chosen NameServer while its channel is active; None otherwise, and if each request moves on."""
+        """Return the chosen NameServer while its channel is active; None otherwise, or if each request uses the next
+        NameServer."""
         if not self._rules.each_request and self.chosen is not None and is_active(self.chosen):
             return self.chosen
         return None
 
     def advance(self, old: Address | None) -> Choice:
-        """Choose the next NameServer; it stays chosen even if connecting to it fails."""
+        """Choose the next NameServer, which stays chosen even if connecting to it fails."""
         index = self.next_index()
         self.chosen = self.addresses[index]
         return Choice(old, self.chosen, index)

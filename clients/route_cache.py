@@ -1,10 +1,9 @@
 """A client's knowledge of topics and brokers, and the rules by which it takes a new route.
 
-Three tables, with Java's names: topic_route_table (topic to route), broker_addr_table (broker name to id to address),
-and from a route the queues a producer may write (publish info) and a consumer may read (subscribe set). A topic that
-vanishes keeps its old route for ever; an address leaves when no cached route names it. The cache makes no calls and has
-no clock; MQClientInstance calls NameServers and knows the time. Upstream: `MQClientInstance`,
-`TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
+The tables, with Java's names: topic_route_table (topic to route) and broker_addr_table (broker name to id to address).
+A route gives the queues that a producer may write (publish info) and a consumer may read (subscribe set). A topic that
+vanishes keeps its old route for ever; an address is forgotten when no cached route names it. Upstream:
+`MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,8 +30,8 @@ class TopicPublishInfo:
 
 
 def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
-    """The publish info of `route`: writable rows by broker name, only of brokers that have a master. An order
-    configuration (`broker-a:4;broker-b:4`) replaces all of that, in its own order."""
+    """Return the publish info of `route`: the writable queues of brokers that have a master, by broker name. An order
+    configuration (`broker-a:4;broker-b:4`) replaces these queues."""
     writable = [row for row in sorted(route.queue_datas, key=lambda row: row.broker_name) if row.perm & PERM_WRITE]
     write_queue_nums = {row.broker_name: row.write_queue_nums for row in writable}
     if route.order_topic_conf:
@@ -52,7 +51,7 @@ def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
 
 
 def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
-    """Every queue of the readable rows, whether or not their broker is there."""
+    """Return every readable queue of the route, even of a broker that the route lacks."""
     return frozenset(
         MessageQueue(topic, row.broker_name, queue_id)
         for row in route.queue_datas
@@ -62,7 +61,8 @@ def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
 
 
 def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
-    """The template topic's route as an unknown topic uses it: no row has more than `default_topic_queue_nums`."""
+    """Return the template topic's route for an unknown topic, with at most `default_topic_queue_nums` queues at each
+    broker."""
     rows = tuple(
         replace(
             row,
@@ -75,7 +75,7 @@ def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> T
 
 
 def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Java's test: rows and brokers in any order; of a broker only its name and addresses count."""
+    """Whether two routes differ, by Java's test: order does not count, and of a broker only its name and addresses."""
     return old is None or _comparable(old) != _comparable(new)
 
 
@@ -89,7 +89,7 @@ def _comparable(route: TopicRouteData) -> object:
 
 
 def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
-    """The addresses that can be connected to at all; a broker may have registered any text."""
+    """Return the addresses of the form host:port, because a broker may have registered any text."""
     addresses: dict[int, Address] = {}
     for broker_id, text in broker_addrs.items():
         try:
@@ -100,7 +100,7 @@ def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
 
 
 class RouteCache:
-    """The tables. `on_applied(topic, route)` is called for each new route: publish and subscribe data follow."""
+    """A client's tables of routes and broker addresses. `on_applied(topic, route)` is called for each new route."""
 
     def __init__(self, record: Recorder, on_applied: Callable[[str, TopicRouteData], None]) -> None:
         self._record = record

@@ -1,8 +1,8 @@
 """Fixed-rate jobs on one task, as Java's single-threaded ScheduledExecutorService runs them.
 
-The scheduler runs one job at a time: a slow job delays all others, and a job that fell behind runs again at once until
-it has caught up. A client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes
-the client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
+The scheduler runs one job at a time: a slow job delays all others, and a late job runs again at once until it has
+caught up. A client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes the
+client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ Job = Callable[[], Awaitable[object]]
 
 
 class FixedRateScheduler:
-    """Add all jobs, then start. A job that raises is logged and stays scheduled. Each run is a `scheduled_task`."""
+    """Runs jobs at fixed rates: add all jobs, then start. A job that raises is logged and stays scheduled. Each run of
+    a job is a row `scheduled_task`."""
 
     def __init__(self, clock: Clock, log: logging.Logger, record: Recorder = ignore) -> None:
         self._clock = clock
@@ -29,7 +30,7 @@ class FixedRateScheduler:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: str, job: Job, *, initial_s: float, period_s: float) -> None:
-        """Run `job` first after `initial_s`, then at the fixed rate of one each `period_s`."""
+        """Run `job` first after `initial_s`, then once every `period_s`."""
         due_s = self._clock.monotonic_s() + initial_s
         heapq.heappush(self._jobs, (due_s, len(self._jobs), period_s, name, job))
 

@@ -15,14 +15,14 @@ def retry_topic(group: str) -> str:
 
 
 class MessageModel(StrEnum):
-    """The value is the wire's."""
+    """Whether a group's members share its queues. The value is the text on the wire."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group starts on a queue that it never consumed. The value is the wire's."""
+    """Where a group starts on a queue that it never consumed. The value is the text on the wire."""
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"

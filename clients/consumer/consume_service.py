@@ -39,7 +39,7 @@ class _Batch:
 
 
 class ConsumeService:
-    """Gives messages to the listener. `send_back` is None in broadcasting."""
+    """Gives messages to the listener. `send_back` gives failed messages back to the broker; None in broadcasting."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ConsumeService:
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._config.consume_thread_max)]
 
     async def stop(self) -> None:
-        """Begin no further listener call; running calls get the configured time to end."""
+        """Begin no further listener call; wait the configured time for running calls to end."""
         self._stopping = True
         if self._config.await_termination_when_shutdown_ms:
             try:

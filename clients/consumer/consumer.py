@@ -71,7 +71,7 @@ class DefaultMQPushConsumer:
 
     async def start(self) -> None:
         """Join the group and begin to consume. Raises ClientError if the group has a consumer on this client already,
-        TransportError if no NameServer answers; nothing is left running then."""
+        TransportError if no NameServer answers. After an error nothing is left running."""
         self._started_ms = self._context.clock.now_ms()
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
@@ -101,7 +101,7 @@ class DefaultMQPushConsumer:
     # -- what the instance asks (ConsumerInner)
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
-        """The current subscriptions; in clustering with the group's retry topic."""
+        """The consumer's current subscriptions, in clustering with the group's retry topic."""
         return tuple(self._rebalancer.subscriptions.values())
 
     def consumer_data(self) -> ConsumerData:
@@ -114,7 +114,7 @@ class DefaultMQPushConsumer:
 
     def running_info(self) -> ConsumerRunningInfo:
         """The consumer's report for `mqadmin consumerStatus` (307), without the parts that the client instance adds.
-        The consumer keeps no statistics by topic, so the answer's table of statistics is empty."""
+        The report's statistics by topic are empty."""
         config, queues = self._config, self._rebalancer.process_queues
         return ConsumerRunningInfo(
             properties={
@@ -140,7 +140,7 @@ class DefaultMQPushConsumer:
         )
 
     async def persist_offsets(self) -> None:
-        """Commit the offsets of the queues held now."""
+        """Commit the offsets of the queues that the consumer has now."""
         await self._offsets.persist(list(self._rebalancer.process_queues))
 
     def on_consumer_ids_changed(self) -> None:

@@ -22,7 +22,7 @@ from ..client_instance import MQClientInstance
 
 
 class OffsetStore(ABC):
-    """The offsets in memory. Subclasses say where they are kept."""
+    """The offsets in memory. Subclasses say where offsets are stored."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
@@ -35,26 +35,26 @@ class OffsetStore(ABC):
         self._offsets[queue] = offset
 
     def in_memory(self, queue: MessageQueue) -> int | None:
-        """Return the offset as this process knows it."""
+        """Return the queue's offset as this process knows it."""
         return self._offsets.get(queue)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Delete the offset from memory, so that the queue's next owner is not overwritten."""
+        """Delete the queue's offset from memory, so that the offset of the queue's next owner is not overwritten."""
         self._offsets.pop(queue, None)
 
     @abstractmethod
     async def read(self, queue: MessageQueue) -> int | None:
-        """The persisted offset, now in memory, too; None if the group has none. Raises RocketMQError when the broker
-        does not answer."""
+        """Read the queue's stored offset into memory and return it; None if the group has none. Raises RocketMQError if
+        the broker does not answer."""
 
     @abstractmethod
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Write the offsets of `queues` that are in memory. A failure is logged, not raised."""
+        """Store the offsets of `queues` that are in memory. A failure is logged, not raised."""
 
 
 class RemoteBrokerOffsetStore(OffsetStore):
-    """Clustering: the master of the queue's broker keeps the offsets. Commits are oneway, so it is unknown whether they
-    arrive."""
+    """Stores offsets in clustering: at the master of the queue's broker. Commits are oneway, so it is unknown whether a
+    commit arrives."""
 
     def __init__(self, instance: MQClientInstance, group: str, *, log: logging.Logger) -> None:
         super().__init__()
@@ -89,7 +89,8 @@ class RemoteBrokerOffsetStore(OffsetStore):
 
 
 class LocalFileOffsetStore(OffsetStore):
-    """Broadcasting: one JSON file of this client and group, replaced whole. Without a path, memory is all there is."""
+    """Stores offsets in broadcasting: in one JSON file of this client and group, replaced whole. Without a path, only
+    in memory."""
 
     def __init__(self, path: Path | None, *, log: logging.Logger, group: str = "", record: Recorder = ignore) -> None:
         super().__init__()

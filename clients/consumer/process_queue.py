@@ -1,7 +1,7 @@
 """The pulled and unfinished messages of one queue: which offset may be committed, and when pulling must pause.
 
-Pure: time is an argument. The commit offset is the smallest unfinished one, so a crash repeats messages and never
-skips one. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
+Pure: time is an argument. The offset to commit is the smallest unfinished offset, so a crash repeats messages and never
+skips a message. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
 """
 
 from bisect import bisect_left, insort
@@ -15,7 +15,8 @@ PULL_MAX_IDLE_MS = 120_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:
-    """Pulling pauses above any of these, per queue (`pullThresholdForQueue`, `…SizeForQueue`, `…MaxSpan`)."""
+    """Limits of a queue's unfinished messages, above which pulling pauses (`pullThresholdForQueue`, `…SizeForQueue`,
+    `…MaxSpan`)."""
 
     messages: int = 1000
     size_bytes: int = 100 * 1024 * 1024
@@ -23,7 +24,7 @@ class FlowLimits:
 
 
 class ProcessQueue:
-    """Messages in flight by queue offset. `dropped` is final: a dropped queue is replaced, never revived."""
+    """Unfinished messages of a queue, by offset. `dropped` is final: a dropped queue is replaced, never revived."""
 
     def __init__(self, *, now_ms: int, op_id: str | None = None) -> None:
         self.dropped = False
@@ -51,16 +52,16 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """Distance between the smallest and the largest offset in flight."""
+        """Distance between the smallest and the largest unfinished offset."""
         return self._offsets[-1] - self._offsets[0] if self._offsets else 0
 
     @property
     def in_flight(self) -> tuple[int, int]:
-        """Return the smallest and the largest offset in flight; (0, 0) if there is none."""
+        """Return the smallest and the largest unfinished offset; (0, 0) without unfinished messages."""
         return (self._offsets[0], self._offsets[-1]) if self._offsets else (0, 0)
 
     def put(self, messages: Iterable[StoredMessage]) -> None:
-        """Add the messages of one pull. An offset that is already in flight counts once, and the newer message
+        """Add the messages of one pull. An offset that is already unfinished counts once, and the newer message
         stays."""
         for message in messages:
             old = self._messages.get(message.queue_offset)
@@ -71,8 +72,8 @@ class ProcessQueue:
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
-        """The offset that may now be committed; None if nothing was in flight. The offset to commit is the smallest
-        unfinished offset, or the offset after the largest when all messages are finished."""
+        """Remove finished messages, and return the offset to commit; None if nothing was unfinished. It is the smallest
+        unfinished offset, or the offset after the largest if all messages are finished."""
         if not self._messages:
             return None
         for queue_offset in queue_offsets:
@@ -83,9 +84,9 @@ class ProcessQueue:
         return self._offsets[0] if self._offsets else self._max_offset + 1
 
     def over_limit(self, limits: FlowLimits) -> bool:
-        """Whether pulling must pause."""
+        """Whether so many messages are unfinished that pulling must pause."""
         return len(self._messages) > limits.messages or self._size_bytes > limits.size_bytes or self.span > limits.span
 
     def is_pull_expired(self, *, now_ms: int) -> bool:
-        """Whether nothing was pulled for so long that the queue must be taken anew."""
+        """Whether the queue was not pulled for so long that the consumer must drop and take it anew."""
         return now_ms - self.last_pull_ms > PULL_MAX_IDLE_MS

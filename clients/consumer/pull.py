@@ -8,8 +8,7 @@
 | 21 | OFFSET_ILLEGAL | drop the queue, commit `next_begin_offset`, take the queue anew |
 | other | ResponseError | pause, then try again |
 
-Decides nothing about queues or groups. Upstream: `MQClientAPIImpl.processPullResponse`, `PullAPIWrapper`,
-`PullSysFlag`.
+Upstream: `MQClientAPIImpl.processPullResponse`, `PullAPIWrapper`, `PullSysFlag`.
 """
 
 from collections.abc import Collection, Iterable
@@ -47,13 +46,14 @@ class PullResult:
 
 
 def pull_sys_flag(*, commit_offset: bool = False, suspend: bool = False, subscription: bool = False) -> int:
-    """The bits of a pull request's sysFlag."""
+    """Return the bits of a pull request's sysFlag."""
     return commit_offset | suspend << 1 | subscription << 2
 
 
 def parse_pull_response(response: RemotingCommand, *, strict: bool = False) -> PullResult:
-    """What the broker found. Raises ResponseError for a code that is no pull status, HeaderError for a bad header. As
-    in Java's client, a damaged record silently ends the messages; `strict` raises RemoteProtocolError."""
+    """Return the status and messages of a pull's answer. Raises ResponseError for a code that is no pull status,
+    HeaderError for a bad header. As in Java's client, a damaged record silently ends the messages; `strict` raises
+    RemoteProtocolError."""
     status = _STATUS_BY_CODE.get(response.code)
     if status is None:
         raise ResponseError.for_code(response.code, response.remark)
@@ -76,8 +76,8 @@ def _decode(body: bytes, offset_delta: int, strict: bool) -> list[StoredMessage]
 
 
 def matching_tags(messages: Iterable[StoredMessage], tags: Collection[str]) -> list[StoredMessage]:
-    """The messages whose tag is exactly one of `tags`, because the broker compares only hashes. No tags wanted means
-    all messages."""
+    """Return the messages whose tag is exactly one of `tags`, because the broker compares only hashes. Empty `tags`
+    mean all messages."""
     return [message for message in messages if not tags or message.tags in tags]
 
 
@@ -89,8 +89,8 @@ async def pull(
     timeout_s: float,
     strict: bool = False,
 ) -> PullResult:
-    """The broker's answer to one pull. Raises TransportError, or as `parse_pull_response`. A pull that times out leaves
-    its channel open, for it is an asynchronous call in Java."""
+    """Send one pull and return the broker's answer. Raises TransportError, or as `parse_pull_response`. A time-out
+    leaves the channel open, because a pull is an asynchronous call in Java."""
     request = RemotingCommand.request(RequestCode.PULL_MESSAGE, header)
     response = await remoting.invoke(address, request, timeout_s=timeout_s, close_on_timeout=False)
     return parse_pull_response(response, strict=strict)

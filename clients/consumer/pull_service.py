@@ -1,4 +1,4 @@
-"""The pull loops of a push consumer: one for each queue it holds, ended by dropping the queue.
+"""The pull loops of a push consumer: one for each queue that it has, ended by dropping the queue.
 
 A loop asks its broker, which lets the request wait up to 15 s for new messages, gives the messages to the listener, and
 asks again from the next offset. A pull loop pauses while too many messages are unfinished, and after errors. Upstream:
@@ -41,7 +41,7 @@ class PullDelays:
         self._took_ms: list[float] = []
 
     async def put_off(self, why: str, sleep: Callable[[], Awaitable[None]]) -> None:
-        """Wait before the next pull, for this reason."""
+        """Delay the next pull for this reason."""
         if why != self._why:
             self.over()
         self._why, begin_s = why, self._context.clock.monotonic_s()
@@ -51,7 +51,7 @@ class PullDelays:
             self.over()
 
     def over(self) -> None:
-        """Record the delay, which is over because the queue is pulled again or was dropped."""
+        """Record the past delay, because the queue is pulled again or was dropped."""
         took_ms, self._took_ms = self._took_ms, []
         if took_ms:
             self._context.record(
@@ -73,7 +73,7 @@ PULL_BATCH_BYTES_5X = 262_144
 
 
 class PullService:
-    """Runs a loop for each queue. The rebalancer calls `pull_queue` for each queue that it gets."""
+    """Runs a pull loop for each queue. The rebalancer calls `pull_queue` for each queue that the consumer gets."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class PullService:
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
 
     async def stop(self) -> None:
-        """Stop all loops; requests under way are given up."""
+        """Stop all pull loops; requests under way are cancelled."""
         await cancel_all(self._tasks)
 
     def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:

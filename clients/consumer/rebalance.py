@@ -30,12 +30,12 @@ OnQueueTaken = Callable[[MessageQueue, ProcessQueue, int], None]
 
 
 def java_order(text: str) -> bytes:
-    """A sort key that orders as Java's String.compareTo, by UTF-16 units."""
+    """Return a sort key that orders texts as Java's String.compareTo, by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """Sort by topic, broker name and queue id, as Java's MessageQueue.compareTo does."""
+    """Sort queues by topic, broker name and queue id, as Java's MessageQueue.compareTo does."""
     return sorted(queues, key=lambda queue: (java_order(queue.topic), java_order(queue.broker_name), queue.queue_id))
 
 
@@ -57,7 +57,7 @@ def allocate_averagely(
 
 
 class Rebalancer:
-    """Owns the table of process queues. Rounds never overlap."""
+    """Owns the table of the consumer's process queues. Rounds of rebalancing never overlap."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Rebalancer:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Rebalance now, and from now on."""
+        """Rebalance now, and then every 20 s."""
         self._wake.set()
         self._task = asyncio.create_task(self._run())
 
@@ -91,7 +91,7 @@ class Rebalancer:
             await cancel_all((task,))
 
     def release_all(self) -> None:
-        """Give up every queue. `release_all` commits no offset."""
+        """Give up every queue without committing an offset."""
         topics = {queue.topic for queue in self.process_queues}
         for queue, process_queue in self.process_queues.items():
             process_queue.dropped = True
@@ -101,12 +101,12 @@ class Rebalancer:
             self._record_assigned(topic)
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
-        """Note the readable queues of `topic`; the next round acts on them."""
+        """Note the readable queues of `topic` for the next rebalance."""
         if topic in self.subscriptions:
             self._subscribe_info[topic] = queues
 
     def wake(self) -> None:
-        """Rebalance as soon as the round that runs is over."""
+        """Rebalance as soon as the running round of rebalancing is over."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -132,7 +132,7 @@ class Rebalancer:
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:
-        """Rebalance all topics once. Returns whether the consumer now has exactly the queues that it should have."""
+        """Rebalance all topics once. Returns whether the consumer now has exactly its share of queues."""
         balanced = True
         self._shared.clear()
         for topic in list(self.subscriptions):
@@ -188,7 +188,7 @@ class Rebalancer:
         return bool(lost) or any(won)
 
     async def drop(self, queue: MessageQueue) -> None:
-        """Give up `queue`: commit what is consumed of it, then forget its offset."""
+        """Give up `queue`: commit its offset, then forget the offset."""
         process_queue = self.process_queues.get(queue)
         if process_queue is None:
             return

@@ -1,8 +1,8 @@
 """Gives a message that could not be consumed back to the group: to its broker (36), else as a new message.
 
-The broker keeps it in the group's retry topic and delivers it after a delay that grows with each failure, until it
-has failed too often. When the message's broker does not take it, it is sent to the retry topic as any message is,
-wherever that has a queue. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
+The broker keeps the message in the group's retry topic. It delivers the message after a delay that grows with each
+failure, until the message has failed too often. If the message's broker does not accept it, the message is sent to any
+queue of the retry topic. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ DELAY_LEVEL_BY_BROKER = 0
 
 
 class SendBackService:
-    """Gives one message back. Call it with a queue and a message of this queue."""
+    """Gives failed messages back to the group. Call the object with a queue and a message of this queue."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, instance: MQClientInstance) -> None:
         self._context, self._config, self._instance = context, config, instance
@@ -50,7 +50,7 @@ class SendBackService:
             return False
 
     async def stop(self) -> None:
-        """Send nothing from now on."""
+        """Send back no message from now on."""
         if self._producer is not None:
             await self._producer.stop()
 

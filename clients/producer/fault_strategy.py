@@ -9,10 +9,11 @@ not above it):
 | 4.9     | 50: 0, 100: 0, 550: 30000, 1000: 60000, 2000: 120000, 3000: 180000, 15000: 600000         | 30000 ms   |
 | 5.x     | 50: 0, 100: 0, 550: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000                | 10000 ms   |
 
-4.9 takes the next available broker even if it is the one that just failed, else one of the better half of the isolated.
-5.x prefers an available other broker, then a reachable other broker, then the next one; each retry starts at a random
-place. Reachability is lost on a broker's error code, or on a transport failure when the detector runs, and comes back
-with a good send or a good probe. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
+4.9 takes the next available broker, even the broker that just failed; without an available broker it takes one of the
+better half of the isolated brokers. 5.x prefers an available other broker, then a reachable other broker, then the next
+broker; each retry starts at a random place. A broker stops being reachable at an error code, or at a transport failure
+if the detector runs, and is reachable again after a good send or probe. Upstream: `MQFaultStrategy`,
+`LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
 """
 
 import random
@@ -27,7 +28,7 @@ from .publish_table import QueueRing
 
 class IsolationRecord:
     """Records which brokers a producer avoids, since when, and when it sends to them again: event `broker_isolated`.
-    Rows are recorded only with sendLatencyFaultEnable. Upstream says so in its log from 5.1.4 on ("will be isolated
+    Rows are recorded only with sendLatencyFaultEnable. Java's client logs the same from 5.1.4 on ("will be isolated
     for")."""
 
     def __init__(self, record: Recorder) -> None:
@@ -36,7 +37,7 @@ class IsolationRecord:
         self._avoided: set[str] = set()
 
     def noted(self, broker_name: str, latency_ms: int, isolation_ms: int, *, failed: bool) -> None:
-        """An attempt that was slow or failed isolates the broker for this time; in 4.9, 0 ends an isolation."""
+        """Note that an attempt, slow or failed, isolates the broker for `isolation_ms`; in 4.9, 0 ends an isolation."""
         before_ms, self._isolation_ms[broker_name] = self._isolation_ms.get(broker_name, 0), isolation_ms
         if isolation_ms or before_ms:
             self._avoided.add(broker_name)
@@ -76,7 +77,8 @@ class _FaultItem:
 
 
 class MQFaultStrategy:
-    """The brokers' fault items, by broker name. `rng` picks starting places only."""
+    """Chooses the queue of each attempt, and keeps each broker's latency and isolation. `rng` picks starting places
+    only."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class MQFaultStrategy:
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
 
     def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """Note that the broker acknowledged an attempt in that time."""
+        """Note that the broker acknowledged an attempt after `latency_ms`."""
         self._update(broker_name, latency_ms, False, True, now_ms)
 
     def transport_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
@@ -112,7 +114,8 @@ class MQFaultStrategy:
         self._update(broker_name, latency_ms, True, not self._detector_enabled, now_ms)
 
     def client_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """No address of the broker (`MQClientException`): a failure to 4.9, to 5.x only its latency counts."""
+        """Note that the broker had no address (`MQClientException`): a failure for 4.9; for 5.x only the latency
+        counts."""
         self._update(broker_name, latency_ms, self._profile is Profile.V4_9, True, now_ms)
 
     def broker_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
@@ -120,7 +123,7 @@ class MQFaultStrategy:
         self._update(broker_name, latency_ms, True, False, now_ms)
 
     def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """Note that an asynchronous attempt failed in any way: the broker is isolated, and reachable."""
+        """Note that an asynchronous attempt failed in any way: the broker becomes isolated, but stays reachable."""
         self._update(broker_name, latency_ms, True, True, now_ms)
 
     def _update(self, broker_name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
@@ -154,8 +157,9 @@ class MQFaultStrategy:
         write_queue_nums: Mapping[str, int],
         retry: bool = False,
     ) -> MessageQueue:
-        """The queue of the next attempt. `write_queue_nums`: the route's writable rows, by broker name.
-        `last_broker_name` is the broker of this call's attempt before, `retry` whether there was one."""
+        """Return the queue of the next attempt. `write_queue_nums`: the numbers of writable queues in the route, by
+        broker name. `last_broker_name` is the broker of this call's previous attempt, `retry` whether there was an
+        attempt."""
         if not self._enabled:
             return ring.next_on_another_broker(last_broker_name)
         queue = self._select(ring, last_broker_name, now_ms, write_queue_nums, retry=retry)
@@ -215,7 +219,8 @@ class MQFaultStrategy:
         return best_first[self._which_item_worst % half]
 
     def due_probes(self, *, now_ms: int) -> tuple[str, ...]:
-        """The brokers that the detector probes in this round; each waits DETECT_INTERVAL_MS for its next."""
+        """Return the brokers that the detector probes in this round. A broker's next probe is due after
+        DETECT_INTERVAL_MS."""
         if not self._detector_enabled:
             return ()
         due = tuple(name for name, item in self._items.items() if now_ms >= item.probe_from_ms)

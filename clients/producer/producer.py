@@ -1,7 +1,7 @@
 """A producer: send and wait, send asynchronously, oneway, in batches; with Java's retries (sender.py).
 
-Every call ends in a result or in one RocketMQError whose `definite` holds for the whole call: it is true only when no
-try may have been stored. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
+Every send ends in a result or in one RocketMQError, whose `definite` is true only if no try may have been stored.
+Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 """
 
 import asyncio
@@ -64,7 +64,8 @@ class DefaultMQProducer:
         self._running = False
 
     async def start(self) -> None:
-        """Register the group and begin the client's jobs. ClientError if started twice or the group is taken."""
+        """Register the producer's group and begin the client's jobs. ClientError if the producer is started twice, or
+        the group has another producer."""
         if self._running:
             raise ClientError("The producer service state not OK, maybe started once")
         self.client.register_producer(self._config.producer_group, self._publish_table)
@@ -80,7 +81,7 @@ class DefaultMQProducer:
         await self.client.send_heartbeat_to_all()
 
     async def stop(self) -> None:
-        """Tell every broker, end the jobs, close the channels. Asynchronous sends under way are cancelled."""
+        """Unregister at every broker, end the jobs, close the channels. Asynchronous sends under way are cancelled."""
         if not self._running:
             return
         self._running = False
@@ -108,8 +109,8 @@ class DefaultMQProducer:
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Send as `send` does, to the queue that `select` picks from the topic's writable queues, in order of broker
-        name and id. One try and no other queue, so that what shares a queue stays in order. Upstream:
-        `sendSelectImpl`."""
+        name and id. The message is tried once and at no other queue, so that messages of one queue stay in order.
+        Upstream: `sendSelectImpl`."""
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)
         limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
@@ -120,11 +121,12 @@ class DefaultMQProducer:
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
     ) -> SendResult:
-        """Do as `send`, with all `messages` (of one topic) in one request; they get consecutive offsets."""
+        """Send all `messages` (of one topic) in one request, as `send` does; the messages get consecutive offsets."""
         return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send without an answer: returns when the request was handed to a connection. One try; raises as `send`."""
+        """Send a message without waiting for an answer: returns when a connection has the request. Tries once; raises
+        as `send`."""
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, queue)
         timeout_ms = self._config.send_msg_timeout_ms

@@ -20,9 +20,9 @@ _INT31 = 1 << 31
 class QueueRing:
     """Round-robin over `queues`, at least one, in the order of the publish info, from a random start.
 
-    A producer has one ring per topic, made anew whenever it takes a route; the next send continues where the last
-    stopped. Upstream: `TopicPublishInfo.selectOneMessageQueue`, `ThreadLocalIndex` (one per thread; here a producer is
-    one thread).
+    A producer has one ring per topic, made anew with each route that it takes; the next send continues where the last
+    send stopped. Upstream: `TopicPublishInfo.selectOneMessageQueue`, `ThreadLocalIndex` (one per thread; here a
+    producer is one thread).
     """
 
     def __init__(self, queues: Sequence[MessageQueue], rng: random.Random) -> None:
@@ -32,11 +32,11 @@ class QueueRing:
         self.reset()
 
     def reset(self) -> None:
-        """Continue from a new random place."""
+        """Continue at a new random place in the ring."""
         self._index = self._rng.randrange(_INT31)
 
     def next_number(self) -> int:
-        """Return the running counter, and move it on by one."""
+        """Increase the ring's running counter by one and return it."""
         self._index = (self._index + 1) % _INT31
         return self._index
 
@@ -44,7 +44,8 @@ class QueueRing:
         return self.queues[self.next_number() % len(self.queues)]
 
     def next_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """The next queue that `accept` takes, looking at each at most once; the counter moves past those refused."""
+        """Return the next queue that `accept` accepts; None if it refuses every queue. The counter moves past the
+        refused queues."""
         for _ in self.queues:
             queue = self.next()
             if accept(queue):
@@ -52,8 +53,8 @@ class QueueRing:
         return None
 
     def ahead_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """Do as next_that, but move the counter by one only, even if several queues are refused (4.9's latency-aware
-        choice)."""
+        """Return the queue that `next_that` would, but move the counter by only one past refused queues (4.9's
+        latency-aware choice)."""
         start = self.next_number()
         for step in range(len(self.queues)):
             queue = self.queues[(start + step) % len(self.queues)]
@@ -62,7 +63,8 @@ class QueueRing:
         return None
 
     def next_on_another_broker(self, last_broker_name: str | None) -> MessageQueue:
-        """The next queue that is not of `last_broker_name`; after one full cycle of its queues, its next one anyway."""
+        """Return the next queue at another broker than `last_broker_name`; without another broker, that broker's next
+        queue."""
         if last_broker_name is None:
             return self.next()
         return self.next_that(lambda queue: queue.broker_name != last_broker_name) or self.next()
@@ -70,14 +72,14 @@ class QueueRing:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A topic's publish info and the ring of its queues; both are new with each route taken."""
+    """A topic's publish info and the ring of its queues; the producer makes both anew with each route that it takes."""
 
     info: TopicPublishInfo
     ring: QueueRing
 
 
 class PublishTable:
-    """The methods that the client instance (ProducerInner) and sends need."""
+    """A producer's topics, with the methods that the client instance (ProducerInner) and sends need."""
 
     def __init__(self, client: MQClientInstance, config: ProducerConfig, rng: random.Random) -> None:
         self._client = client
@@ -86,7 +88,7 @@ class PublishTable:
         self._table: dict[str, Publish | None] = {}
 
     def want(self, topic: str) -> None:
-        """Keep the topic's route fresh from now on. Nothing is asked for yet."""
+        """Poll the topic's route from now on. No route is asked for yet."""
         self._table.setdefault(topic, None)
 
     def publish_topics(self) -> Iterable[str]:
@@ -100,8 +102,8 @@ class PublishTable:
         self._table[topic] = Publish(info, QueueRing(info.queues, self._rng))
 
     async def find(self, topic: str) -> Publish:
-        """The publish info of `topic`: from the cache, else from the NameServer, else from the template topic's route.
-        Raises ClientError if there is no queue to write to, RouteQueryFailed when the NameServer did not answer."""
+        """Return the publish info of `topic`: from the cache, else from the NameServer, else from the template topic's
+        route. Raises ClientError without a queue to write to, RouteQueryFailed if the NameServer did not answer."""
         await self.refresh_if_missing(topic)
         publish = self._table.get(topic)
         if publish is None or not publish.info.ok:
@@ -109,7 +111,8 @@ class PublishTable:
         return publish
 
     async def refresh_if_missing(self, topic: str) -> None:
-        """Ask for the topic's route when no queue of it is known, and borrow the template's when it has none."""
+        """Ask for the route of `topic` if no queue of the topic is known; if the topic has no route, borrow the
+        template topic's route."""
         if not self.is_publish_info_missing(topic):
             return
         self.want(topic)

@@ -1,5 +1,5 @@
-"""Records one send call: its invoke, each attempt, and exactly one outcome. The record knows whether any attempt may
-have been stored, so the call's error is `definite` only if no attempt was stored.
+"""Records one send call in the history: its begin, each attempt, and exactly one outcome. The record knows whether any
+attempt may have been stored, so the call's error is `definite` only if no attempt was stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def outcome(error: RocketMQError) -> str:
 
 
 class SendRecord:
-    """Events `send` (one pair a message, under the message's own `op_id`) and `send_attempt` (under the first's)."""
+    """Records a call's events `send` (begin and outcome for each message, with its own `op_id`) and `send_attempt`
+    (with the first message's `op_id`)."""
 
     def __init__(self, context: NodeContext, request: SendRequest, op_ids: tuple[str, ...]) -> None:
         self._context = context
@@ -40,7 +41,7 @@ class SendRecord:
             self._send("invoke", message, op_id)
 
     def returned(self, result: SendResult) -> None:
-        """Record `ok` if the broker stored as safely as configured, `info` for the other statuses."""
+        """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses."""
         type_ = "ok" if result.status is SendStatus.SEND_OK else "info"
         for index, (message, op_id) in enumerate(self._each()):
             self._send(
@@ -57,12 +58,12 @@ class SendRecord:
             )
 
     def failed(self, error: RocketMQError) -> None:
-        """Record the failure. `error.definite` becomes false if an earlier try may have been stored."""
+        """Record that the call failed. `error.definite` becomes false if an earlier try may have been stored."""
         error.definite = error.definite and not self.maybe_stored
         self._all_end(outcome(error), attempt=self.maybe_stored, code=_code_of(error))
 
     def unknown(self) -> None:
-        """Record an unknown outcome, that of a oneway send or a cancelled call."""
+        """Record that the outcome is unknown, as after a oneway send or a cancelled call."""
         self._all_end("info", attempt=max(1, self.maybe_stored))  # one that is cut off right now is not counted yet
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
@@ -93,7 +94,7 @@ class SendRecord:
 
 
 class Attempt:
-    """One try at one broker: a context manager whose body is the call. At the block's end it records the result."""
+    """One try at one broker: a context manager that records the result of the call in its body."""
 
     def __init__(
         self,

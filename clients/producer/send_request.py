@@ -1,4 +1,4 @@
-"""A message or a batch made ready to send: checked, given its ids, compressed; and the request for one queue.
+"""Makes a message or a batch ready to send (checks, ids, compression), and makes the request for one queue.
 
 Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `MessageBatch`,
 `DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
@@ -51,7 +51,7 @@ class SendRequest:
     def command(
         self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int, oneway: bool = False
     ) -> RemotingCommand:
-        """Return the 310 or 320 that stores the messages in `queue`."""
+        """Return the request (310 or 320) that stores the messages in `queue`."""
         header = SendMessageRequestHeader(
             producer_group=config.producer_group,
             topic=self.topic,
@@ -98,7 +98,7 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
 
 
 def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """Return `messages` as one batch, never compressed. Raises as `single`, and if the messages cannot be sent
+    """Return `messages` as one uncompressed batch. Raises as `single`, and for messages that cannot be sent
     together."""
     for message in messages:
         _check(message, config)

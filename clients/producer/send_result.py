@@ -12,7 +12,7 @@ from ...remoting.message import MessageQueue
 
 
 class SendStatus(StrEnum):
-    """All but SEND_OK mean: stored, but not as safely as configured."""
+    """A send's status. All but SEND_OK mean: stored, but not as safely as configured."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -41,10 +41,10 @@ class SendResult:
 
 
 class SendError(RocketMQError):
-    """Every try of a send failed, as Java's MQClientException "Send [3] times, still failed".
+    """The error of a send whose tries all failed, as Java's MQClientException "Send [3] times, still failed".
 
-    `definite`: no try can have been stored. `code`: the last broker's answer, None if there was none. The last try's
-    error is the `__cause__`.
+    `definite`: no try can have stored the message. `code`: the last broker's answer, None without an answer.
+    `__cause__` is the last try's error.
     """
 
     def __init__(self, text: str, *, code: int | None, definite: bool, retriable: bool) -> None:
@@ -62,8 +62,8 @@ class RouteQueryFailed(ClientError):
 
 
 def parse_send_response(response: RemotingCommand, msg_id: str, topic: str, broker_name: str) -> SendResult:
-    """The result in a response to 310 or 320 from a broker of `broker_name`. Raises ResponseError for a code that says
-    it was not stored, HeaderError for one without a complete header."""
+    """Return the send's result from a broker's response to 310 or 320. Raises ResponseError for a code that says that
+    nothing was stored, HeaderError for an incomplete header."""
     try:
         status = STATUS_BY_CODE[ResponseCode(response.code)]
     except (KeyError, ValueError):

@@ -49,7 +49,8 @@ class Sender:
         self._fault = fault
 
     async def send(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
-        """Synchronous: up to 1 + retry_times_when_send_failed tries within `timeout_ms`, by the table above."""
+        """Send synchronously: up to 1 + retry_times_when_send_failed tries within `timeout_ms`, by the module's
+        table."""
         config, begin_ms = self._config, self._now_ms()
         publish = await self._publish_table.find(request.topic)
         tries = 1 + config.retry_times_when_send_failed
@@ -92,7 +93,8 @@ class Sender:
     async def send_once(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
     ) -> SendResult:
-        """One try at `queue`. Raises ClientError if the queue's broker has no address, and every error of the call."""
+        """Try once, at `queue`. Raises ClientError if the queue's broker has no address, and every error of the
+        call."""
         begin_ms = self._now_ms()
         address = await self._address_of(queue, request, record)
         left_ms = timeout_ms - (self._now_ms() - begin_ms)
@@ -138,8 +140,8 @@ class Sender:
         self._note_success(queue.broker_name, try_begin_ms)
 
     async def send_async(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
-        """Asynchronous: further tries after transport failures only. As in Java, a retry goes to the broker of another
-        queue, but the request and its queue id stay as they were."""
+        """Send asynchronously: only transport failures are tried again. As in Java, a retry goes to the broker of
+        another queue, but the request's queue id stays the same."""
         begin_ms = self._now_ms()
         publish = await self._publish_table.find(request.topic)
         queue = self._select(publish, None)
