@@ -1,4 +1,5 @@
-"""How many processes run at once, in which order, and how late this process's event loop was."""
+"""Decides how many processes of the program under test run at once, and in which order; measures the event loop's
+lateness."""
 
 import asyncio
 import heapq
@@ -17,7 +18,8 @@ LOOK_S = 0.02
 
 
 class Places:
-    """Limits how many processes run at once. Jobs wait in a queue; a job gets places for all its processes together."""
+    """Limits how many processes run at once. Jobs wait in a queue; a job gets places for all of its processes
+    together."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -40,7 +42,7 @@ class Places:
 
 
 class LoopLateness:
-    """How late an event loop was, and when."""
+    """Keeps how late an event loop was, and when."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
@@ -58,20 +60,20 @@ class LoopLateness:
             self._late.append((at_ms, late_ms))
 
     def worst_ms(self, from_ms: float, to_ms: float) -> float:
-        """Return the largest lateness in that time."""
+        """Return the event loop's largest lateness from `from_ms` to `to_ms`."""
         return max((late for at, late in self._late if from_ms <= at <= to_ms + late), default=0.0)
 
 
 def at_once(memory: int) -> int:
-    """Return how many processes of this size in bytes may run at once: as many as fit a third of the free memory."""
+    """Return how many processes of `memory` bytes may run at once: as many as fit a third of the free memory."""
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
 def planned_s(
     jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
 ) -> float:
-    """Return how long the jobs will take on so many places, each started in a lane for `start_s`. `running_s` is the
-    remaining time of each job that has a place."""
+    """Return how long the jobs will take if `places` run at once, and each start takes a lane for `start_s`.
+    `running_s` has the remaining times of running jobs."""
     free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
     heapq.heapify(free)
     starting = [0.0] * max(1, lanes)
@@ -92,8 +94,8 @@ Job = tuple[Situation, int]
 def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
 ) -> tuple[list[Job], float]:
-    """Return the order of the jobs after the first process, and their estimated duration. The longest comes first, then
-    the many starts. If the plan takes no longer, situations that measure milliseconds come last."""
+    """Return the order of the jobs after the first process, and their estimated duration. The longest jobs come first,
+    then the many starts. If that takes no longer, situations that measure milliseconds come last."""
     lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
     fine = [job for job in lasting if job[0].is_fine]

@@ -1,9 +1,10 @@
-"""Tells apart the clients of a program: one process may have several, each with its own chosen NameServer.
+"""Separates the observations of a program's clients: a process may have several clients, each with its own chosen
+NameServer.
 
     observations of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
 
-A client's name is the topics whose routes it asks for, in every situation the same. Clients with the same topics have
-one name. A part with too few observations to name it is ignored.
+A client's name is the topics whose routes it asks for, the same in every situation. Observations that are too few to
+name their client are ignored.
 """
 
 from collections import Counter
@@ -22,8 +23,8 @@ ONLY = ""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """Return the observations by client name; ONLY with all of them if no process has clients of several kinds. How
-    many clients a process has is counted from their heartbeats."""
+    """Return the observations by client name; all under ONLY if no process has clients of several kinds. Heartbeats
+    tell how many clients a process has."""
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
@@ -42,7 +43,7 @@ def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
 
 
 def clients_in(watched: Sequence[Watched]) -> int:
-    """Return the number of clients in a process by its heartbeats; 0 without heartbeats."""
+    """Return how many clients a process has, by its heartbeats; 0 without heartbeats."""
     return max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
 
 
@@ -64,8 +65,8 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """Return for each client of the process its topics and its observations. Clients that do not use the situation's
-    NameServer are left out."""
+    """Return topics and observations of each client of the process, except clients that do not use the situation's
+    NameServer."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 

@@ -50,7 +50,7 @@ ALIKE_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformResult:
-    """One client, compared with a profile or only measured."""
+    """The result for one client, compared with a profile or only measured."""
 
     plan: ConformPlan
     trial: Trial
@@ -75,7 +75,7 @@ class ConformResult:
 
     @property
     def verdict(self) -> Validity | None:
-        """The verdict of all rules; None if everything was only measured, without a profile."""
+        """The verdict of all rules together; None without a profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided:
             return Validity.UNKNOWN
@@ -83,12 +83,12 @@ class ConformResult:
 
     @property
     def said(self) -> str:
-        """The verdict in a word."""
+        """The verdict of all rules in a word; `measured` without a profile."""
         return MEASURED if self.verdict is None else str(self.verdict)
 
     @property
     def exit_status(self) -> int:
-        """The exit status: 0 VALID, or everything measured; 1 INVALID; 3 UNKNOWN."""
+        """The exit status: 0 for VALID or without a profile, 1 for INVALID, 3 for UNKNOWN."""
         return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
 
     @property
@@ -191,7 +191,8 @@ def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
 
 
 def lines(watched: Watched) -> Iterable[str]:
-    """Return the client and how it ended, then each observation; many equal observations are one line."""
+    """Return the lines of an observations file: the client and how it ended, then each observation. Many equal
+    observations are one line."""
     head = {
         "situation": watched.situation,
         "process": watched.process,
@@ -256,7 +257,7 @@ def tidy(folder: RunFolder) -> None:
 
 
 def measured_text(found: RuleVerdict) -> str:
-    """Return `3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
+    """Return the measured value in words, `3.0 s (2.9 to 3.1)` or `random (p = 0.42)`, or why the rule is undecided."""
     measured = found.measured
     if isinstance(measured, LeftOut):
         return f"left out: {measured.why}"
@@ -290,7 +291,7 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 
 def table(result: ConformResult) -> Table:
-    """Return a table with a row per rule, below the client, the profile and the verdict."""
+    """Return the table of rules, with client, profile and verdict above."""
     against = f" held against {result.profile}" if result.profile else ""
     rows = Table(title=Text(f"{result.client}{against}: {result.said}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
@@ -327,12 +328,12 @@ def _below(result: ConformResult) -> list[Text]:
 
 
 def print_table(result: ConformResult) -> None:
-    """Print the table as wide as the terminal; in a pipe as wide as COLUMNS says, else 120 columns."""
+    """Print the table of rules as wide as the terminal; in a pipe as wide as COLUMNS says, else 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(*shown(result, console.width), sep="\n")
 
 
 def shown(result: ConformResult, columns: int) -> Iterator[RenderableType]:
-    """Return a row per rule (a paragraph, if there are few columns), then the notes."""
+    """Return a row per rule (a paragraph, if the terminal is narrow), then the notes."""
     yield paragraphs(table(result)) if columns < NARROW else table(result)
     yield from _below(result)

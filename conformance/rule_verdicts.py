@@ -1,4 +1,4 @@
-"""One verdict per rule from observations and a profile; and the profiles, built-in or from a file."""
+"""Judges each rule by observations and a profile; reads profiles, built-in or from a file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """Return a profile file with the measured values; undecided rules are left out."""
+    """Return the text of a profile file with the measured values, without undecided rules."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:
@@ -90,7 +90,7 @@ class RuleVerdict:
     """In a program with several clients, each client's by its topics; this one is then the worst."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return an entry of `rules` in conform.json; of `left_out` the name and the reason."""
+        """Return the verdict as an entry of `rules` in conform.json; for a rule that was left out, name and reason."""
         if isinstance(self.measured, LeftOut):
             return {"rule": self.rule.name, "why": self.measured.why}
         found = self.measured
@@ -111,7 +111,7 @@ class RuleVerdict:
 
 
 def situations_of(rules: Collection[str]) -> tuple[str, ...]:
-    """Return the situations that these rules need, in order, each once."""
+    """Return the situations that these rules need, each once."""
     return tuple(dict.fromkeys(name for rule in rules for name in RULES[rule].situations))
 
 
@@ -121,8 +121,8 @@ def judge_all(
     rules: Collection[str] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[RuleVerdict]:
-    """Return a verdict for each of these rules (default: all). A rule is left out if none of its situations was run.
-    `left_out` has the reasons."""
+    """Return a verdict for each of these rules (default: all), except rules of which no situation was run. `left_out`
+    has the reasons."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [
@@ -166,7 +166,7 @@ def _badness(found: RuleVerdict) -> int:
 def hindered_in(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the situations in which this machine was too late to decide a rule."""
+    """Return the situations in which this machine was too slow to decide a rule."""
     found: dict[str, None] = {}
     for each in judge_all(watched, profile, rules):
         rule = each.rule

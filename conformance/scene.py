@@ -1,4 +1,4 @@
-"""Runs one situation on its own stand: starts its processes, executes its steps, and keeps each one's observations.
+"""Runs one situation on its own stand: starts its processes, executes its steps, and keeps each process's observations.
 
 open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 """
@@ -30,7 +30,7 @@ START_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformPlan:
-    """The program, the situations by name, and our servers."""
+    """What `nemesrv conform` runs: the program, the situations by name, and our servers."""
 
     program: Program
     situations: tuple[str, ...] = tuple(SITUATIONS)
@@ -50,7 +50,7 @@ class WatchedProcess:
 
 
 class Scene:
-    """One stand and its processes in one situation."""
+    """One situation: its stand and its processes."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Start the processes, each when the one before has connected, or after `limit_s`."""
+        """Start the processes, each when the process before has connected, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -167,7 +167,7 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """Execute the steps at their times, then end. Starts take longer if the program has several clients."""
+        """Execute the situation's steps at their times. Many starts last longer if the program has several clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic
@@ -267,7 +267,7 @@ def _of(seen: Observation, process: int) -> Observation:
 
 
 class Seat:
-    """One process of a situation."""
+    """One process of the program under test in a situation."""
 
     def __init__(
         self,
@@ -294,7 +294,7 @@ class Seat:
         self.memory = 0
 
     def saw(self, seen: Observation) -> None:
-        """Take an observation of this process alone."""
+        """Keep an observation of this process alone."""
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()

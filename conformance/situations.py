@@ -5,8 +5,8 @@ One process per situation (two if queues change owners), in parallel.
     starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
 
-A situation says what happens, not what is right: rules (rules/) measure, profiles have the expected values. Steps come
-at 5 s, and a situation lasts a little more than two polls, because every known client polls its routes each 30 s.
+A situation says what happens, not what is right: rules (rules/) measure, profiles have the expected values. Steps are
+executed at 5 s. A situation lasts a little more than two polls, because every known client polls its routes each 30 s.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,8 +66,8 @@ class SituationStep:
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Return the behaviour of each front from now on. Before any answer or use the first front of its kind is
-        meant."""
+        """Return each front's behaviour after the step. Without any answer or use so far, the step means the first
+        front of the kind."""
         if self.behaviour is None:
             return []
         chosen = answered_last or name_servers[0]
@@ -212,13 +212,13 @@ SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation i
 
 
 class RouteAnswers:
-    """Tells answers to route look-ups from all other observations."""
+    """Distinguishes answers to route look-ups from all other observations."""
 
     def __init__(self) -> None:
         self._asked: set[tuple[int, int]] = set()
 
     def answer(self, seen: Observation) -> Answered | None:
-        """Return the next observation, if it is such an answer."""
+        """Return the observation if it answers a route look-up, else None."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._asked.add((seen.connection, seen.opaque))
         elif isinstance(seen, Answered) and (seen.connection, seen.opaque) in self._asked:
@@ -268,10 +268,10 @@ class Watched:
         return self.ended not in ("stopped", "killed", "hung")
 
     def of(self, kind: type[Seen]) -> Iterator[Seen]:
-        """Return the observations of one kind, in order of time."""
+        """Return the process's observations of one kind, in order of time."""
         return (one for one in self.seen if isinstance(one, kind))
 
     def example(self, at_ms: float | None = None, **what: Any) -> Mapping[str, Any]:
-        """Return an example for a rule: `what`, and when since the process began."""
+        """Return an example for a rule: `what`, and the time since the process began."""
         when = {} if at_ms is None else {"at_ms": round(at_ms - self.began_ms, 1)}
         return {"situation": self.situation, "process": self.number, **when, **what}

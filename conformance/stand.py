@@ -5,7 +5,7 @@
             ──► front address-server ──► AddressServer    if the list is served by HTTP
     feeder ───────────────────────► Broker                messages for consumers, past the fronts
 
-Everything runs in the caller's event loop. `see` gets all observations, also those of the stand's own acts (`behave`,
+Everything runs in the caller's event loop. `see` gets all observations, including the stand's own acts (`behave`,
 `kill` …). `close` ends the stand, and leaves no port, task or file.
 """
 
@@ -55,7 +55,7 @@ Process = Callable[[Address, Address], int | None]
 
 
 class Stand:
-    """Our NameServers and brokers for a program: open it, give the program `name_servers`, do steps, close it."""
+    """Our NameServers and brokers for a program. Call `open`, give the program `name_servers`, `do` steps, `close`."""
 
     def __init__(
         self,
@@ -100,7 +100,8 @@ class Stand:
     # --- up and down --------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Start everything. Afterwards every NameServer has the route to every broker. HarnessError if that fails."""
+        """Start all servers and fronts. Afterwards every NameServer has the routes to every broker. HarnessError if
+        that fails."""
         self._data.mkdir(parents=True)
         self._log_file = self._log_path.open("a", encoding="utf-8")
         self.log = LineLogger("conform", self._log_file)
@@ -172,7 +173,7 @@ class Stand:
         )
 
     async def close(self) -> None:
-        """Remove everything."""
+        """Stop all servers and fronts, and delete their files."""
         if self._feeding is not None:
             await cancel_all((self._feeding,))
         if self._producer is not None:
@@ -205,7 +206,7 @@ class Stand:
 
     @property
     def front_of(self) -> dict[Address, str]:
-        """The front at each address at which a front accepts."""
+        """Return the name of the front that accepts at each address."""
         return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
@@ -220,7 +221,7 @@ class Stand:
     # --- what happens to it -------------------------------------------------------------------------------------------
 
     async def do(self, step: SituationStep) -> None:
-        """Execute one step of a situation, if it does not concern the program itself."""
+        """Execute one step of a situation. Steps that concern the program itself are ignored."""
         if step.target is Target.LIST:
             self._change_list()
         elif step.do == KILL:
@@ -248,11 +249,12 @@ class Stand:
         self.did(NAME_SERVER_LIST, ";".join(named))
 
     def did(self, what: str, whom: str) -> None:
-        """Report an observation of something that no front can see."""
+        """Report something that no front can see as an observation."""
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Send one message for consumers each FEED_EVERY_S until the stand is closed; body and key are its number."""
+        """Send one message for consumers each FEED_EVERY_S until the stand is closed. A message's body and key are its
+        number."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(
@@ -270,7 +272,8 @@ class Stand:
 
 
 class RunningBroker:
-    """A broker that can die like a process, and restart with its files at another port behind the same front."""
+    """A broker of the stand that can die like a process, and restart with its files at another port behind the same
+    front."""
 
     def __init__(self, stand: Stand, config: BrokerConfig, front: Front) -> None:
         self._stand, self._config, self._front = stand, config, front
@@ -284,7 +287,7 @@ class RunningBroker:
         return self._listens_at
 
     async def start(self, topics: dict[str, int]) -> None:
-        """Start the broker. On return it is registered with every NameServer."""
+        """Start the broker and wait until it is registered with every NameServer."""
         self._network = self._stand.mortal_network()
         context = self._stand.context(self._config.broker_name, self._network)
         self._broker = Broker(context, self._config, listen=_ANY_PORT, advertised=self._front.address)
@@ -305,7 +308,8 @@ class RunningBroker:
 
 
 class MortalNetwork:
-    """Real sockets that all close at once, after which no connection is possible, as when a process ends."""
+    """A network of real sockets that can all close at once, as when a process ends; no connection is possible
+    afterwards."""
 
     def __init__(self) -> None:
         self._tcp = TcpNetwork()

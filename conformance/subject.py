@@ -1,4 +1,4 @@
-"""The program under test: one process of CMD, its instructions, its output, and its end without remains.
+"""Runs one process of the program under test: its instructions, its output, and its end without remains.
 
     Instructions ── environment, placeholders ──► CMD in a process group of its own
                                                     ├─ stdout: lines of docs/conform-protocol.md ──► saw(Reported)
@@ -6,7 +6,7 @@
                                                     └─ stdin: JSON lines; its end tells the program to end
     stop: end of stdin and SIGTERM to the group, STOP_S later SIGKILL
 
-The program needs to support nothing. Output that is no JSON line of the protocol is only logged.
+The program need not know nemesrv. Output that is no JSON line of the protocol is only logged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """The instructions of a process: its NameServers, and what to do."""
+    """The instructions for a process: its NameServers, and what to do."""
 
     name_servers: tuple[Address, ...]
     address_server: Address | None = None
@@ -83,7 +83,8 @@ class Instructions:
         return ";".join(map(str, self.name_servers))
 
     def values(self, file: Path) -> dict[str, str]:
-        """Return each placeholder's value. The list is in the file, one line."""
+        """Return the value of each placeholder in the program's arguments. `file` has the NameServers' list in one
+        line."""
         domain = "" if self.address_server is None else str(self.address_server)
         return {
             "namesrv": "" if self.address_server else self.list_text,
@@ -96,7 +97,8 @@ class Instructions:
         }
 
     def environment(self) -> dict[str, str | None]:
-        """Variables to set; None: to remove, because programs use HTTP only without another list."""
+        """Return the environment variables to set. None means to remove the variable, because programs use HTTP only
+        without another list."""
         told = self.values(Path())
         found = {name: told[place] or None for name, place in _VARIABLES.items()}
         if self.address_server is not None:
@@ -110,7 +112,7 @@ _PLACE = re.compile("{(" + "|".join(PLACEHOLDERS) + ")}")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """CMD and its ARGS as typed."""
+    """The program under test: CMD and its ARGS as typed."""
 
     words: tuple[str, ...]
 
@@ -147,7 +149,7 @@ class Program:
 
 
 class Subject:
-    """One process of the program. Call `start`, then `ended` or `stop`; `saw` gets its reports."""
+    """One process of the program under test. Call `start`, then `ended` or `stop`; `saw` gets the process's reports."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class Subject:
 
     @property
     def pid(self) -> int:
-        """Pid of the process group's leader: CMD, or the process that observes its connects."""
+        """The pid of the process group's leader: CMD, or the process that observes CMD's connects."""
         assert self._process is not None, "it has not been started"
         return self._process.pid
 
@@ -188,7 +190,7 @@ class Subject:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The last lines of its output that are no JSON lines, and the earlier line that says why the program ends."""
+        """The last lines of the program's log, and the earlier line that says why the program ends."""
         reason, lines = self._reason.line, [_shown(line) for line in self._last]
         above = reason is not None and reason not in self._last
         return tuple([_shown(reason), "…", *lines] if reason is not None and above else lines)
@@ -198,7 +200,7 @@ class Subject:
         return self._process is not None and not self._gone.is_set()
 
     async def start(self) -> None:
-        """Start CMD. HarnessError if the system does not start it."""
+        """Start CMD. HarnessError if the system cannot start CMD."""
         environment = dict(os.environ)
         for name, value in self._told.environment().items():
             environment.pop(name, None)
@@ -255,14 +257,15 @@ class Subject:
             self._gone.set()
 
     async def ended(self) -> str:
-        """Return how the process ended, by itself or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
+        """Wait for the end of the process and return how it ended: "exit 1", "signal 11", "stopped", "hung",
+        "killed"."""
         await self._gone.wait()
         assert self._process is not None
         return self._stopped or how(self._process.returncode)
 
     async def stop(self, *, kill: bool = False) -> str:
-        """End the process with its whole group. `kill`: by SIGKILL at once, as the situation wants; the result is
-        "killed". Returns how it ended: by itself, "stopped", "killed", or "hung" if SIGTERM did not suffice."""
+        """End the process with its whole group; with `kill` by SIGKILL at once. Returns how the process ended: by
+        itself, "stopped", "killed", or "hung" if SIGTERM did not suffice."""
         if self._process is None:
             return "exit 127"
         daemons: list[Process] = []
@@ -343,7 +346,7 @@ class Subject:
 
 
 async def within(limit_s: float, *works: Awaitable[object]) -> None:
-    """Return when the first of them is done, or after so long; cancel the others."""
+    """Wait until the first of these awaitables is done, or until the limit; cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in works]
     try:
         await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -365,7 +368,7 @@ class _Reason:
         return self._ends or self._first
 
     def read(self, line: bytes) -> None:
-        """Take the next line, as written. An indented line belongs to a traceback."""
+        """Keep the program's next line of output. An indented line belongs to a traceback."""
         text = line.strip()
         if text == _TRACEBACK:
             self._in_traceback = True
@@ -419,5 +422,6 @@ def how(code: int) -> str:
 
 
 def told_of(lines: Sequence[str]) -> str:
-    """Return `; its last output: a | b` for a sentence, repeated lines once; or `; it wrote nothing`."""
+    """Return the end of a sentence about the process: `; its last output: a | b`, repeated lines once, or `; it wrote
+    nothing`."""
     return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

@@ -3,9 +3,10 @@
     first process (does it work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
                                              `--starts` processes in lanes ──────┘
 
-At once run as many starts as there are cores, because starts need CPU, and as many processes as fit into a third of the
-free memory. The event loop of all stands measures its own lateness; rules that measure time compare it with their
-tolerance. Situations in which the machine was too late (`again`) are repeated once, and the less late run counts.
+As many processes start at once as there are cores, because starts need CPU. As many run at once as fit into a third of
+the free memory. The event loop of all stands measures its own lateness; rules that measure time compare it with their
+tolerance. A situation in which the machine was too slow (`again`) is repeated once, and the less late of its two runs
+counts.
 """
 
 import asyncio
@@ -63,7 +64,8 @@ Again = Callable[[Sequence[Watched]], Collection[str]]
 
 
 class Conducting:
-    """The work of one run. `logs` gets each process's output; `data` is a folder of ours, empty afterwards."""
+    """Conducts one run of `nemesrv conform`. `logs` gets each process's output; `data` is a work folder, empty
+    afterwards."""
 
     def __init__(
         self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
@@ -94,8 +96,8 @@ class Conducting:
     # --- the whole
 
     async def conduct(self) -> Trial:
-        """Run it. No process that `conduct` started is left after its return or an exception. HarnessError if a part of
-        ours fails."""
+        """Run all situations. No process is left after the return or an exception. HarnessError if nemesrv's own part
+        fails."""
         looking = asyncio.create_task(self._lateness.look())
         try:
             return await self._conduct()
@@ -288,7 +290,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def hindered(first: WatchedProcess, cmd: str) -> str:
-    """Return why the program cannot be examined, by its first process; "" if it can."""
+    """Return why the program cannot be examined, by its first process; "" if it can be examined."""
     watched = first.watched
     if watched.at_work_ms is not None:
         return ""
@@ -315,7 +317,7 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
 
 
 def elsewhere(watched: Watched) -> list[Address]:
-    """Return the addresses to which the process connected and that are no front's."""
+    """Return the addresses to which the process connected and at which no front listens."""
     return list(dict.fromkeys(each.address for each in watched.of(Dialled) if each.front is None))
 
 
@@ -345,8 +347,8 @@ def _foreign_sentence(foreign: Foreign) -> str:
 def run(
     plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
 ) -> Trial:
-    """Run all situations in an event loop of its own. HarnessError if our part fails. Ctrl-C and SIGTERM end it at once
-    without remains, and are then raised again under the previous handlers."""
+    """Run all situations in a new event loop. HarnessError if nemesrv's own part fails. Ctrl-C and SIGTERM end the run
+    at once without remains, and are then raised again under the previous handlers."""
     arrived: list[int] = []
 
     async def work() -> Trial:

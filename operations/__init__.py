@@ -1,3 +1,3 @@
-"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. Tools use chaos; chaos never uses
-tools.
+"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. Tools import nemesrv.chaos, which
+imports no tools.
 """

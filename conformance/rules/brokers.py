@@ -1,7 +1,7 @@
-"""Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends during that.
+"""Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends meanwhile.
 
-A use is a send, a pull or a connect. Sends are those that the program reports (docs/conform-protocol.md), or those on
-the wire. On the wire, a send counts as lost if it gets no answer and is not repeated.
+A use is a send, a pull or a connect. Sends are reported by the program (docs/conform-protocol.md), or seen on the wire.
+On the wire, a send counts as lost if it gets no answer and is not repeated.
 """
 
 from collections import Counter
@@ -91,7 +91,7 @@ rules += (
 
 @dataclass(slots=True)
 class Send:
-    """One message that was sent, by its tries on the wire or by the program's report."""
+    """The send of one message, by its tries on the wire or by the program's report."""
 
     began_ms: float
     ended_ms: float | None = None
@@ -110,8 +110,8 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Return each message of the topic sent to a broker, in order of first tries. Messages of a trace have another
-    topic and no retry."""
+    """Return each message of the topic that the program sent to a broker, in order of first tries. Trace messages are
+    left out, because they have another topic."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:
@@ -133,7 +133,7 @@ def sends_on_the_wire(watched: Watched) -> list[Send]:
 
 
 def sends_told(watched: Watched) -> list[Send]:
-    """Return each message that the program reported; none if it reports none."""
+    """Return each message that the program reported."""
     found: dict[str, Send] = {}
     for one in watched.of(Reported):
         key = str(one.value.get("id"))
@@ -188,8 +188,8 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
 def send_stall_s(watched: Sequence[Watched]) -> Measured:
     """the longest time without a send that succeeded, after a broker died, hung, refused or was cut off
 
-    It is between the time of one send and that of as many as the broker has queues: chance decides how many sends in a
-    row choose one of these.
+    Chance decides how many sends in a row choose a queue of the broker, so the time is between one send and as many
+    sends as the broker has queues.
     """
     longest, longest_send, count = 0.0, 0.0, 0
     examples = []
@@ -211,7 +211,7 @@ def send_stall_s(watched: Sequence[Watched]) -> Measured:
 
 @rules("broker_busy", words=(ELSEWHERE, SAME, NONE))
 def send_retries(watched: Sequence[Watched]) -> Measured:
-    """where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14"""
+    """where a send goes next after a broker answered it with SERVICE_NOT_AVAILABLE 14"""
     found = Samples("")
     most = 1
     for one in watched:
@@ -235,7 +235,7 @@ def send_retries(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("broker_returns", words=(NOT_USED,))
 def returned_broker_s(watched: Sequence[Watched]) -> Measured:
-    """from when a broker that died is back until it is used"""
+    """from the return of a broker that had died until the client uses it"""
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker returned while it was at work")

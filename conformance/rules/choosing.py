@@ -1,12 +1,12 @@
-"""Rules about the choice of NameServers: which is first, whether it is kept, and which is next.
+"""Rules about the choice of NameServers: which NameServer is first, whether it is kept, and which is next.
 
-All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The label of the way of choosing is
-found once, from all observations of a client, and `sticky` reports the label. The other rules judge an order only if
-this way goes through a list.
+All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The way is found once, from all
+observations of a client, and `sticky` reports its label. The other rules judge an order only if the client goes through
+a list.
 
 The list itself cannot be seen, only which NameServer follows which. `as given`: every choice is the same number of
-places after the one before. A shuffled list looks like this with probability `p`. A shuffled list shows only that every
-other entry has its turn before an entry comes again.
+places after the previous choice. A shuffled list looks like this with probability `p`. Of a shuffled list one sees only
+that every other entry has its turn before an entry comes again.
 """
 
 import itertools
@@ -41,7 +41,8 @@ rules = Rules()
 
 
 def first_choice(watched: Watched) -> str | None:
-    """Return the NameServer that the client asked first, or connected to first if it asked none."""
+    """Return the NameServer that the client asked first; without a request, the NameServer that it connected to
+    first."""
     found = tries(watched)
     return next((one.front for one in found if one.asked_ms is not None), found[0].front if found else None)
 
@@ -136,7 +137,7 @@ def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
 
 @rules(*CHOICES, words=("as given", "shuffled"), of_choice=True)
 def list_order(watched: Sequence[Watched]) -> Measured:
-    """the list in use: in the order that it was told, or shuffled; from the starts of many processes and from which
+    """the order of the list in use: as given, or shuffled; from many processes' first choices, and from which
     NameServer follows which"""
     if goes_anywhere(label_in(watched)):
         return NO_LIST
@@ -182,8 +183,8 @@ _STARTS = ("random", *map(str, range(10)), "scored", "uneven")
 
 @rules("starts", words=_STARTS, also={"0 of the shuffle": ("random",)}, of_choice=True)
 def start(watched: Sequence[Watched]) -> Measured:
-    """the NameServer that is asked first: random (p: how often even choices are at least so uneven), a fixed place of
-    the list, or chosen by its latency"""
+    """the NameServer that is asked first: random (p: how often even choices are at least so uneven), at a fixed place
+    of the list, or chosen by latency"""
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -223,7 +224,7 @@ def _dials_all_first(watched: Watched) -> bool:
 
 @rules(*LASTS, words=WORDS, more=tuple(SITUATIONS), of_choice=True)
 def sticky(watched: Sequence[Watched]) -> Measured:
-    """whether the NameServer that answered is asked again: the likelihoods of all four beside each other"""
+    """whether the NameServer that answered is asked again: the likelihoods of all four ways of choosing"""
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
@@ -244,7 +245,8 @@ def sticky(watched: Sequence[Watched]) -> Measured:
 
 @rules(*CHOICES, name="next", words=("the next", AGAIN, "skips", "out of turn"), of_choice=True)
 def following(watched: Sequence[Watched]) -> Measured:
-    """the NameServer that follows: the next of the list; in a shuffled one all others have their turn first"""
+    """the NameServer that follows a failed one: the next of the list; in a shuffled list all others have their turn
+    first"""
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)

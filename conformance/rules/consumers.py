@@ -61,13 +61,13 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("consumer_dies", words=(NEVER,))
 def queues_of_killed_s(watched: Sequence[Watched]) -> Measured:
-    """until every queue of a consumer that was killed is pulled by the other of its group"""
+    """until the other consumer of the group pulls every queue of a consumer that was killed"""
     return _taken("consumer_dies", watched)
 
 
 @rules.seconds("consumer_stops", words=(NEVER,))
 def queues_of_stopped_s(watched: Sequence[Watched]) -> Measured:
-    """until every queue of a consumer that stopped is pulled by the other of its group"""
+    """until the other consumer of the group pulls every queue of a consumer that stopped"""
     return _taken("consumer_stops", watched)
 
 

@@ -7,8 +7,8 @@
     Dialled ─ (refused)                          REFUSED
     Dialled ─ (no answer) ─ GaveUp               DROPPED
 
-A later request on the same connection is a try without a connect. Tries belong to one call if the next one, for the
-same topic, follows the failure within JOIN_MS; polls are many seconds apart.
+A later request on the same connection is a try without a connect. Two tries belong to one call if they are for the same
+topic and the second follows the first's failure within JOIN_MS, because polls are many seconds apart.
 """
 
 import itertools
@@ -94,7 +94,7 @@ def behaviour_at(changes: Sequence[Behaved], front: str, at_ms: float) -> Behavi
 
 
 def tries(watched: Watched) -> list[Try]:
-    """Return all tries at NameServers before the process stopped, in the order of their begins."""
+    """Return all tries at NameServers before the process stopped, in the order in which they began."""
     fronts = set(watched.name_servers)
     for each in watched.of(Happened):
         if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
@@ -212,12 +212,13 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
 
 
 def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
-    """Return the tries that asked for a route (of that topic)."""
+    """Return the tries that asked for a route, of this topic or of any."""
     return [one for one in tries(watched) if one.asked_ms is not None and topic in (None, one.topic)]
 
 
 def label_in(watched: Sequence[Watched]) -> Label:
-    """Return the client's way of choosing: found from all its observations if known, else from these."""
+    """Return the label of the client's way of choosing NameServers: found from all its observations if known, else from
+    `watched`."""
     found = next((one.label for one in watched if one.label is not None), None)
     if found is not None:
         return found
@@ -228,13 +229,13 @@ def label_in(watched: Sequence[Watched]) -> Label:
 
 
 def goes_anywhere(label: Label) -> bool:
-    """Whether the client goes elsewhere more often than not, and out of turn."""
+    """Whether the client mostly goes to another NameServer, and not to the next of its list."""
     return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
-    """Return the client's steps from NameServers that had answered and have not failed since. `coded`: an answer with
-    an error code counts, too. Steps of concurrent look-ups are `tied`: their order is unknown."""
+    """Return the client's steps from NameServers that had answered and have not failed since. With `coded`, an answer
+    with an error code counts, too. Steps of concurrent look-ups are `tied`: their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -243,8 +244,9 @@ def walk(watched: Watched, *, coded: bool = False) -> Walk:
 def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
-    """Return each try with one of these outcomes and the next try, if there was no reason to leave; and if others ran
-    then. A client that closes a connection itself may have waited too long for it."""
+    """Yield each try with one of these outcomes and the next try, if the client had no reason to leave the NameServer,
+    and whether other tries ran meanwhile. A connection that the client closed itself may be such a reason, because the
+    client may have waited too long."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]
@@ -274,7 +276,7 @@ def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:
-    """Return when the situation first disturbed a NameServer, and which; None if it disturbed none."""
+    """Return when the situation first disturbed a NameServer, and which NameServer; None without a disturbance."""
     if watched.at_work_ms is None:
         return None
     fronts = set(watched.name_servers)

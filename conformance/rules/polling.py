@@ -53,7 +53,7 @@ ONCE_S = 60.0
 
 @rules("quiet", unit="s", words=(NOT_AGAIN,), tolerance=0.5)
 def poll_period_s(watched: Sequence[Watched]) -> Measured:
-    """the time between two look-ups of the topic's route while nothing happens (median)"""
+    """the median time between two look-ups of the topic's route without a fault"""
     gaps = [gap for one in watched for gap in _periods_s(one)]
     rounds = [(one, _rounds_ms(one)) for one in watched]
     left_s = max(((one.stopping_ms - began[0]) / 1000 for one, began in rounds if began), default=0.0)
@@ -64,7 +64,7 @@ def poll_period_s(watched: Sequence[Watched]) -> Measured:
 
 @rules(*_SLOW, words=(RATE, DELAY), by_time=True)
 def poll_kind(watched: Sequence[Watched]) -> Measured:
-    """whether a poll is due so long after the last one began or ended: its period while answers take 1 s"""
+    """whether the period of polls counts from the last poll's begin or end: measured while answers take 1 s"""
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
@@ -83,7 +83,7 @@ def poll_kind(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("quiet", tolerance=0.2)
 def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
-    """how far one period is from the median at most"""
+    """how far a poll's period is from the median at most"""
     of = [_periods_s(one) for one in watched]
     # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
     gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
@@ -95,7 +95,7 @@ def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("list_changes", words=(NOT_TAKEN,))
 def list_change_s(watched: Sequence[Watched]) -> Measured:
-    """from when the list by HTTP lost the NameServer in use until the client uses one of the new list"""
+    """from when the list by HTTP lost the NameServer in use until the client uses a NameServer of the new list"""
     found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
@@ -122,7 +122,7 @@ def list_change_s(watched: Sequence[Watched]) -> Measured:
 
 @rules("empty", unit="look-ups", tolerance=0.0, is_bound=True, by_chance=True)
 def storm(watched: Sequence[Watched]) -> Measured:
-    """look-ups in the first second at NameServers that know no route of the topic"""
+    """how many look-ups the client makes in the first second at NameServers that know no route of the topic"""
     found = Samples("it asked no NameServer")
     for one in watched:
         asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
@@ -143,7 +143,7 @@ def storm(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("all_gone", words=(NOT_ASKED,))
 def back_after_all_gone_s(watched: Sequence[Watched]) -> Measured:
-    """from when one of the NameServers, all of which refused, is back until it answers a look-up"""
+    """after all NameServers refused: from the return of one NameServer until it answers a look-up"""
     found = Samples("no NameServer came back")
     for one in watched:
         back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)

@@ -4,8 +4,8 @@
                or LeftOut: the program has no such part
     judge      Measured and what a profile expects ─► VALID, INVALID, UNKNOWN
 
-An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these, one of which must be
-met. Profile files use the same forms.
+An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these; one of several must
+be met. Profile files use the same forms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Expected = str | float | Range | tuple[str | float | Range, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The result of one rule."""
+    """What one rule measured."""
 
     value: Value | None
     """None: not decided."""
@@ -77,7 +77,7 @@ class Measured:
 
     @classmethod
     def median(cls, seconds: Sequence[float], why_none: str, examples: Sequence[Mapping[str, Any]] = ()) -> Measured:
-        """Return the median of these times, and the shortest and the longest."""
+        """Return the median of the samples' times, and the shortest and longest time."""
         if not seconds:
             return cls.undecided(why_none)
         interval = (round(min(seconds), 3), round(max(seconds), 3))
@@ -103,7 +103,7 @@ Measure = Callable[[Sequence[Watched]], Measured]
 
 @dataclass(slots=True)
 class Samples:
-    """A rule's values in order, each with an example; and the reason, if there are none."""
+    """A rule's values in order, each with an example; without values, the reason."""
 
     why: str
     values: list[Value | None] = field(default_factory=list)
@@ -119,7 +119,8 @@ class Samples:
         return [value for value in self.values if isinstance(value, float)]
 
     def longest(self, otherwise: str, *, of_any: bool = False) -> Measured:
-        """Return the greatest number if all are numbers (`of_any`: if any is), else the word `otherwise`."""
+        """Return the greatest of the samples if all are numbers (`of_any`: if any is a number), else the word
+        `otherwise`."""
         if not self.values:
             return Measured.undecided(self.why)
         seconds = self.seconds
@@ -128,7 +129,7 @@ class Samples:
         return Measured(value=otherwise, count=len(self.values), why=self.why if of_any else "", examples=self.examples)
 
     def commonest(self, why: str = "") -> Measured:
-        """Return the most frequent word; of equally frequent words the first."""
+        """Return the samples' most frequent word; of equally frequent words the first."""
         if not self.values:
             return Measured.undecided(self.why)
         value, _ = Counter(self.values).most_common(1)[0]
@@ -170,7 +171,7 @@ class Rule:
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
         """Return the verdict: UNKNOWN if nothing was measured, or if chance or the machine may explain the difference.
-        The machine was `late_s` late."""
+        `late_s` is how late the machine was."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
@@ -234,20 +235,20 @@ class Rules(list[Rule]):
     def seconds(
         self, *situations: str, words: tuple[str, ...] = (), tolerance: float = 1.0, **record: Any
     ) -> Callable[[Measure], Measure]:
-        """Add a rule whose value is a time; a shorter time than expected is VALID. `words` are its values if that time
-        never comes."""
+        """Add a rule whose value is a time; a shorter time than expected is VALID. `words` are the values if the
+        awaited event never comes."""
         return self(*situations, unit="s", words=words, tolerance=tolerance, is_bound=True, **record)
 
 
 def plain(expected: Expected) -> object:
-    """Return the value as in JSON and profile files."""
+    """Return a measured value as in JSON and profile files."""
     if isinstance(expected, tuple):
         return [plain(one) for one in expected]
     return expected.to_json() if isinstance(expected, Range) else expected
 
 
 def said(expected: Expected) -> str:
-    """Return the value as text."""
+    """Return a measured value as text."""
     if isinstance(expected, tuple):
         return " or ".join(said(one) for one in expected)
     return f"{expected:g}" if isinstance(expected, float) else str(expected)

@@ -1,7 +1,7 @@
 """Rules about one call: how many NameServers it tries, how long each may take, and the effect of a failure on later
 calls.
 
-The end of a call cannot be seen, only that nothing follows (lookups.py). If calls make one try, it cannot be seen
+The end of a call cannot be seen, only that no try follows (lookups.py). If each call makes one try, it cannot be seen
 whether connect and answer share one limit.
 """
 
@@ -78,7 +78,7 @@ def _topics(watched: Watched) -> int:
 
 @rules("all_gone", words=(ONE, MORE, ALL), by_time=True)
 def tries_refused(watched: Sequence[Watched]) -> Measured:
-    """how many NameServers a look-up tries while all refuse"""
+    """how many NameServers a look-up tries while all NameServers refuse"""
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial was refused while every NameServer refused")
     for one in watched:
@@ -151,7 +151,7 @@ def connect_timeout_s(watched: Sequence[Watched]) -> Measured:
 def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
     """how long an answer is waited for: from the request until the client closes the connection or goes on
 
-    A short time in the program's first call does not count, because it is unknown when that call began.
+    A short time in the program's first call does not count, because the call's begin is unknown.
     """
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
@@ -210,8 +210,8 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 def closes_on_silence(watched: Sequence[Watched]) -> Measured:
     """whether a connection is closed when its look-up is not answered in time
 
-    One that closes at once was not closed for the silence: Go's ends 120 s after its last answer, or after its connect
-    if it had none (`receiveResponse` in internal/remote/remote_client.go), whatever was asked.
+    A connection that closes at once was not closed because of the silence: Go's client closes 120 s after the last
+    answer or the connect (`receiveResponse` in internal/remote/remote_client.go), whatever was asked.
     """
     silent = _in_vain(watched, TryOutcome.SILENT)
     of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
@@ -244,8 +244,8 @@ def _calls_after_first_failure(watched: Watched) -> list[Try]:
 
 @rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)
 def phase_lock(watched: Sequence[Watched]) -> Measured:
-    """how many look-ups meet a dead NameServer first, after the first that did: of a client that takes turns and spends
-    two of them on a failure, 1 of N - 1"""
+    """how many look-ups meet the dead NameServer first, after the first failure: 1 of N - 1 for a client that takes
+    turns and spends two turns on a failure"""
     label = label_in(watched)
     if goes_anywhere(label):
         return LeftOut(why="it takes no turns: it does not go through its list in order")
@@ -297,10 +297,11 @@ def _is_late(tried: Try) -> bool:
 def failover(watched: Sequence[Watched]) -> Measured:
     """whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)
 
-    One of the first FAILOVER_CALLS calls that meet it, or a later try, is then answered. In 4.9 a call connects to one
-    NameServer after the other within one deadline, which the unreachable one uses up: the connection to the other comes
-    too late and is closed. In C++ 3.0.0 each call waits for the first connect. So a connection that its client closes
-    without a request is a failed call, unless its failed connect was counted.
+    One of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, must be answered. In 4.9
+    a call connects to one NameServer after the other within one deadline. The unreachable NameServer uses up the
+    deadline, so the connection to the other comes too late and is closed. In C++ 3.0.0 each call waits for the first
+    connect. So a connection that its client closes without a request counts as a failed call, unless the call's failed
+    connect was counted.
     """
     found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0

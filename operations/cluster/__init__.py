@@ -1,4 +1,4 @@
-"""A live cluster looked at from outside, read-only: why a client finds no route (doctor), what is wrong (watch).
+"""Reads a live cluster from outside: why a client finds no route (doctor), what is wrong (watch).
 
 doctor   doctor.py ◄─ causes.py ◄┬ answer_causes.py ◄─ server_answers.py
                                  └ log_causes.py    ◄─ logged.py ◄─ ../logs_to_rows

@@ -1,4 +1,4 @@
-"""Why a client finds no usable route of a topic, judged by the servers' answers."""
+"""Finds causes why a client has no usable route of a topic, in the servers' answers."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,8 @@ NOT_READY = "name server not ready"
 
 
 def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
-    """All causes that the answers show, certain ones first. Empty if every NameServer routes the topic rightly."""
+    """Return all causes that the answers show, certain causes first. Empty if every NameServer has the topic's right
+    route."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 

@@ -1,10 +1,10 @@
-"""Finds problems in a live cluster by comparing looks. Sans-IO: time comes with each look.
+"""Finds problems in a live cluster by comparing looks (looks.py). Pure: time comes with each look.
 
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
 Two NameServers may disagree for a while: a registration reaches one first, one restarts with an empty table, or both
-drop a dead host up to S apart. So each kind of problem has a time limit (window), and a problem is reported only after
-it has lasted for this time. A NameServer that fills after a restart is not judged.
+drop a dead host up to S (a scan's period) apart. So a problem is reported only after it has lasted for its kind's time
+limit (window). A NameServer that fills after a restart is not judged.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ SHOWN = 5
 
 
 class Problem(NamedTuple):
-    """A problem: its kind, and its nodes. Equal values are the same problem at different looks."""
+    """A problem of a cluster: its kind, and its nodes. Equal values are the same problem at different looks."""
 
     kind: str
     about: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Raw:
 
 @dataclass(slots=True)
 class Auditor:
-    """Compares looks. `watched` are the NameServers by address, in order."""
+    """Compares looks at a cluster. `watched` are the NameServers by address, in order."""
 
     watched: tuple[str, ...]
     _raw: dict[Problem, _Raw] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Auditor:
 
     @property
     def problems(self) -> dict[Problem, str]:
-        """The reported problems with their sentences."""
+        """The problems that are reported, each with its sentence."""
         return {problem: raw.sentence for problem, raw in self._raw.items() if raw.named}
 
     @property
@@ -139,22 +139,23 @@ class Auditor:
 
     @property
     def suspects(self) -> frozenset[str]:
-        """The addresses of brokers to ask now: some NameServers have them and others do not."""
+        """The addresses of brokers to ask now, because only some NameServers have them."""
         held = [frozenset(table.values()) for table in self._tables.values()]
         return frozenset() if not held else frozenset.union(*held) - frozenset.intersection(*held)
 
     @property
     def disputed(self) -> frozenset[str]:
-        """Topics to look up again."""
+        """Topics to look up again, because NameServers disagree about them."""
         return frozenset(problem.about[0] for problem in self._raw if problem.kind == "route-differs")
 
     @property
     def fills_s(self) -> float:
-        """The longest time in which a NameServer gets every broker again: R + C."""
+        """The longest time in which a restarted NameServer gets every broker again: registration period plus call time
+        (R + C)."""
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
-        """Compare this look with those before. Returns new problems, and problems that are over."""
+        """Compare this look with the looks before. Returns new problems, and problems that are over."""
         self._take(look)
         now = dict(self._found(look))
         changes = []

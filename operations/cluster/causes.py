@@ -1,9 +1,9 @@
-"""The causes for which a client finds no usable route of a topic. inferring/causes.toml has their texts.
+"""The causes for which a client finds no usable route of a topic. inferring/causes.toml has the causes' texts.
 
     answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
     log_causes.py      finds them in logs                           ─┘
 
-A cause is certain if the observations allow no other explanation, else likely. In a cause's text `{how}` stands for the
+A cause is certain if the observations allow no other explanation, else likely. `{how}` in a cause's text stands for the
 observation. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
 """
 
@@ -37,7 +37,7 @@ class NoRouteCause:
 
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
-    """Return the cause of that name. `words` fill in its text."""
+    """Return the cause of that name; `words` replace the placeholders in its text."""
     sentence = CAUSES[name].shows.format(**words)
     return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence, then=CAUSES[name].remedy, lines=tuple(lines)
@@ -45,7 +45,7 @@ def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (
 
 
 def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
-    """Return each cause once, certain ones first."""
+    """Return each cause once, certain causes first."""
     once = {(each.name, each.about, each.sentence): each for each in reversed([*found])}
     return sorted(reversed(once.values()), key=lambda each: not each.certain)
 

@@ -2,8 +2,9 @@
 
     TOPIC -n …   ask_servers ─► ServerAnswers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
 
-Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log has a failed look-up), 1
-a certain cause, 3 only likely causes, or a failed look-up without a cause, 4 no NameServer answered.
+Exit status: 0 if nothing is wrong (every NameServer routes the topic to the same brokers, or no log has a failed
+look-up), 1 for a certain cause, 3 for only likely causes or a failed look-up without a cause, 4 if no NameServer
+answered.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
 
 
 def lines_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> list[str]:
-    """Return each NameServer's answer, then the causes in order, as text."""
+    """Return doctor's text: each NameServer's answer, then the causes, certain causes first."""
     lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
     if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
         lines.append(
@@ -87,7 +88,7 @@ def _said(server: NameServerAnswer) -> str:
 
 
 def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
-    """Return one object: topic, each NameServer's answer, and the causes in order."""
+    """Return doctor's JSON object: topic, each NameServer's answer, and the causes."""
     answered = [
         {
             "name_server": server.address,
@@ -131,7 +132,7 @@ class Diagnosis:
 
     @property
     def lines(self) -> list[str]:
-        """Return the answer, the failed look-ups, the causes in order, and what logs do not show, as text."""
+        """Return doctor's text about logs: the answer, the failed look-ups, the causes, and what logs do not show."""
         failures = self.failures
         lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
@@ -145,7 +146,8 @@ class Diagnosis:
 
     @property
     def json(self) -> str:
-        """Return one object: the answer, failures, causes in order, what is not shown, what was not read."""
+        """Return doctor's JSON object about logs: the answer, failures, causes, what logs do not show, what was not
+        read."""
         failures = [
             {
                 "client": each.client,
@@ -178,8 +180,8 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """The diagnosis from these logs; `zones` and `offsets` as in `import`. LogError if no log is there, or none is
-    RocketMQ's."""
+    """Return the diagnosis from these logs; `zones` and `offsets` as in `import`. LogError without a log of
+    RocketMQ."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)

@@ -1,5 +1,5 @@
-"""Why clients found no route, judged by logs: the same causes that a live cluster's answers show. A cause is certain if
-the logs allow no other explanation. Each has its log lines."""
+"""Finds causes why clients found no route, in logs: the same causes that a live cluster's answers show. A cause is
+certain if the logs allow no other explanation. Each cause has its log lines."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ TOLERANCE_MS = 1_500
 
 
 def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause], list[str]]:
-    """The causes, certain ones first, and a sentence for each failure without one. `topic`: only this topic."""
+    """Return the causes, certain causes first, and a sentence for each failed look-up without a cause. `topic`: only
+    this topic."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
         if topic is not None and failure.topic not in ("", topic):

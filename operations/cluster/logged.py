@@ -55,7 +55,7 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """Successive look-ups of a client that failed in the same way."""
+    """A client's successive look-ups that failed in the same way."""
 
     client: str
     kind: str
@@ -80,13 +80,13 @@ class Failure:
 
     @property
     def asked(self) -> str:
-        """The end of a cause's sentence."""
+        """The end of a cause's sentence: which client asked, and when."""
         return f"{self.client} asked for it {self.span}"
 
 
 @dataclass(slots=True)
 class Stay:
-    """A time in which a NameServer had a broker's address."""
+    """A time in which a NameServer's table had a broker's address."""
 
     address: str
     since: At
@@ -135,7 +135,7 @@ class LoggedNameServer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the NameServer's log begins with its start, so that it has everything that happened."""
+        """Whether the NameServer's log begins with the NameServer's start, so that no event is missing."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
@@ -150,7 +150,7 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """Return the node's list of NameServers at that time; None if its log has no list."""
+        """Return the node's list of NameServers at that time; None if the node's log has no list."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 
@@ -180,11 +180,11 @@ class Logged:
         return next((one for one in self.servers if address in one.addresses), None)
 
     def broker_of(self, address: str) -> str:
-        """Return the name, without an id, of the broker at this address."""
+        """Return the brokerName of the broker at this address."""
         return self.names.get(address, address).partition("/")[0]
 
     def called(self, address: str) -> str:
-        """Return the address, with the name of its node."""
+        """Return the address with its node's name."""
         name = self.names.get(address)
         return address if name is None or name == address else f"{address} ({name})"
 

@@ -29,7 +29,7 @@ Route = frozenset[TopicRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLook:
-    """One NameServer's answers. `why`: the reason if it did not answer; the rest is then empty."""
+    """One NameServer's answers in a look. `why`: the reason for no answer; the rest is then empty."""
 
     why: str | None = None
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class NameServerLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLook:
-    """One broker's answer about its configuration."""
+    """One broker's answer about its configuration in a look."""
 
     why: str | None = None
     lists: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class BrokerLook:
 
 
 class Member(NamedTuple):
-    """A consumer of a group."""
+    """A consumer of a group, by its client id."""
 
     group: str
     client_id: str
@@ -73,7 +73,7 @@ class Look:
 
 
 def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:
-    """Return the answer of a broker about its configuration (26)."""
+    """Return a broker's answer about its configuration (request 26)."""
     period = settings.get("registerNameServerPeriod", "")
     return BrokerLook(
         lists=parts_of_list(settings.get("namesrvAddr", "")),

@@ -5,8 +5,9 @@
     causes of no route (log_causes.py)             │
     nothing was wrong, and an unknown cause        ─┘
 
-A root cause (a full disk, a failed start, a stop) weighs more than its effects (no answer, no route), because its own
-lines say it. If no cause has half of the total likelihood, the answer is `unknown`, with the logs that are missing.
+A root cause (a full disk, a failed start, a stop) weighs more than its effects (no answer, no route), because log lines
+state the root cause. If no cause has half of the total likelihood, the answer is `unknown`, with the logs that are
+missing.
 """
 
 import math
@@ -75,7 +76,7 @@ class Answer:
 
     @property
     def told(self) -> list[str]:
-        """Return the answer as text."""
+        """Return the most probable cause as text."""
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
@@ -249,5 +250,5 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
 
 
 def is_told(answer: Answer) -> bool:
-    """Whether the answer names a problem that still exists, or that a client has had."""
+    """Whether the answer names a problem that is not over, with enough likelihood."""
     return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY

@@ -2,8 +2,8 @@
 
     Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
-Each server gets a few requests, once, and none of them changes anything: 322, which extends a broker's life at 4.9, is
-not sent. If a server does not answer in time, the reason is kept.
+Each server gets a few requests, once. No request changes anything: 322, which extends a broker's life at 4.9, is not
+sent. If a server does not answer in time, the reason is kept.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ CLIENTS_MAX = 20
 
 
 def parts_of_list(text: str) -> frozenset[str]:
-    """Return the entries of a namesrvAddr."""
+    """Return the entries of a namesrvAddr text."""
     return frozenset(part.strip() for part in text.split(";") if part.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerAnswer:
-    """One NameServer's answers. `why`: the reason if it did not answer at all; the rest is then empty."""
+    """One NameServer's answers about a topic. `why`: the reason for no answer at all; the rest is then empty."""
 
     address: str
     why: str | None = None
@@ -74,7 +74,7 @@ class NameServerAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswer:
-    """One broker's answers. `why`: the reason if it did not answer at all."""
+    """One broker's answers about a topic. `why`: the reason for no answer at all."""
 
     name: str
     broker_id: int
@@ -132,11 +132,11 @@ class ServerAnswers:
 
     @cached_property
     def holders(self) -> tuple[BrokerAnswer, ...]:
-        """The masters that have the topic."""
+        """The master brokers that have the topic."""
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
     def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
-        """Return the NameServers with this broker at this address in their table."""
+        """Return the NameServers whose table has this broker at this address."""
         for server in self.answering:
             data = server.brokers.get(broker.name)
             if data is not None and broker.address in data.broker_addrs.values():
@@ -170,11 +170,11 @@ class ServerCalls:
         return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
 
     async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        """Return the answer. RocketMQError also for a code other than 0."""
+        """Send the request and return the answer. RocketMQError also for a code other than 0."""
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:
-        """Return the ids of the group's consumers at the broker (203)."""
+        """Return the ids of the group's consumers at the broker (request 203)."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         if answer.code != ResponseCode.SUCCESS:
@@ -182,8 +182,8 @@ class ServerCalls:
         return [member.client_id for member in ConsumerConnection.decode(answer.body).connection_set]
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
-        """Return a consumer's own NameServers, asked for through a broker (307); nothing if it reports none.
-        RocketMQError."""
+        """Return a consumer's own list of NameServers, asked for through a broker (request 307); empty if the consumer
+        reports none. RocketMQError."""
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}
@@ -194,7 +194,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Asks servers over channels of its own. Use it with `async with`."""
+    """Asks servers about a topic, over channels of its own. Use with `async with`."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         self._calls = ServerCalls(context, timeout_s, Profile.V4_9.version)

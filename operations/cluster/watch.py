@@ -1,8 +1,8 @@
-"""`nemesrv watch`: looks until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
+"""`nemesrv watch`: looks at a cluster until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
 
     look ─► auditor ─► changes ─► said at once
 
-Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, watch
+Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, `once`
 waits until they agree or the allowed time is over, about 40 s at most.
 """
 
@@ -85,12 +85,12 @@ async def _watch(
 
 
 def is_decided(watcher: Watcher) -> bool:
-    """Whether the result is final: every problem that was seen is reported, or there is none."""
+    """Whether the result is final: no problem, or every problem that was seen is reported."""
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 
 def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
-    """Return one change, as text or JSON, with the machine's time."""
+    """Return the line of one change (text or JSON), with the machine's time."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
         word = "found" if change.found else f"over after {change.lasted_s:.0f} s"
@@ -154,7 +154,7 @@ class Metrics:
         return int(self._server.server_port)
 
     def looked(self, look: Look, watcher: Watcher) -> None:
-        """Show the result of this look."""
+        """Show the result of this look in the metrics."""
         auditor = watcher.auditor
         for at, server in look.name_servers.items():
             self._up.labels(at).set(server.why is None)

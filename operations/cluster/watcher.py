@@ -4,8 +4,8 @@
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
 
-At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. No request
-changes anything at a server: 322 and 904, which would keep a dead broker registered, are never sent.
+One NameServer gets at most REQUESTS_PER_S requests a second. No request changes anything at a server: 322 and 904,
+which would keep a dead broker registered, are never sent.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Watcher:
 
     @property
     def topics(self) -> int:
-        """The number of topics at the NameServer that has most, by the last answers."""
+        """The number of topics at the NameServer with most topics, by the last answers."""
         return len(self._topics)
 
     @property
@@ -90,7 +90,7 @@ class Watcher:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
-        """Give each look with its changes, every `interval_s`. A slow look delays the next look."""
+        """Yield a look with its changes every `interval_s`. A slow look delays the next look."""
         clock = self.context.clock
         while True:
             began_s = clock.monotonic_s()
@@ -98,7 +98,7 @@ class Watcher:
             await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
 
     async def look(self) -> tuple[Look, list[ProblemChange]]:
-        """Ask every server once."""
+        """Ask every server once, and return the look."""
         now_s = self.context.clock.monotonic_s()
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:

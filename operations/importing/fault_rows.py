@@ -24,7 +24,7 @@ _GROUPS = {"name_servers": ("name_server",), "brokers": ("broker", "slave"), "cl
 
 
 class FaultTime(NamedTuple):
-    """The begin and end of a fault of these nodes."""
+    """When a fault of these nodes began and ended."""
 
     nodes: frozenset[str]
     from_ms: float
@@ -34,7 +34,7 @@ class FaultTime(NamedTuple):
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[FaultTime]]:
-    """Return the rows of the chosen faults, and the time of each. `roles` has each node's kind."""
+    """Return the rows of the chosen faults, and each fault's time. `roles` has each node's kind."""
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
@@ -192,7 +192,7 @@ def unexplained(
     timers: Timers,
     end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:
-    """Return (node, sentence, from, to) of each loss that no chosen fault explains, for both ends."""
+    """Return (node, sentence, from, to) of each loss that no chosen fault explains, for both nodes of the link."""
     before_ms = timers.E_ms + timers.S_ms + timers.R_ms
     after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms

@@ -51,7 +51,8 @@ def import_and_judge(
     *,
     as_json: bool = False,
 ) -> int:
-    """Import the logs and judge them. Returns the exit status; ScenarioError for a wrong option, before any start."""
+    """Import the logs and judge the incident in them. Returns the exit status. ScenarioError for a wrong option, before
+    anything is started."""
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     settings = config_lines(configs)
     refuse_used(out)
@@ -136,7 +137,7 @@ def config_lines(files: Sequence[Path]) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An incident in a run folder."""
+    """An imported incident in its run folder."""
 
     folder: RunFolder
     found: Reconstructed
@@ -153,7 +154,7 @@ def import_logs(
     offsets: Mapping[str, float],
     configs: Sequence[Line] = (),
 ) -> Imported:
-    """Write the run folder of the incident in these logs. HarnessError if they have none."""
+    """Write the run folder of the incident in these logs. HarnessError for logs without an incident."""
     try:
         read = gather(spark, places)
         return written(
@@ -191,7 +192,8 @@ def written(
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
 ) -> Imported:
-    """Do as `import_logs`, with lines that were already read, without Spark. `texts`: causes that raw lines state."""
+    """Write the run folder of the incident in lines that were already read, without Spark. `texts`: causes that raw
+    lines state."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
@@ -239,7 +241,7 @@ _LOG = {
 
 
 def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
-    """Return the missing logs that would help, by the role of their writer."""
+    """Return the missing logs that would help a check, by the role of their writer."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 

@@ -1,4 +1,5 @@
-"""The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain it."""
+"""The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain the
+incident."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ LEAST_SCORE = 0.05
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the text before the table of verdicts. `document` is incident.json's."""
+    """Return the text before the table of verdicts. `document` is incident.json."""
     yield from document["reading"]
     yield "sources (a clock's offset: how far it was ahead)"
     yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
@@ -63,12 +64,12 @@ _WRITERS = {_NAME_SERVERS: "name_server", _BROKERS: "broker", LOGS[Needs.CLIENTS
 
 
 def needs(check: str, given: Collection[str] = ()) -> str:
-    """Return the logs that would decide this check, without those that are `given`; "" if all are."""
+    """Return the logs that would decide this check, without the `given` logs; "" if all are given."""
     return " and ".join(dict.fromkeys(log for need in CHECKS[check].needs if (log := LOGS[need]) not in given))
 
 
 def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the checks that these logs cannot decide, and the logs that would. `document` is incident.json's."""
+    """Return the checks that these logs cannot decide, and the logs that could. `document` is incident.json."""
     if left_out:
         kinds = {source["kind"] for source in document["sources"]}
         lacking = " ".join(document["checks_need"].values())
@@ -187,8 +188,8 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 def episode_lines(
     episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one", origin: str = ""
 ) -> Iterator[str]:
-    """Return each episode's likeliest faults, the evidence for and against the first, and what follows from them.
-    `origin`: the time 0 of the episodes, for their times in UTC."""
+    """Return each episode's likeliest faults, the evidence for and against the first fault, and the faults' effects.
+    `origin`: the episodes' time 0 in UTC."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):

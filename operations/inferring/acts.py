@@ -1,8 +1,8 @@
-"""Acts by hand that a log line says itself: permissions wiped, a stranger registered under a broker's name, topics
-deleted, lists changed, a broker without one NameServer, a client with its own list. Pure.
+"""Finds manual acts that a log line states: permissions wiped, a stranger registered under a broker's name, topics
+deleted, lists changed, a broker that does not register with a NameServer, a client with its own list. Pure.
 
-An act that a log line states needs no search. The effects of an act (a NameServer that left the list loses its brokers)
-are removed from the signs, so that no fault is inferred from the effects.
+An act's effects (a NameServer that left the list loses its brokers) are removed from the signs, so that no fault is
+inferred from the effects.
 """
 
 from collections import defaultdict
@@ -43,7 +43,7 @@ _LEFT_ALONE = frozenset({Kind.SILENCE, *CLOSES})
 
 
 def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
-    """Return the acts, and the signs that are their effects."""
+    """Return the manual acts, and the signs that are effects of the acts."""
     taken: dict[Sign, float] = {}
     found = [
         *standing_in(seen, taken),

@@ -1,7 +1,7 @@
-"""Faults that may explain signs: what each does to links and nodes, and its price. Pure.
+"""Faults that may explain signs: each fault's effect on links and nodes, and its price. Pure.
 
-A price, in nats (units of log-likelihood), grows with the fault's length in a scenario, and is a little higher for rare
-faults. One fault that explains all signs is preferred to several faults that each explain a part.
+A fault's price, in nats (units of log-likelihood), grows with its length in a scenario, and is a little higher for a
+rare fault. So one fault that explains all signs is preferred to several faults.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -169,7 +169,7 @@ class Candidate:
 
     @property
     def about(self) -> frozenset[str]:
-        """The nodes whose logs would show the fault."""
+        """The nodes whose logs would show this fault."""
         return frozenset(self.nodes) | {node for edge, _ in self.edges for node in edge if node}
 
 
@@ -194,7 +194,7 @@ def isolated(name: str, node: str, seen: Seen) -> Candidate:
 
 
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
-    """Return the same fault on the links of one end to every node of the other end's group."""
+    """Return the fault on all links between one end of `edge` and the group of its other end."""
     found = []
     servers = set(seen.name_servers)
     if edge.peer in servers and len(servers) > 1:
@@ -229,7 +229,7 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
 
 
 def unregistered(edges: Iterable[Edge]) -> Candidate:
-    """Return a broker that was unregistered by hand at these NameServers."""
+    """Return the fault that a broker was unregistered by hand at these NameServers."""
     which = sorted(set(edges))
     nodes = tuple(edge.peer for edge in which)
     return Candidate("unregister", nodes=nodes, edges=tuple((one, Mode.BY_HAND) for one in which))
@@ -257,7 +257,7 @@ def together(seen: Seen) -> list[Candidate]:
 
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
-    """Return the nodes of each machine's address, for machines with two or more."""
+    """Return the nodes of each machine that has two or more, by the machine's address."""
     found: dict[str, list[str]] = {}
     for address, node in seen.addresses.items():
         host = address.rpartition(":")[0]

@@ -1,5 +1,5 @@
-"""Further signs that follow from several rows: a registration that was due and is missing, or two rows about one
-failure. Pure.
+"""Finds signs that follow from several rows: a registration that was due and is missing, or two rows about one failure.
+Pure.
 
 registrations that a NameServer logs each time ─► MISSED if one was due, EARLY if it expired all the same
 a node's own lines that come each period       ─► OWN_MISSED
@@ -38,7 +38,7 @@ _SETTLES_MS = 5_000.0
 
 @dataclass(slots=True)
 class RoleChange:
-    """A change of role: `node` has the id from `at_ms` on."""
+    """A broker's change of role: `node` has the broker id `id` from `at_ms` on."""
 
     node: str
     id: int
@@ -53,7 +53,7 @@ class RoleChange:
 
     @property
     def term(self) -> int:
-        """The term of the election; 0 if no log has a term."""
+        """The term of the election that changed the role; 0 if no log has a term."""
         return max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
 
     @property
@@ -71,7 +71,7 @@ class RoleChange:
 
 
 def role_changes(seen: Seen) -> list[RoleChange]:
-    """Return the changes of roles in order of time. New slaves of a new master are in the master's change."""
+    """Return the brokers' changes of role in order of time. The change of a new master includes its new slaves."""
     found: list[RoleChange] = []
     for node, told in _told(seen).items():
         found += _changes(node, told)
@@ -136,7 +136,7 @@ first)."""
 
 
 def concluded(seen: Seen) -> None:
-    """Return `seen` with the additional signs."""
+    """Return `seen` with the signs that follow from several rows."""
     _arrivals(seen)
     _paired(seen)
 

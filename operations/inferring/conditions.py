@@ -60,8 +60,8 @@ class Condition:
 
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
-    """Return the causes that lines state, each with its evidence; `shared` weighs them against each other. `times` has
-    the number of lines for each cause, if more lines state it than were kept."""
+    """Return the causes that lines state, each with its evidence; `shared` compares their weights. `times` has the
+    number of lines for each cause, if not all lines were kept."""
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
@@ -75,7 +75,8 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 
 def in_words(said: Iterable[Said]) -> list[Condition]:
-    """Return what lines of trouble speak of; of several causes the nearest to a root weighs most."""
+    """Return the causes that the words of error lines suggest; of several causes, the nearest to a root cause weighs
+    most."""
     found = sorted(conditions(said), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
     for place, one in enumerate(found):
         one.weight = BY_WORDS - BESIDE_WORDS * min(place, 1)
@@ -122,7 +123,7 @@ FOLLOWS = 4.0
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """Return the conditions with their shares and scores, likeliest first."""
+    """Set each condition's share of the total likelihood and its score; return the conditions, likeliest first."""
     told = list(found)
     weights = {one.cause: one.weight for one in told}
     for one in told:
@@ -143,8 +144,8 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
 
 
 def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """Return the score of the likeliest cause: how often an answer with this share, and this sum of the others, is
-    right."""
+    """Return the score of the likeliest cause: how often an answer with this share of the likelihood, and this sum of
+    the other shares, is right."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
@@ -170,7 +171,7 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
 
 
 def dropped(found: Reconstructed) -> Iterator[Condition]:
-    """Return brokers that a NameServer dropped although they had not unregistered, and that did not come back."""
+    """Return brokers that had not unregistered, were dropped by a NameServer, and did not come back."""
     last = {
         (row["node"], row["broker_name"]): row
         for row in found.rows
@@ -219,7 +220,8 @@ def _span(ms: float) -> str:
 
 
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
-    """Return causes that lines state, each an episode from its first line on, and the fault that it follows from."""
+    """Return causes that lines state as episodes, each from its first line on, with the fault that the cause follows
+    from."""
     said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]

@@ -2,9 +2,9 @@
 
     rows ──► signs ──► candidates ──► fits ──► the fewest that explain all ──► each with its alternatives, ranked
 
-The search takes the fault that gains most, removes the signs that it explains, and repeats while any fault gains more
-than it costs. Then faults of one moment are joined if one fault is shorter. A score is a share of the total likelihood,
-in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
+The search takes the fault that gains most, removes the signs that the fault explains, and repeats while any fault gains
+more than it costs. Then faults of one moment are joined if the joined fault is shorter. A score is a share of the total
+likelihood, in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
 """
 
 import math
@@ -43,7 +43,8 @@ AT_MOST = 200
 
 
 def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
-    """Return the episodes in order of time, from the rows of any history. `timers` are used if `run_begin` has none."""
+    """Return the episodes in order of time, from the rows of any history. `timers` replace timers that the row
+    `run_begin` lacks."""
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)
