@@ -342,6 +342,8 @@ class RoutesRead:
         self._shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
         self._brokers: dict[str, dict[int, str]] = {}
         self._clusters: dict[str, set[str]] = defaultdict(set)
+        self._first_cluster: dict[str, str] = {}
+        """Name to BrokerData.cluster, which no later registration changes."""
         self._cluster_of: dict[tuple[str, str], str] = {}
         """Name and address to the cluster that was registered last."""
         self._acting: set[str] = set()
@@ -427,6 +429,8 @@ class RoutesRead:
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
         self._clusters[name].add(str(said.get("cluster")))
+        if is_new:
+            self._first_cluster[name] = str(said.get("cluster"))
         self._cluster_of[name, address] = str(said.get("cluster"))
         key = self._key(name, address)
         self._touch(name)
@@ -483,7 +487,7 @@ class RoutesRead:
     def _name_of(self, key: _Key) -> str:
         """As setupUnRegisterRequest finds it."""
         names = (name for name, ids in self._brokers.items() if key[1] in ids.values())
-        return next((name for name in names if not self._is_5 or key[0] in self._clusters[name]), "")
+        return next((name for name in names if not self._is_5 or key[0] == self._first_cluster[name]), "")
 
     def _ended(self, one: Request, key: _Key) -> None:
         self._end(one, self._name_of(key), key[1])

@@ -488,11 +488,14 @@ class World:
         return self._index.faults.get((node, None), ())
 
     def round_trips_ms(self, source: str, targets: Iterable[str], from_ms: float, to_ms: float) -> list[float]:
-        """How late latencies, harmless ones too, made the answers of each of these at most in that time."""
+        """How late slow links, harmless ones too, made the answers of each of these at most in that time. What waits
+        behind other bytes on a narrow link is given up at the call's time-out (A)."""
 
         def late_ms(target: str) -> float:
-            faults = (fault for fault in self.link_faults(source, target) if fault.overlaps(from_ms, to_ms))
-            return sum(fault.kind.delay.round_trip_max_ms for fault in faults if fault.kind.delay is not None)
+            faults = [fault.kind for fault in self.link_faults(source, target) if fault.overlaps(from_ms, to_ms)]
+            if any(kind.looks_like is Loss.SLOW for kind in faults if kind.delay is None):
+                return self.timers.A_ms
+            return sum(kind.delay.round_trip_max_ms for kind in faults if kind.delay is not None)
 
         return [late_ms(target) for target in targets]
 
