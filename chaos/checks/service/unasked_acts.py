@@ -2,8 +2,9 @@
 
 | act       | a client does it                                                                | rows             |
 |-----------|---------------------------------------------------------------------------------|------------------|
-| look-up   | in each route poll, and for a topic of which it has no route that serves; where | name_server_call |
-|           | that one is nowhere, of the topic whose route it borrows (createTopicKey)       |                  |
+| look-up   | in each route poll, and for a topic of which it has no route that serves (none  | name_server_call |
+|           | with the brokers whose queues it still holds); where that one is nowhere, of    |                  |
+|           | the topic whose route it borrows (createTopicKey)                               |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
 | heartbeat | to such a broker, too                                                           | client_heartbeat |
@@ -102,7 +103,11 @@ class Unasked(Process):
         brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
         if not brokers or any(not brokers.get(name) for name in queues):
             return False
-        return self.kind == "consumer" or any(
+        if self.kind == "consumer":
+            taken = (run.row for run in reversed(self.rows("assigned")) if run.ended_ms <= at_ms)
+            held = next((row.decoded or () for row in taken if row.topic == topic), ())
+            return all(name in brokers for name, _queue in held)
+        return any(
             of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
         )
 

@@ -314,6 +314,19 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reache
     assert sum(found.wrong for found in missed) == (0 if reached else 1)
 
 
+@pytest.mark.parametrize(("fault", "missed"), [(None, 1), ("bandwidth", 0)])
+def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_calls_on_a_narrow_link_may_take(
+    fault: str | None, missed: int
+) -> None:
+    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    if fault:
+        told.at(50).fault("f1", fault, "toxiproxy.bandwidth", "consumer-0", "broker-a", value={"rate_kb_s": 1})
+    for at_s in (1, 31, 62.5, 91):
+        told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    found = [one for one in wrong(check(told)) if one.kind == "reaches every broker"]
+    assert sum(one.wrong for one in found) == missed
+
+
 @pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 3), ({"1": "broker-a"}, 3), ({}, 0)])
 def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
     ids: dict[str, str], wrong_: int

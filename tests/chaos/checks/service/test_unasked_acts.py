@@ -29,13 +29,18 @@ def dialled(told: HistoryBuilder, at_s: float, f: str = "connect_failed") -> His
     return told.at(at_s).event("consumer-0", "channel", f=f, address=address_of("broker-a"), value={"reason": ""})
 
 
+def holding(told: HistoryBuilder, *brokers: str) -> HistoryBuilder:
+    return told.at(0.03).event("consumer-0", "assigned", topic="orders", value=[[broker, 0] for broker in brokers])
+
+
 def kinds(told: HistoryBuilder) -> list[tuple[str, str]]:
     return [(found.object, found.kind) for found in wrong(check(told))]
 
 
 def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
     assert check(routed(story(), "broker-a")).verdict is Validity.VALID
-    assert kinds(look_up(routed(story(), "broker-a"), QUIET_S, 0.01)) == [("look-up", "asks at its polls")]
+    for told in (routed(story(), "broker-a"), holding(routed(story(), "broker-a"), "broker-a")):
+        assert kinds(look_up(told, QUIET_S, 0.01)) == [("look-up", "asks at its polls")]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,9 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
             look_up(routed(story(), "broker-a", broker_b=[4, 4, 6, 0]), QUIET_S, 0.01), id="of a broker without address"
         ),
         pytest.param(look_up(routed(story(), "broker-a"), 30.01, 0.01), id="in a poll"),
+        pytest.param(
+            look_up(holding(routed(story(), "broker-a"), "broker-b"), QUIET_S, 0.01), id="of a broker whose queue it holds"
+        ),
     ],
 )
 def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryBuilder) -> None:
