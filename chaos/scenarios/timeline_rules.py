@@ -144,16 +144,19 @@ def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[
         if late := next((node for node in sorted(mine) if joins_s.get(node, 0.0) > entry.at_s), None):
             allowed = f"from {joins_s[late]:g} s on, when {late} joins"
             raise NotAllowed(f"{key}.nodes", f"{entry.do} at {at}", allowed)
-        if hit := mine & _down_or_paused(timeline[:index], members):
-            allowed = f"nodes that run then: {min(hit)} is down or paused"
+        if hit := mine & _not_running(timeline[:index], members):
+            allowed = f"nodes that run then: {min(hit)} is down, paused or removed"
             raise NotAllowed(f"{key}.nodes", f"{entry.do} at {at}", allowed)
 
 
-def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[str]:
+def _not_running(timeline: Sequence[ActionModel], members: Members) -> set[str]:
     under: set[str] = set()
     for entry in timeline:
         nodes = set(nodes_of(entry.nodes, members))
-        under = under | nodes if entry.do in ("kill", "stop", "pause") else under - nodes
+        if entry.do in PROCESS_FAULTS:
+            under |= nodes
+        elif entry.do in ("resume", "restart"):
+            under -= nodes
     return under
 
 

@@ -26,6 +26,7 @@ CLUSTER = {"name_servers": 3, "brokers": 2}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}
 JOINS = {"ns-2": {"joins_at_s": 60}}
 REMOVED = [{"at_s": 150, "do": "remove", "nodes": ["ns-0"]}]
+WIPED = {"at_s": 160, "do": "wipe_write_perm", "nodes": ["ns-0"], "broker": "broker-a"}
 
 
 def scenario(**document: Any) -> Any:
@@ -45,6 +46,10 @@ def scenario(**document: Any) -> Any:
         ),
         ({"timeline": [*REMOVED, {"at_s": 160, "do": "restart", "nodes": ["ns-0"]}]}, "ns-0 was removed at 150 s"),
         ({"timeline": [*REMOVED, {"at_s": 160, "do": "kill", "nodes": ["ns-0"]}]}, "a node that is there: ns-0 is"),
+        (
+            {"timeline": [*REMOVED, WIPED, {"at_s": 170, "do": "rolling_restart", "nodes": ["name_servers"]}]},
+            "nodes that run then: ns-0 is down, paused or removed",
+        ),
         (
             {"nodes": JOINS, "timeline": [{"at_s": 5, "do": "remove", "nodes": ["ns-2"]}, *REMOVED]},
             "remove of ns-2 at 5 s is not allowed; expected from 60 s on, when it joins",

@@ -87,7 +87,7 @@ def test_a_storm_is_the_seeds_own_and_explain_without_one_says_so() -> None:
         (
             [{"at_s": 5, "do": "kill", "nodes": ["ns-1"]}, STORM],
             "timeline.1.nodes",
-            "nodes that run then: ns-1 is down or paused",
+            "nodes that run then: ns-1 is down, paused or removed",
         ),
         ([{"at_s": 5, "do": "kill", "nodes": ["brokers"]}], "timeline.0.nodes", "one of ns-0, ns-1, ns-2, broker-a"),
         ([{**STORM, "by": "luck"}], "timeline.0.by", "one of kill, stop"),
