@@ -107,9 +107,7 @@ class Unasked(Process):
             taken = (run.row for run in reversed(self.rows("assigned")) if run.ended_ms <= at_ms)
             held = next((row.decoded or () for row in taken if row.topic == topic), ())
             return all(name in brokers for name, _queue in held)
-        return any(
-            of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
-        )
+        return any(of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items())
 
     # -- dials
 

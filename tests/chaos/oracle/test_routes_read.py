@@ -53,9 +53,7 @@ class Both:
                 self.table.register(self._registration(channel, said, name, id_, address), now_ms=int(at_ms))
             case "unregister":
                 self.read.take(Request(at_ms, "UNREGISTER_BROKER", str(channel), **who))
-                asked = Unregistration(
-                    cluster_name=cluster_name, broker_name=name, broker_addr=address, broker_id=id_
-                )
+                asked = Unregistration(cluster_name=cluster_name, broker_name=name, broker_addr=address, broker_id=id_)
                 if self.profile is Profile.V5_X:
                     self.table.submit_unregister(asked)
                 else:

@@ -52,7 +52,7 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
         ),
         pytest.param(look_up(routed(story(), "broker-a"), 30.01, 0.01), id="in a poll"),
         pytest.param(
-            look_up(holding(routed(story(), "broker-a"), "broker-b"), QUIET_S, 0.01), id="of a broker whose queue it holds"
+            look_up(holding(routed(story(), "broker-a"), "broker-b"), QUIET_S, 0.01), id="of a queue it holds"
         ),
     ],
 )
