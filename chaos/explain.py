@@ -1,13 +1,13 @@
-"""`nemesrv explain`: which routes each NameServer must, may and must not have, and when, by the oracle's windows. Runs
-nothing.
+"""`nemesrv explain`: which routes each NameServer must, may and must not have, and when, computed by the oracle without
+a run.
 
     NameServers     for each broker: must have, may have, must not have, and the formula
     clients         when a lost broker is out of routes and no longer used; when a lost NameServer is left
     recovery        when each operation must succeed again after each change
     quiet           when every operation must succeed
 
-Times are seconds of RocketMQ time from the start of the timeline. In a real run, the allowed times count from the
-moments at which faults took effect, and are wider by the machine's lateness.
+Times are seconds of RocketMQ time from the start of the timeline. In a real run, allowed times count from the moment at
+which a fault took effect, and are wider by the machine's lateness.
 """
 
 import json
@@ -41,7 +41,7 @@ _WORDS = {"send": "first good send", "pull": "first answered pull", LOOK_UP: "fi
 
 
 def explanation(scenario: Scenario) -> dict[str, Any]:
-    """Return everything as one object for `--json`; times in seconds, null for never."""
+    """Return the whole explanation as one object for `--json`; times are in seconds, null means never."""
     world, unknown = expected_world(scenario)
     return {
         "scenario": scenario.name,

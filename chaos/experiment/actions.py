@@ -27,7 +27,8 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """An act at one time of the timeline. In a series a step comes at least `after_s` after the step before it."""
+    """One action at its time in the timeline. A step of a series comes at least `after_s` after the series' previous
+    step."""
 
     at_s: float
     do: Callable[[], object]
@@ -38,7 +39,7 @@ class TimelineStep(NamedTuple):
 def steps_of(
     scenario: Scenario, seed: int, *, join: Callable[[str], object], act: Callable[[ActionModel], object]
 ) -> list[TimelineStep]:
-    """Return the steps in order of time. At equal times nodes join first."""
+    """Return the timeline's steps in order of time; of simultaneous steps, joining nodes come first."""
     joins = sorted((of.joins_at_s, name) for name, of in scenario.nodes.items() if of.joins_at_s is not None)
     steps = [TimelineStep(at_s, partial(join, name)) for at_s, name in joins]
     steps += [
@@ -60,7 +61,7 @@ class _Shown(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class WallClocks:
-    """The wall clocks that a timeline has changed. Each state is remembered, so that a new process gets it, too."""
+    """The wall clocks that a timeline has changed. Each clock's state is remembered for the node's next process."""
 
     nodes: AskedNodes
     record: Recorder
@@ -75,7 +76,7 @@ class WallClocks:
             self._change(what, node, f"{what.do}-{self._changes}")
 
     def restarted(self, node: str) -> None:
-        """Give the node's new process the wrong clock of its machine."""
+        """Give the node's new process the same wrong wall clock as its previous process."""
         if node in self._shown:
             shown = self._shown[node]
             with self.or_not_done(node, ADJUST_CLOCK):
@@ -104,14 +105,14 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Without this class
-    such a run could be VALID, though its fault was never in force."""
+    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Otherwise a run
+    could be VALID though its last fault was never in force."""
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")
 
     def began(self, fault_ids: Iterable[str], now_s: float) -> None:
-        """Note the faults that began now. With None, another action happened at this moment, so earlier faults have a
+        """Note the faults that began now, or with no ids that another action was executed, so earlier faults have a
         duration."""
         self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
         self._at_s = now_s
@@ -119,8 +120,8 @@ class LastFaults:
     def tell(
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
-        """Record each of these faults as not done if it is still in force and no time has passed since its begin.
-        Faults of clients are left out, because a client that has just left comes back at the end."""
+        """Record each noted fault as not done if it is still in force and no time has passed since its begin. Faults of
+        clients are left out, because a client that has just left comes back at the end."""
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return
         clients = scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -156,8 +157,8 @@ def chosen_links(
     but: Collection[str],
     or_not_done: Callable[[str, str], AbstractContextManager[None]],
 ) -> dict[Link, Stream]:
-    """Return the links of an action with their directions: links that it names, and links to the NameServers in use.
-    `but` names nodes that a fault has stopped, so they cannot be asked which NameServer they use."""
+    """Return an action's links with their directions: named links, and links to the NameServers in use. `but`: nodes
+    that a fault has stopped, so they cannot say which NameServer they use."""
     known = [expression for expression in action.links if not is_chosen(expression)]
     links = topology.parse_streams(*known)
     if len(known) == len(action.links):
@@ -176,8 +177,8 @@ def chosen_links(
 
 @dataclass(slots=True, kw_only=True)
 class Actions:
-    """Executes actions. `phase` gets what begins. `or_not_done(node, what)` turns a node's failure into a finding; the
-    run goes on."""
+    """Executes a timeline's actions. `phase` gets the text of what begins. `or_not_done(node, what)` turns a node's
+    failure into a finding, and the run continues."""
 
     scenario: Scenario
     nodes: AskedNodes
@@ -267,7 +268,7 @@ class Actions:
         self.heal_all()
 
     def heal_all(self) -> None:
-        """Do as `end_all`, but record no fault without a duration as not done."""
+        """End all faults as `end_all` does, but do not record faults without a duration as not done."""
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()

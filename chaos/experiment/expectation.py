@@ -1,10 +1,10 @@
-"""The World of a scenario that was not run. In an expected history faults take effect exactly at the timeline's times.
+"""Makes the expected history of a scenario that was not run, and the oracle's World of it. Faults take effect exactly
+at the timeline's times.
 
     timeline ──► Actions, as in a run (actions.py) ──► nodes and links that obey at once ──► rows
 
-The oracle uses an expected history like a recorded history. Every node has been up long enough before the timeline that
-all tables are full. A fault whose links are known only in a run (`clients <-> chosen`) is left out and listed in
-`unknown`.
+The oracle uses an expected history like a recorded history. All nodes start long before the timeline, so all tables are
+full. Faults whose links are known only in a run (`clients <-> chosen`) are left out and listed in `unknown`.
 """
 
 import math
@@ -37,7 +37,7 @@ class Expectation(NamedTuple):
 
 
 def expected_world(scenario: Scenario) -> Expectation:
-    """Return the scenario's World. The times in the expected World count from the start of the timeline."""
+    """Return the scenario's World, the oracle's view of a history. Its times count from the start of the timeline."""
     expected = _Expected(scenario)
     plan = scenario.plan(scenario.seed)
     expected.unknown += plan.unknown

@@ -4,8 +4,8 @@ never judges.
     listen ─► links ─► start ─► topic routable ─┬─ steady ─ fault ─ … ─ heal ─ settle ─┬─ final reads ─ end
                                                  └─ producers send, consumers receive ──┘
 
-Whatever happens, at its end no fault, process or proxy of the run is left, and all rows are merged into the run
-folder's Parquet file.
+Even after an error, no fault, process or proxy of the run is left, and all rows are merged into the run folder's
+Parquet file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _quiet(_text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """One experiment on the given stage. Call `run` once. `say` gets each phase."""
+    """One experiment on the given stage (real or virtual clock). Call `run` once. `say` gets the text of each phase."""
 
     scenario: Scenario
     seed: int
@@ -87,8 +87,8 @@ class Experiment:
     """Passes faults on to nodes that connect through their own fronts."""
 
     def run(self) -> None:
-        """Run the experiment and write its history into the run folder. HarnessError or ClusterError if it fails
-        itself."""
+        """Run the experiment and write its history into the run folder. HarnessError or ClusterError if the harness
+        fails."""
         with self.running():
             begin_s = self.now_s
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
@@ -97,7 +97,7 @@ class Experiment:
             self.finish()
 
     def follow(self, steps: Iterable[TimelineStep], begin_s: float) -> None:
-        """Do each step at its time after `begin_s`; within a series, after the step before it."""
+        """Execute each step at its time after `begin_s`; within a series, after the previous step."""
         done_s: dict[int, float] = {}
         for step in steps:
             after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
@@ -109,8 +109,8 @@ class Experiment:
     def running(self) -> Iterator[None]:
         """Keep the cluster and its workload running within the block. Afterwards the history is in the run folder.
 
-        The block must call `finish` at its end; without it the recorded part can still be judged. HarnessError or
-        ClusterError if the experiment itself failed.
+        The block must call `finish` at its end; if it does not, the recorded part can still be judged. HarnessError or
+        ClusterError if the harness failed.
         """
         stack = ExitStack()
         try:
@@ -219,8 +219,8 @@ class Experiment:
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """Let a node that has only listened begin its work. A broker brings the workload's topic; a NameServer is a new
-        process."""
+        """Let a node that joins during the run begin its work. A broker that joins has the workload's topic; a
+        NameServer starts as a new process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
@@ -317,12 +317,13 @@ class Experiment:
 
     @property
     def addresses(self) -> Mapping[str, Address]:
-        """Return where clients reach each server: through their own proxy, if the scenario has outside clients."""
+        """Return the address at which clients reach each server: their own proxy's, if the scenario has outside
+        clients."""
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """Return the client under test with accepting fronts. A client of a name that the scenario does not have is
-        added. ScenarioError for a name or a profile that is not possible."""
+        """Return the client under test, whose fronts (proxies) accept connections. A name that the scenario does not
+        have is added. ScenarioError for an impossible name or profile."""
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
@@ -349,7 +350,7 @@ class Experiment:
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End this fault of links; other faults continue. Nothing happens if the fault has ended."""
+        """End this one fault of links. Nothing happens if the fault has ended already."""
         if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
             self.links.end(fault_id)
@@ -360,7 +361,8 @@ class Experiment:
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
     def has_done(self, timeline: Sequence[ActionModel]) -> None:
-        """Use the steps of a test as the scenario's timeline, because the end must know the current masters."""
+        """Use a test's steps so far as the scenario's timeline, because reading the queues at the end requires the
+        current masters."""
         self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
@@ -385,8 +387,8 @@ class Experiment:
         self.end()
 
     def end(self) -> None:
-        """End the experiment without ending faults, settling or reading. Later rows are not judged. HarnessError if an
-        outside program's connection avoided its proxies; then nothing is judged."""
+        """End the experiment without ending faults, settling or reading queues. Later rows are not judged. HarnessError
+        if an outside program's connection avoided its proxies, because then nothing can be judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")
@@ -408,8 +410,7 @@ class FaultNews:
 
     A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 
-    `submit` calls a node's method without waiting, as Cluster's does. A node that is paused or gone gets the news when
-    its own fault ends.
+    `submit` calls a node's method without waiting. A paused or ended node gets the news when its own fault ends.
     """
 
     def __init__(self, nodes: Iterable[str], submit: Callable[[str, str, Mapping[str, str]], object]) -> None:
@@ -427,7 +428,7 @@ class FaultNews:
 
 
 class Heard:
-    """A recorder that also passes each row to a listener."""
+    """A recorder of history rows that also passes each row to a listener."""
 
     def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
         self._record, self._heard = record, heard
@@ -439,8 +440,8 @@ class Heard:
 
 
 class Whereabouts:
-    """Where each server listens and which address everybody gets, now and after a restart elsewhere. `advertised`
-    changes when a server moves. `listen` has every address that any of its processes has."""
+    """Where each server listens, and which address it advertises, now and after a restart elsewhere. `advertised`
+    changes when a server moves. `listen` has the addresses of all processes of each server."""
 
     def __init__(self, scenario: Scenario, stage: Stage) -> None:
         topology = scenario.topology()
@@ -459,19 +460,19 @@ class Whereabouts:
         }
 
     def told(self, advertised: Mapping[str, Address]) -> None:
-        """Return the advertised address for each listening address from now on."""
+        """Return, from now on, the advertised address for each listening address."""
         self._told = advertised
         self.advertised = {name: advertised[name] for name in self._servers}
 
     def of_processes(self) -> dict[str, list[tuple[Address, Address]]]:
-        """Return the listening and the advertised address of each process of a moving server, in order."""
+        """Return the listening and the advertised address of each process of a server that moves, in order."""
         return {node: [(self.listen[at], self._told[at]) for at in turns] for node, turns in self._turns.items()}
 
     def move(self, node: str) -> None:
         self.advertised[node] = self._told[self._later[node].pop(0)]
 
     def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
-        """Return the node's `node` row with its current address."""
+        """Return the node's `node` row of the history, with its current address."""
         address, clients = self.advertised.get(name), scenario.cluster.clients
         if name in clients:
             value = about_client(name, profile_of(clients[name], scenario.profile), NodeKind.EXTERNAL)

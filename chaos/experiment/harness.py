@@ -1,7 +1,8 @@
-"""The parts that several runs share: Ray, the Spark session, the ports. Each starts once and always ends.
+"""The parts that several runs share: Ray, the Spark session, reserved ports. Each part is started once and always
+ended.
 
-Spark's JVM starts in a thread while the cluster runs, at the lowest priority, because a starting JVM would delay every
-timer of a small machine. `spark()` waits for it.
+Spark's JVM starts while the cluster runs, at the lowest priority, because on a small machine a starting JVM delays
+every timer. `spark()` waits for the JVM.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ HURRY_EACH_S = 0.5
 
 
 class Harness:
-    """Context manager. `ports` are reserved while the harness lives. `after_ctrl_c_s` is RayHost's.
+    """Ray, Spark and ports of several runs, as a context manager. `ports` are reserved until it ends. `after_ctrl_c_s`
+    is RayHost's.
 
-    `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
-    can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history. `workers`: how many processes for nodes are started ahead. `ray`: the address of an existing Ray
-    cluster to join, instead of starting a Ray cluster. `outside`: this machine's address at which programs outside
-    dial.
+    `gentle`: Spark starts at the lowest priority, because nodes run on the machine's clock; not needed on the virtual
+    clock, where nothing can be late. `large`: Spark is started for a large history. `workers`: how many processes for
+    nodes are started in advance. `ray`: the address of an existing Ray cluster to join. `outside`: this machine's
+    address to which outside programs connect.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Harness:
         self._hurried = False
 
     def start_spark(self) -> None:
-        """Begin to start the session. A second call does nothing. HarnessError at once if there is no Java."""
+        """Begin to start the Spark session; a second call does nothing. HarnessError at once if there is no Java."""
         if self._spark_thread is None:
             from ..machine import require_java
 
@@ -84,7 +85,7 @@ class Harness:
             self._spark.set_result(spark)
 
     def spark(self) -> SparkSession:
-        """Return the session once it has started. HarnessError if it could not start."""
+        """Wait for the Spark session and return it. HarnessError if Spark could not start."""
         self.start_spark()
         try:
             spark = self._awaited()

@@ -1,4 +1,5 @@
-"""The stage of an experiment on the hosts of an existing Ray cluster: like RealStage, with its parts on each host.
+"""The stage of an experiment on the hosts of an existing Ray cluster. It does what RealStage does, with a Toxiproxy,
+ports and probes on each host.
 
     driver                                  host of a Ray node, each
       Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes
@@ -67,7 +68,8 @@ UP_FOLLOW_S = 0.5
 
 @dataclass(slots=True)
 class HostsStage(RealStage):
-    """Uses the hosts that are there when the run begins. A host that joins the Ray cluster later has no part in it."""
+    """A stage on the hosts that belong to the Ray cluster when the run begins. A host that joins later has no part in
+    the run."""
 
     _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
     _placed: dict[str, str] = field(init=False, default_factory=dict)

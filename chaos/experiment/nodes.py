@@ -1,7 +1,7 @@
-"""From a scenario to its nodes: the program and settings of each name.
+"""Makes a scenario's nodes: the program and settings of each node.
 
-A factory is pickled and loaded in the node's own process. So a node's program uses only modules that are quick to
-import: programs.py, experiment/workloads/ and settings, and nothing of this module.
+A node's factory is pickled and loaded in the node's own process. It uses only modules that are quick to import:
+programs.py, experiment/workloads/ and settings.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
     """The data from which the factories of all nodes are made. `listen`: each server's own address; `advertised`: the
-    address that peers get."""
+    server's address that peers get."""
 
     scenario: Scenario
     listen: Mapping[str, Address]
@@ -58,7 +58,8 @@ class NodePlan:
         object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node, with the planted defect if it is ours and the defect is meant for it."""
+        """Return the factory of the node's program, with the planted defect if the program is nemesrv's own and the
+        defect concerns this node."""
         if (by_turns := self.scenario.upgrades().get(name)) is not None:
             plans = (self._apache_server(name, kind, made_by) for made_by in by_turns)
             return partial(programs.in_turn, tuple(partial(programs.apache_server, plan) for plan in plans))
@@ -100,7 +101,7 @@ class NodePlan:
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
         """Return the NameServers with which a broker or client is configured: its own list, or all. With an address
-        server the list is empty, and the prober has that server's first list."""
+        server this list is empty; only the prober gets the address server's first list."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)
@@ -113,7 +114,7 @@ class NodePlan:
         return {names.get(at, str(at)): at for at in self.name_servers(node)}
 
     def addresses(self, entries: Iterable[str]) -> tuple[Address, ...]:
-        """Return the NameServers' addresses; host:port stays as it is."""
+        """Return the addresses of these NameServers, given by name or as host:port."""
         return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in entries)
 
     def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
@@ -245,7 +246,8 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
 
 
 def client_profile_of(scenario: Scenario, name: str) -> str | None:
-    """Return the client's own profile (of a client of Apache's, its version's); None for the run's profile."""
+    """Return the client's own profile; for a client of Apache's, that of its version; None if the run's profile
+    counts."""
     said = scenario.nodes.get(name)
     if said is not None and said.client_profile is not None:
         return said.client_profile
@@ -257,7 +259,8 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
 
 
 def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
-    """Return the value of a node's `node` row. The record of a client under test is made by about_client."""
+    """Return the value of a node's `node` row in the history. For a client under test `about_client` makes the
+    value."""
     value: dict[str, object] = {"kind": str(kind)}
     if (profile := client_profile_of(scenario, name)) is not None:
         value["client_profile"] = profile
@@ -267,7 +270,7 @@ def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, objec
 
 
 def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tuple[str, ...]:
-    """Return the brokers that have the NameServer on their lists."""
+    """Return the brokers whose list of NameServers contains this NameServer."""
     common = scenario.cluster.name_server_list or (name_server,)
     own = {name: plan.name_servers for name, plan in scenario.nodes.items() if plan.name_servers}
     return tuple(broker for broker in brokers if name_server in own.get(broker, common))
@@ -283,7 +286,7 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
 
 
 def timers_of(scenario: Scenario) -> Timers:
-    """Return the timers that the run's nodes obey, for the checks' windows."""
+    """Return the timers that the run's nodes obey, from which checks compute allowed times."""
     return timers_and_differing(scenario)[0]
 
 
@@ -294,7 +297,8 @@ def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str
 
 
 def about(scenario: Scenario) -> dict[str, Any]:
-    """Return the part of the scenario that checks need, for `run_begin`: profile, timers, workload, settings."""
+    """Return the part of the scenario that checks need, for the row `run_begin`: profile, timers, workload,
+    settings."""
     timers, differing = timers_and_differing(scenario)
     where_said = {
         "promises": scenario.promises.model_dump(exclude_defaults=True),
@@ -317,7 +321,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """Return the scenario's settings of single nodes, for `run_begin`."""
+    """Return the scenario's settings of single nodes, for the row `run_begin`."""
     found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
     return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 

@@ -1,11 +1,11 @@
-"""Clients under test: other people's programs, each with a name of its own, whose fronts see what it does.
+"""Clients under test: other people's programs. Each has a name, and fronts (proxies) that observe its traffic.
 
     program ──► front ──► proxy `go->ns-0` ──► ns-0            fronts live in one thread, on one event loop
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
 
-A front refuses while its server's process is gone or its link is cut, and drops SYNs if the link does, because the
-proxy behind it cannot. In NameServers' answers a front replaces the brokers' addresses by those of fronts, so that all
-traffic passes fronts.
+The front itself refuses connections while its server's process is gone or the link is cut, and drops SYNs during
+`syn_drop`, because the Toxiproxy behind it can do neither. In NameServers' answers, fronts replace brokers' addresses
+by those of fronts, so all traffic passes fronts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The servers that a client under test connects to: by name, the address in the history and the proxy's address."""
+    """The servers that a client under test connects to: each server's address in the history, and its proxy's
+    address."""
 
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
@@ -55,7 +56,7 @@ class Servers:
 
 @dataclass(slots=True, kw_only=True)
 class ClientUnderTest:
-    """One client under test. The client's programs must use the addresses given here and no others."""
+    """One client under test. The client's programs must use only the addresses that this object gives."""
 
     name: str
     profile: ClientProfile
@@ -117,14 +118,14 @@ class ClientUnderTest:
             await probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """React to a `fault` row: the fronts do what the proxies cannot do."""
+        """React to a `fault` row: the fronts refuse or drop connections where Toxiproxy cannot."""
         server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
         front = self._fronts.get(server)
         if front is not None and behaviour.dials is not front.behaviour.dials:
             await front.behave(behaviour)
 
     async def dials(self, dials: Mapping[Address, Address]) -> None:
-        """Connect to these proxies from now on, by advertised address."""
+        """Make the fronts connect to these proxies (by advertised address) from now on."""
         for name, at in (*self.servers.name_servers.items(), *self.servers.brokers.items()):
             if at in dials:
                 self._fronts[name].upstream = dials[at]
@@ -205,8 +206,8 @@ class ClientUnderTest:
 
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
-    """Return the value of a client's `node` row, or EXTERNAL while nothing was seen of the client. `unclear` says why
-    the client cannot be told apart from another client."""
+    """Return the value of a client's `node` row, or EXTERNAL while the client has done nothing. `unclear` says why the
+    client cannot be distinguished from another client."""
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,
@@ -234,7 +235,7 @@ def _processes(without: int) -> Sequence[int]:
 
 
 class OutsideClients:
-    """A thread with the fronts of every client under test. Context manager."""
+    """A thread that runs the fronts of all clients under test. Context manager."""
 
     def __init__(self) -> None:
         self._clients: dict[str, ClientUnderTest] = {}
@@ -249,7 +250,7 @@ class OutsideClients:
         return self._clients.get(name)
 
     def add(self, client: ClientUnderTest) -> None:
-        """Make the client's fronts accept. OSError."""
+        """Make the client's fronts accept connections. Raises OSError."""
         self._start()
         self._do(client.open())
         self._clients[client.name] = client
@@ -260,7 +261,7 @@ class OutsideClients:
                 self._do(client.faulted(fields))
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """Use another address for a proxy of this client from now on."""
+        """Make the client's fronts connect to these addresses of proxies from now on."""
         client = self._clients.get(name)
         if client is not None and self._loop is not None:
             self._do(client.dials(dials))
@@ -300,7 +301,7 @@ class OutsideClients:
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
-    """Return the rules of this profile that say which tries belong to one call (fronts/look_ups.py)."""
+    """Return the client profile's rules by which several tries belong to one call (fronts/look_ups.py)."""
     return Rules(
         shuffled=profile.order is Order.SHUFFLED,
         start=profile.start.place(name_servers) or 0,
@@ -316,8 +317,8 @@ WAITS_MS = 5_000.0
 class ClientNode:
     """Writes the rows of one client under test into the run's history, as a node of its own.
 
-    Whether it is a producer or a consumer shows only when it works; until then its rows wait, at most WAITS_MS. `note`
-    records its `node` row; `spec` opens its file.
+    Rows wait, at most WAITS_MS, until the client's traffic shows whether it is a producer or a consumer. `note` records
+    its `node` row; `spec` opens its file of rows.
     """
 
     def __init__(
@@ -346,7 +347,7 @@ class ClientNode:
         self._decide(now_ms)
 
     def end(self, now_ms: float, *, stopped: bool) -> None:
-        """End the observations. `stopped`: the fronts end because the client has ended."""
+        """End the observation of clients. `stopped`: the fronts end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
             self._put(TimedRow(now_ms, "stopped", {}))
@@ -355,7 +356,7 @@ class ClientNode:
             self._record.close()
 
     def tell(self) -> None:
-        """Record the client's `node` row again, with what is now known of the client."""
+        """Record the client's `node` row again, because more is known of the client."""
         if self.kind is not None:
             self._note(self.kind)
 

@@ -1,7 +1,7 @@
-"""What a server's process loads first: its program from its settings, and nothing of the harness.
+"""Makes a server's program from its settings in the server's process, without importing the harness.
 
-A dozen processes of a run load one of these at the same time on one machine, and import what this module imports. A
-server's program is imported only in the process that runs it.
+A dozen processes import this module at the same time on one machine. So each program is imported only in the process
+that runs it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
 
 
 def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
-    """Return the program of this process of the node. All processes after the last change have the last program."""
+    """Return the node's program in its current process (first, second, …). After the last change of program, every
+    process has the last program."""
     return factories[min(context.incarnation, len(factories) - 1)](context)
 
 

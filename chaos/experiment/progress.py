@@ -1,4 +1,4 @@
-"""Progress on stderr: phase, bar and seconds left; plain lines in a pipe.
+"""Shows progress on stderr: phase, bar and seconds left; in a pipe plain lines.
 
 broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, about 14 s left
 """
@@ -35,10 +35,9 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
 
 
 class Progress:
-    """Prints each phase that `say` gets: on a terminal one line that is rewritten, nothing if `quiet`.
-
-    A long phase is printed again: on a terminal each second, in a pipe after BEAT_S of silence. `patient`: a pipe gets
-    only these repetitions, so quick work prints nothing there.
+    """Prints each phase that `say` gets; on a terminal in one line that is rewritten, nothing if `quiet`. A long phase
+    is printed again: on a terminal each second, in a pipe after BEAT_S without output. `patient`: a pipe gets only the
+    repetitions, so quick work prints nothing.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Progress:
             self.beat()
 
     def beat(self) -> None:
-        """Print the phase again if nothing was printed for a while."""
+        """Print the current phase again if nothing was printed for a while."""
         with self._lock:
             if self._said and self._now_s() - self._wrote_s >= (1.0 if self._terminal else BEAT_S):
                 self._show()
@@ -124,7 +123,7 @@ class Progress:
             return shutil.get_terminal_size().columns
 
     def clear(self) -> None:
-        """Remove the line from the terminal and print nothing more."""
+        """Remove the progress line from the terminal and print nothing more."""
         self._ended.set()
         with self._lock:
             if self._terminal and not self._quiet and self._said:

@@ -1,7 +1,8 @@
-"""Tries on the virtual clock whether a planted defect has any effect in a scenario: with and without the defect.
+"""Tests whether a planted defect has any effect in a scenario, by running it with and without the defect on the virtual
+clock.
 
-If a defect never acts, all nodes are correct, and VALID says nothing about the defect. On the virtual clock one seed
-gives one history, so any effect shows as a difference.
+If a defect has no effect, all nodes are correct, and the verdict VALID says nothing about the defect. On the virtual
+clock one seed gives one history, so every effect is a difference between the histories.
 """
 
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ from .virtual.stage import VirtualStage
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
-    """Whether the histories with and without the defect differ. True, too, if that could not be tried. `run` is the run
-    of the scenario with the defect, if that run is already recorded on the virtual clock with this seed."""
+    """Whether the histories with and without the defect differ. True, too, if the runs were not possible. `run` is the
+    run of the scenario with the defect, if that run is already recorded on the virtual clock with this seed."""
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
     with TemporaryDirectory(prefix="nemesrv-rehearsal-") as place:
@@ -33,7 +34,7 @@ def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = 
 
 
 def same(one: RunFolder, other: RunFolder) -> bool:
-    """Whether two runs on the virtual clock recorded the same rows; the defect's name does not count."""
+    """Whether two runs on the virtual clock recorded the same rows, apart from the defect's name."""
     return dict(_rows(one)) == dict(_rows(other))
 
 

@@ -4,8 +4,8 @@
         cluster.black_hole("broker-a <-> ns-0", for_s=155)
         cluster.must_be_valid("routes_converge")
 
-The steps become the timeline of the run folder's scenario.yaml, which repeats the experiment without the test, except
-for the test's own clients. Times are seconds of RocketMQ time.
+The test's steps become the timeline of the run folder's scenario.yaml, which repeats the experiment without the test
+and its own clients. Times are seconds of RocketMQ time.
 """
 
 import logging
@@ -47,7 +47,7 @@ _SERIES = ("rolling_restart", "restart_storm")
 
 
 class NotValid(AssertionError):
-    """A check said INVALID or UNKNOWN. The text has each such check with its reason and first example."""
+    """Raised if a check says INVALID or UNKNOWN. The text names each such check with its reason and first example."""
 
 
 def __tracebackhide__(_exception: object) -> bool:
@@ -75,8 +75,8 @@ class _InTheTest:
 
 
 class RunningCluster:
-    """A running cluster of NameServers, brokers and workload, and control over it. A step that is not possible (unknown
-    link or node) raises ScenarioError and changes nothing."""
+    """A running cluster of NameServers, brokers and workload, and control over it. An impossible step (unknown link or
+    node) raises ScenarioError and changes nothing."""
 
     def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
         self._experiment, self._judge, self._end = experiment, judge, end
@@ -109,9 +109,9 @@ class RunningCluster:
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
         """Return a client under test: `name_server_list` for its programs, and the profile that judges it.
 
-        `profile` is one of docs/client-profiles.md; None: that of our own clients. What the client does is recorded as
-        node `name` and judged by the checks of docs/clients-under-test.md. These checks are UNKNOWN while the client
-        makes no connection.
+        `profile` is a profile of docs/client-profiles.md; None: that of nemesrv's own clients. The history records the
+        client's traffic as node `name`; the checks of docs/clients-under-test.md judge it. The checks are UNKNOWN if
+        the client makes no connection.
         """
         self._running()
         with _InTheTest("client"):
@@ -158,8 +158,8 @@ class RunningCluster:
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
         """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
-        `for_s`: wait so long, then end the faults of all links. A flapping action (`period_s`) takes `for_s`. The
-        methods below do the same for one fault each.
+        `for_s`: wait this number of seconds, then end the faults of all links. A flapping action (`period_s`) takes
+        `for_s`. Each of the methods `black_hole` to `heal` executes one kind of action.
         """
         kind = ACTIONS.get(do)
         said = {**settings, (kind and kind.acts_on) or "links": targets}
@@ -224,8 +224,8 @@ class RunningCluster:
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """Execute one action of a timeline. Returns the ids of the faults that it began. `of`: where the action is
-        written, for the text of a ScenarioError."""
+        """Execute one action of a timeline. Returns the ids of the faults that it began. `of`: the place that wrote the
+        action, for the text of a ScenarioError."""
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
         if do == "packet_loss" and self._scenario.clock == "real":
@@ -303,7 +303,7 @@ class RunningCluster:
         return tuple(chain.from_iterable(begun))
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links; other faults continue. Nothing happens if the fault has ended."""
+        """End one fault of links. Nothing happens if the fault has ended already."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:
@@ -325,7 +325,8 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """End faults, settle, read every queue, end the cluster, and judge by these checks, else by the marker's."""
+        """End faults, settle, read every queue, end the cluster, and judge by these checks; by default by those of the
+        pytest marker."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
@@ -338,7 +339,7 @@ class RunningCluster:
         return self.verdicts
 
     def leave(self) -> Sequence[Verdict]:
-        """End the cluster as it is, and judge the rows until `Experiment.end`."""
+        """End the cluster without ending faults, and judge the rows until then."""
         if self.verdicts is None:
             self._over = True
             self.verdicts = self._judged()
@@ -381,8 +382,8 @@ def _advertised(verdict: Verdict) -> str:
 def session(
     scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
 ) -> Iterator[RunningCluster]:
-    """Run the cluster for the block. Afterwards nothing is left running, and the history can be judged. `scenario` has
-    a seed and no timeline. HarnessError or ClusterError if the experiment itself fails."""
+    """Run the cluster for the block. Afterwards no process is left, and the history can be judged. `scenario` has a
+    seed and no timeline. HarnessError or ClusterError if the harness fails."""
     assert scenario.seed is not None
     folder.keep(scenario, defect)
     experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage, defect=defect)

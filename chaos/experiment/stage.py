@@ -1,7 +1,7 @@
 """The parts of an experiment that differ between the real clock and the virtual one.
 
-`RealStage` is Ray actors, Toxiproxy and the machine's time. chaos/experiment/virtual/stage.py is one process, a network
-in memory and a virtual clock. experiment.py does not know which of the two stages it uses.
+`RealStage` uses Ray actors, Toxiproxy and the machine's time. The stage in chaos/experiment/virtual/ uses one process,
+a network in memory and a virtual clock. experiment.py is the same on both stages.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ LAST_WRITE_S = 0.1
 
 
 class AskedNodes(Protocol):
-    """Calls methods of nodes, which are given by name."""
+    """Calls methods of nodes by the node's name."""
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):
-    """All nodes of the experiment (actors/cluster.py)."""
+    """Starts, faults and calls all nodes of the experiment (actors/cluster.py)."""
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
     def start(self, *names: str) -> None: ...
@@ -66,21 +66,22 @@ class Starts:
 
 
 class StageClock(Clock, ScaledClock, Protocol):
-    """The clock of nodes and harness."""
+    """The clock that nodes and harness share."""
 
 
 class Stage(Protocol):
-    """The calls of an experiment to its surroundings, in this order. A stage puts each clean-up that is due at the end
-    on `stack`."""
+    """What an experiment needs from its surroundings; it calls the methods in this order. A stage puts each clean-up
+    for the end on `stack`."""
 
     @property
     def clock(self) -> StageClock: ...
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
-        """Start what is slow. The clock starts now, at 0."""
+        """Start slow parts such as Ray. The clock starts now, at 0."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """Return when each node begins to work, and when the timeline starts: here as soon as all nodes are there."""
+        """Return when each node begins to work, and when the timeline starts; the default is as soon as all nodes
+        listen."""
         return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
@@ -92,48 +93,49 @@ class Stage(Protocol):
         """Return the address at which each of these servers must listen."""
 
     def host_name(self, node: str) -> str | None:
-        """Return the node's host; None if there is only one."""
+        """Return the name of the node's host; None if all nodes are on one host."""
         return None
 
     def spec(self, spec: NodeSpec) -> NodeSpec:
-        """Return the recorder's settings, as they must be on the node's host."""
+        """Return the settings of the node's recorder, valid on the node's host."""
         return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[RunningNodes, LinkFaultInjector]:
-        """Create every link, before any node exists."""
+        """Create the proxy of every link, before any node exists."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        """Return the addresses that peers get instead of `addresses`: the same, or the addresses for outside
-        clients."""
+        """Return the addresses that servers advertise: `addresses`, or those for outside clients."""
         return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Return for each advertised address the address at which `node` must connect."""
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        """Open the links of an outside client, too. HarnessError if that is not possible."""
+        """Open the links of an outside client that joins. HarnessError if the stage allows no outside client."""
 
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
-        """Return the client under test of this name, the same at each call. HarnessError if there can be none."""
+        """Return the client under test of this name, the same object at each call. HarnessError if the stage allows no
+        client under test."""
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
-        """React to a row that the harness recorded."""
+        """React to a row of the history that the harness recorded."""
         return None
 
     def sleep_until(self, at_s: float) -> None:
-        """Return when the clock shows this time."""
+        """Wait until the clock shows this time."""
 
     def last_writes(self) -> None:
-        """Return when every node has written what it recorded."""
+        """Wait until every node has written its recorded rows."""
 
 
 @dataclass(slots=True)
 class RealStage(Stage):
-    """Ray actors behind Toxiproxy, on the machine's clock. `rotates`: rows go into files of ROTATE_BYTES."""
+    """A stage of Ray actors behind Toxiproxy, on the machine's clock. `rotates`: rows go into files of ROTATE_BYTES
+    each."""
 
     harness: Harness
     unplanned: Callable[[Death, str], None] | None = None
@@ -233,7 +235,8 @@ class RealStage(Stage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        """Record within the block what others do to proxies and processes. Gives the recorder of these faults."""
+        """Record, within the block, faults that others inject into proxies and processes. Gives the recorder of these
+        faults."""
         from ..faults.outside import OutsideFaults
 
         return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)
@@ -300,8 +303,8 @@ def disk_full(folder: Path, free: int) -> HarnessError:
 
 
 def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
-    """Raise the alarm if fewer than LOW_BYTES are free, now or later. The experiment then ends while it can still keep
-    what it recorded."""
+    """Raise the alarm if fewer than LOW_BYTES are free, now or later. The experiment then ends while the recorded rows
+    can still be saved."""
 
     def look() -> None:
         free = free_bytes(folder)

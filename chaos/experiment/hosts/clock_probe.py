@@ -1,7 +1,8 @@
-"""Reads every host's clock all the time and records it as `host_clock`; history/ corrects rows by it.
+"""Reads every host's clock throughout a run and records `host_clock` rows, by which history/ corrects the times of
+other rows.
 
-One thread per host asks TIMES times in a row, every EVERY_S of machine time, and records the quickest answer, which is
-the most exact. A host with the harness's own clock is not asked.
+Every EVERY_S one thread per host asks the host TIMES times for its clock. The quickest answer is recorded, because it
+is the most exact. A host with the harness's own clock is not asked.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """Return the most exact of several readings of a host's clock. `ask` reads the host's clock once."""
+    """Return the most exact of several readings of a host's clock, each made by calling `ask`."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()
@@ -44,15 +45,14 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading
 
 
 def offset_ns(ask_ns: Callable[[], int]) -> int:
-    """Return how far a host's CLOCK_MONOTONIC is ahead of ours, by the host's answer."""
+    """Return by how much a host's CLOCK_MONOTONIC is ahead of the harness's, according to the host's answer."""
     return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 
 class HostClocks:
-    """Context manager. The clock of each host is read when the block begins and when it ends, too.
-
-    `asks`: by host, reads its clock in RocketMQ milliseconds; None for the harness's own clock. HarnessError if the
-    host is lost; it is then not asked again.
+    """Context manager that reads each host's clock at the block's begin, regularly within it, and at its end. `asks`:
+    for each host the function that reads its clock in RocketMQ milliseconds; None for the harness's own clock. A lost
+    host (HarnessError) is not asked again.
     """
 
     def __init__(

@@ -4,8 +4,8 @@
     driver one thread per host asks each FOLLOW_S ◄────────────────────────────────────────────┘
            run folder/history/_raw/*.jsonl, logs/*
 
-If a host is lost, its rows since the last answer are lost, too; `rows_missing` says since when. The last line of a lost
-host may be torn; readers skip it.
+If a host is lost, its rows since the last answer are lost, too; a `rows_missing` row says since when. Readers skip a
+lost host's last line if it is incomplete.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ class FilePiece(NamedTuple):
 
 
 def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
-    """Return, on the remote host, the bytes that the run's files have after the offsets that the driver knows. A
-    process that continues in a new file has finished the one before, so the older file comes first; the reader
-    deletes it once it is complete."""
+    """Return the bytes of the run's files on this host after the offsets that the driver already has. If a process
+    continues in a new file, its older file comes first, because the reader deletes complete files."""
     for pattern in FILES:
         paths = sorted(Path(folder).glob(pattern), key=_in_turn)
         for path, following in zip_longest(paths, paths[1:]):
@@ -82,12 +81,12 @@ def _goes_on(path: Path, following: Path) -> bool:
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """Return the next pieces for one answer. Runs on the host."""
+    """Return the next pieces of the host's files for one answer. Runs on the host."""
     return [*islice(new_pieces(folder, known), count)]
 
 
 class CollectedHost(NamedTuple):
-    """A host of a Ray cluster, with the run's folder there."""
+    """A host of a Ray cluster, and the run's folder on this host."""
 
     host: RemoteHost
     folder: str
@@ -97,21 +96,22 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
-        """Return the host's new pieces, as `new_pieces` does, and move `known` on. HarnessError if the host is lost."""
+        """Return the host's new pieces of files, and add their lengths to the offsets in `known`. HarnessError if the
+        host is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
 
 class Gone(NamedTuple):
-    """The loss of a host: rows that it recorded after this time are lost."""
+    """The loss of a host. Rows that the host recorded after this time are lost."""
 
     since_ms: float
     why: str
 
 
 class Collector:
-    """Context manager. Follows the hosts, and has all their rows when it is left. `gone` has the hosts that were lost.
-    Logs of the same name get the host's name."""
+    """Context manager that collects rows and logs from all hosts; all rows are there when its block ends. `gone` has
+    the lost hosts. Logs of equal names get the host's name."""
 
     def __init__(
         self, hosts: Iterable[CollectedHost], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S
@@ -164,8 +164,8 @@ class Collector:
         return self
 
     def finish(self) -> None:
-        """Fetch the rest from all hosts. `gone` says why a lost host's rows are missing. OSError if they cannot be
-        written."""
+        """Fetch the remaining rows and logs from all hosts. `gone` then says why a lost host's rows are missing.
+        OSError if a file cannot be written."""
         self._ended.set()
         for thread in self._threads:
             with suppress(RuntimeError):  # it never began
@@ -178,7 +178,7 @@ class Collector:
 
 
 def record_missing(record: Recorder, gone: Mapping[str, Gone], nodes: Mapping[str, str]) -> None:
-    """Record a row for each node with missing rows. `nodes` has each node's host."""
+    """Record a `rows_missing` row for each node of a lost host. `nodes` has each node's host."""
     for node, host in sorted(nodes.items()):
         if host in gone:
             value: dict[str, Any] = {"host": host, "why": gone[host].why, "since_ms": gone[host].since_ms}

@@ -1,4 +1,4 @@
-"""The harness's parts on each host, and the driver's parts that pass calls on to them.
+"""The harness's parts on each host, and the driver's parts that pass calls on to the hosts' parts.
 
     Host…    runs on a host, in its agent's process (actors/host_agent.py): the same parts that an
              experiment on one machine has. Factories get the existing parts by their keys
@@ -33,15 +33,15 @@ PORTS, TOXIPROXY, LAG = "ports", "toxiproxy", "lag"
 
 
 class HostPorts:
-    """Ports of the host's own address, for servers and what programs outside dial, and of its loopback device, for
-    proxies."""
+    """Reserved ports of a host: at its own address for servers and for proxies that outside programs connect to, at its
+    loopback address for all other proxies."""
 
     def __init__(self, _parts: Mapping[str, Any], address: str) -> None:
         self.near = PortHolder(outside=address)
         self._own = PortHolder(address)
 
     def take_servers(self, count: int) -> list[Address]:
-        """Return so many addresses that others can reach, each with the VIP port below it."""
+        """Reserve this many addresses that other hosts can reach, each with the broker's VIP port two below it."""
         return [self._own.take(vip=True) for _ in range(count)]
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
@@ -59,7 +59,7 @@ class HostPorts:
 
 
 class HostToxiproxy:
-    """A Toxiproxy server on the host. The API of a host's Toxiproxy listens on loopback."""
+    """A Toxiproxy server on the host, whose API listens on the loopback address."""
 
     def __init__(self, parts: Mapping[str, Any], log_file: Path) -> None:
         from ...faults.toxiproxy import ToxiproxyServer
@@ -70,7 +70,7 @@ class HostToxiproxy:
         self.opened = (self.api.address, self.pid)
 
     def ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of that method of the API's client (faults/toxiproxy.py)."""
+        """Call this method of the host's Toxiproxy client (faults/toxiproxy.py) and return the result."""
         return getattr(self.api, method)(*args, **kwargs)
 
     def close(self) -> None:
@@ -106,8 +106,8 @@ def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str
 
 
 class HostsToxiproxy:
-    """The Toxiproxy servers of all hosts as one, by proxy name. All other methods are as in Toxiproxy
-    (faults/toxiproxy.py)."""
+    """The Toxiproxy servers of all hosts as one client: a proxy's name decides which host is called. The methods are
+    those of Toxiproxy (faults/toxiproxy.py)."""
 
     def __init__(self, hosts: Iterable[RemoteHost], host_of: HostOf) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of
@@ -152,7 +152,7 @@ class HostsToxiproxy:
 
 
 class HostsPorts:
-    """The ports of every host: its own address for servers, loopback for proxies."""
+    """The reserved ports of all hosts: a host's own address for servers, its loopback address for proxies."""
 
     def __init__(self, host_of: HostOf) -> None:
         self._host_of = host_of
@@ -208,14 +208,15 @@ POLL_S = 0.1
 
 
 class HostLooks:
-    """Looks at a host's proxies and processes, on that host. A part of its agent (actors/host_agent.py)."""
+    """Reads the state of a host's proxies and processes, on that host. A part of the host's agent
+    (actors/host_agent.py)."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self._shown = ProxiesShown(parts[TOXIPROXY].api.address)
         self.close = self._shown.close
 
     def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, bool]]:
-        """Return every proxy, or None if nothing changed; and for each node's process whether it is paused."""
+        """Return the state of every proxy, or None if nothing changed, and which nodes' processes are paused."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):
@@ -225,8 +226,8 @@ class HostLooks:
 
 
 class HostsOutsideFaults(OutsideFaults):
-    """Detects faults on all hosts as OutsideFaults does on one host: a person sets them at a host's Toxiproxy or by
-    signals."""
+    """Detects faults on all hosts that a person sets at a host's Toxiproxy or by signals, as OutsideFaults does on one
+    host."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Nodes on virtual time, and their control by name: actors/cluster.py without processes.
 
-Each node has its own ProcessLoop, and in it the same NodeActor as in a Ray worker. Methods return when the action has
-happened; virtual time passes meanwhile.
+Each node has its own ProcessLoop, which runs the same NodeActor as a Ray worker does. Virtual time passes until a
+method's action has happened; then the method returns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Member(Member):
 
 
 class AnswerUnderWay:
-    """A call whose answer comes as virtual time passes."""
+    """A call of a node's method whose answer comes as virtual time passes."""
 
     def __init__(self, cluster: VirtualCluster, name: str, method: str, task: asyncio.Task[Any]) -> None:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
@@ -68,7 +68,7 @@ class VirtualCluster(NodesByName[_Member]):
     # -- coming up
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Bind each new node; returns their addresses. No node works before `start`."""
+        """Bind each new node's port and return the addresses. No node works before `start`."""
         specs = tuple(specs)
         for spec in specs:
             self._members[spec.name] = self._launch(spec)
@@ -130,7 +130,8 @@ class VirtualCluster(NodesByName[_Member]):
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Kill nodes as SIGKILL does: none of their callbacks runs again, and their kernel closes what was open."""
+        """Kill nodes as SIGKILL does: their callbacks never run again, and their connections are closed as by the
+        kernel."""
         member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)
@@ -138,7 +139,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Let the node end itself, then its process. Returns the time at which the node had left."""
+        """Stop the node cleanly, then end its process. Returns the time at which the node had left."""
         member = self._running(name)
         self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
@@ -147,7 +148,8 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Pause the node as SIGSTOP does: nothing of it runs, but its kernel still accepts connections and bytes."""
+        """Pause the node as SIGSTOP does: its program does not run, but the kernel still accepts connections and
+        bytes."""
         member = self._running(name)
         member.process.pause()
         member.state = NodeState.PAUSED
@@ -162,7 +164,8 @@ class VirtualCluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Give the node a new process with the same files and port, which works on return. Returns when it listened."""
+        """Give the node a new process with the same files and port, which works on return. Returns the time at which
+        its port was open."""
         member = self._member(name)
         if member.state is NodeState.PAUSED:
             self.kill(name)
@@ -178,7 +181,7 @@ class VirtualCluster(NodesByName[_Member]):
     # -- going down
 
     def shutdown(self) -> None:
-        """Kill every process and end what is left of their coroutines."""
+        """Kill every process of the cluster and end its remaining coroutines."""
         for member in self._members.values():
             if member.state is not NodeState.GONE:
                 member.process.kill()

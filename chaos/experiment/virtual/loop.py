@@ -5,9 +5,9 @@
       ├─ ProcessLoop broker-a paused: due callbacks wait for `resume`: first incoming data, then timers
       └─ ProcessLoop ...      dead: its callbacks are dropped
 
-Nothing waits, and no order depends on the machine: at equal times callbacks run in the order of scheduling. The loop is
-not a full asyncio event loop: it has timers, tasks and futures, but no sockets, threads, signals or subprocesses, which
-nodes must not use (remoting/node/node.py).
+No callback depends on the machine's speed: at equal times callbacks run in the order of scheduling. A ProcessLoop has
+asyncio's timers, tasks and futures, but no sockets, threads, signals or subprocesses, which nodes must not use
+(remoting/node/node.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _set_running_loop = asyncio._set_running_loop
 
 
 class Hangs(KeyboardInterrupt):
-    """Raised inside a callback that does not return, to end it."""
+    """Raised inside a callback that does not return, to end the callback."""
 
 
 class _State(Enum):
@@ -55,7 +55,7 @@ _RUNNING, _DEAD = _State.RUNNING, _State.DEAD
 
 
 class Scheduled:
-    """A callback of one loop. `came_in`: it brings data from outside, like a read from a socket."""
+    """A callback of one process's loop. `came_in`: the callback brings data from outside, like a read from a socket."""
 
     __slots__ = ("args", "callback", "came_in", "context", "done", "loop", "when_s")
 
@@ -82,7 +82,7 @@ class Scheduled:
 
 
 class Scheduler:
-    """All loops of one experiment and their common time. The scheduler runs one callback at a time, and only within
+    """Runs the loops of one experiment's processes on a common virtual time, one callback at a time, and only within
     `run`."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Scheduler:
         return ProcessLoop(self, name, log or logging.getLogger(f"nemesrv.{name}"))  # type: ignore[abstract]
 
     def run(self, until_s: float) -> bool:
-        """Run everything up to `until_s`. True if it ended sooner because of `stop`."""
+        """Run all callbacks up to the virtual time `until_s`. Returns True if `stop` ended the run sooner."""
         ready, timers, heappop = self._ready, self._timers, heapq.heappop
         running: ProcessLoop | None = None
         turns, until_turn, spin_end_s = 0, self.spin_turns, self.now_s + SPIN_S
@@ -171,7 +171,7 @@ class Scheduler:
         self._stopping = True
 
     def run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
-        """Run until `future` is done. TimeoutError if it is not within `limit_s` of virtual time."""
+        """Run until `future` is done. Raises TimeoutError after `limit_s` of virtual time."""
         if not future.done():
             future.add_done_callback(lambda _: self.stop(), context=Context())
             self.run(self.now_s + limit_s)
@@ -180,7 +180,7 @@ class Scheduler:
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
-    """The event loop of one process on virtual time. A process loop can be paused as by SIGSTOP, and killed."""
+    """The event loop of one process on virtual time, which can be paused as by SIGSTOP, and killed."""
 
     def __init__(self, scheduler: Scheduler, name: str, log: logging.Logger) -> None:
         self.scheduler, self.name, self.log = scheduler, name, log
@@ -198,12 +198,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # -- what is done to a process
 
     def pause(self) -> None:
-        """Stop running until `resume`; incoming data wait."""
+        """Run no callbacks of this process until `resume`; incoming data wait."""
         if self.state is _State.RUNNING:
             self.state = _State.PAUSED
 
     def resume(self) -> None:
-        """Run on: first incoming data, then overdue timers."""
+        """End the pause: run first the callbacks of incoming data, then overdue timers."""
         if self.state is _State.PAUSED:
             self.state = _State.RUNNING
             put_off, self._came_in, self._overdue = self._came_in + self._overdue, [], []
@@ -211,15 +211,15 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 self._soon(handle)
 
     def kill(self) -> None:
-        """Never run again. Unfinished tasks are kept until `bury`: a coroutine that is thrown away runs its `finally`
-        blocks whenever Python's memory management decides."""
+        """Never run this process again. Unfinished tasks are kept until `bury`, because a discarded coroutine runs its
+        `finally` blocks at an unpredictable moment."""
         if self.state is not _State.DEAD:
             self.state = _State.DEAD
             self._came_in, self._overdue = [], []
             self._unfinished = list(asyncio.all_tasks(self))
 
     def bury(self) -> None:
-        """End the remaining tasks of a dead process, whose files and connections are closed."""
+        """End the remaining tasks of a dead process, after its files and connections were closed."""
         unfinished, self._unfinished = self._unfinished, []
         before = asyncio._get_running_loop()
         _set_running_loop(self)
@@ -307,7 +307,7 @@ _EMPTY = Context()
 
 @dataclass(frozen=True, slots=True)
 class VirtualClock:
-    """The scheduler's time. It is never late."""
+    """A clock that shows the scheduler's virtual time."""
 
     scheduler: Scheduler
     scale: float = 1.0
@@ -337,10 +337,9 @@ LOOK_S = 1.0
 
 @contextmanager
 def watched(scheduler: Scheduler) -> Iterator[None]:
-    """Within the block `Hangs` is raised into a callback that has used HANGS_CPU_S of processor time.
-
-    Without this watch a node that never waits would stop virtual time and the run, without a message. A thread checks
-    now and then which callback is running and its processor time. Histories without a hanging node do not depend on it.
+    """Within the block, raise `Hangs` in a callback that has used HANGS_CPU_S of processor time. Otherwise a node that
+    never waits would stop virtual time, and the run would hang without a message. A thread checks regularly which
+    callback is running, and how long.
     """
     ended = threading.Event()
     ident = threading.get_ident()

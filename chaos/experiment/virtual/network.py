@@ -3,10 +3,10 @@
     client  ═ upstream pipe ══► gate ─► delay ─► [reset] ═► peer       the same chain in each direction
             ◄═ downstream pipe ═
 
-A byte takes 0.1 to 0.4 ms (seeded), as on a LAN, and overtakes none. A connection to a dead peer is refused; under a
-black hole the proxy accepts it and nobody answers. Kernels resend lost packets ever more rarely, so the end of a loss
-is noticed late. Not modelled: segments and windows (one write is one segment, and senders never block), and that a
-kernel gives up a connection after 15 minutes of lost packets.
+A byte takes 0.1 to 0.4 ms (drawn by the seed), as on a LAN; bytes stay in order. A connection to a dead peer is
+refused; under a black hole the proxy accepts the connection, but nobody answers. Kernels resend lost packets ever more
+rarely, so the end of packet loss is noticed late. The network does not model TCP segments and windows (one write is one
+segment, and senders never block), nor that a kernel gives up a connection after 15 minutes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FREE = DirectionState()
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection, in one process."""
+    """One end of a connection in memory, in one process."""
 
     def __init__(self, process: ProcessLoop, local: Address, remote: Address) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class MemoryTransport(asyncio.Transport):
         return 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing, because a pipe takes everything."""
+        """Do nothing, because a pipe accepts any number of bytes."""
 
     def pause_reading(self) -> None:
         if self._unread is None:
@@ -122,7 +122,7 @@ class MemoryTransport(asyncio.Transport):
             self.cut_off(None)
 
     def cut_off(self, exc: Exception | None) -> None:
-        """Note that the connection has ended, not by this end."""
+        """Tell this end's program that the connection has ended, for another reason than its own close."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -139,7 +139,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class Pipe:
-    """One direction of one connection, with the bytes that were written and not yet delivered."""
+    """One direction of one connection: holds the bytes that were written but not yet delivered."""
 
     def __init__(self, network: MemoryNetwork, to: MemoryTransport, state: DirectionState) -> None:
         self._network, self.to, self.state, self._free = network, to, state, state == FREE
@@ -164,16 +164,16 @@ class Pipe:
                 self.pump()
 
     def close_off(self) -> None:
-        """Drop all that waits, and all that is written from now on."""
+        """Drop all bytes that wait in the pipe, and all bytes written from now on."""
         self.cut = True
         self._waiting.clear()
 
     def not_before(self, at_s: float) -> None:
-        """Deliver nothing before that time."""
+        """Deliver no bytes of the pipe before this time."""
         self._latest_s = max(self._latest_s, at_s)
 
     def retune(self, state: DirectionState) -> None:
-        """Apply this effect from now on to all bytes, waiting ones included."""
+        """Apply this fault effect from now on to all bytes, waiting bytes included."""
         stalled = self.state.lost or self._in_flight
         self.state, self._free = state, state == FREE
         if not state.unacknowledged:
@@ -197,7 +197,7 @@ class Pipe:
         self._timer = self._network.loop.call_at(at_s, self.pump)
 
     def pump(self) -> None:
-        """Deliver what is due, and schedule the next delivery."""
+        """Deliver the bytes that are due, and schedule the next delivery."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -253,7 +253,7 @@ class Pipe:
         to.process.came_in(at_s, to.receive, data)
 
     def end_at_once(self, exc: Exception | None) -> None:
-        """Tell the receiving end that the connection has ended, after what is on its way."""
+        """Tell the receiving end that the connection has ended, once the bytes on their way have arrived."""
         at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
         self.to.process.came_in(at_s, self.to.cut_off, exc)
 
@@ -263,7 +263,7 @@ def _ignore(_exc: Exception | None) -> None:
 
 
 class MemoryConnection:
-    """Two ends and the two pipes between them."""
+    """A connection in memory: two ends, and a pipe in each direction."""
 
     def __init__(self, network: MemoryNetwork, wire: Wire, ours: MemoryTransport, theirs: MemoryTransport) -> None:
         self._ends = (ours, theirs)
@@ -290,7 +290,7 @@ class MemoryConnection:
             self._wire.connections.pop(self, None)
 
     def sever(self, exc: Exception | None = None) -> None:
-        """Close both sides as the proxy does; they see `exc`."""
+        """Close both ends as a proxy does; both programs see `exc`."""
         for pipe in (self.upstream, self.downstream):
             pipe.close_off()
             pipe.end_at_once(exc)
@@ -301,14 +301,14 @@ class MemoryConnection:
 
 
 class Wire:
-    """One link: its state, and the connections over it."""
+    """One link of the network in memory: its state under faults, and its connections."""
 
     def __init__(self) -> None:
         self.state = LinkState()
         self.connections: dict[MemoryConnection, None] = {}
 
     def become(self, state: LinkState) -> None:
-        """Put the wire into this state of its faults."""
+        """Put the link into the state that its current faults give."""
         half_opens = state.stale > self.state.stale
         self.state = state
         for connection in tuple(self.connections):
@@ -336,14 +336,14 @@ class MemoryNetwork:
             self.wires[link.node, address] = Wire()
 
     def ends_of(self, process: ProcessLoop) -> dict[MemoryTransport, None]:
-        """Return the open ends of that process's connections, oldest first."""
+        """Return the open ends of this process's connections, the oldest first."""
         return self._ends.setdefault(process, {})
 
     def arrival_s(self) -> float:
         return self.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * self.random()
 
     def vanish(self, process: ProcessLoop) -> None:
-        """Close all that a dead process had open."""
+        """Close all connections that a dead process had open."""
         for address in [address for address, (owner, _) in self._listening.items() if owner is process]:
             del self._listening[address]
         for end in tuple(self._ends.pop(process, ())):
@@ -400,13 +400,13 @@ class _MemoryListener:
 
 
 class NodeNetwork:
-    """One process's access to the network: the Network that a node gets."""
+    """One process's access to the network in memory; a node gets it as its Network."""
 
     def __init__(self, network: MemoryNetwork, process: ProcessLoop, node: str) -> None:
         self._network, self._process, self._node = network, process, node
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Do nothing, because the network itself knows the links."""
+        """Do nothing, because the network in memory itself knows the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)
@@ -416,7 +416,7 @@ class NodeNetwork:
 
 
 class MemoryLinkFaults(LinkFaultInjector):
-    """The wires of all links and the faults on them, with the same bookkeeping and rows as through Toxiproxy."""
+    """Injects faults of links into the network in memory, and records the same rows as with Toxiproxy."""
 
     loses_packets = True
 
@@ -426,7 +426,7 @@ class MemoryLinkFaults(LinkFaultInjector):
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
-        """Make a wire for each link. `links` has the link's peer's own address."""
+        """Make each link in the network. `links` gives the own address of each link's peer."""
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer
@@ -434,7 +434,7 @@ class MemoryLinkFaults(LinkFaultInjector):
                 self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Return each peer of `node`, at its own address."""
+        """Return the peers' addresses for `node`: each peer's own address, unchanged."""
         return {peer: peer for link, peer in self._peers.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:

@@ -1,8 +1,8 @@
-"""Recording on virtual time: each node's rows in memory until it ends, and its log with virtual times, so that both
-repeat byte for byte.
+"""Records on virtual time: each node's rows in memory until the node ends, and its log with virtual times, so that a
+repeated run gives the same bytes.
 
-Files and lines are those of a real process (chaos/history/recorder.py), so the merge is the same. The writer of real
-runs flushes by machine time, which must not influence a virtual run.
+Files and lines are like those of a real process (chaos/history/recorder.py), so they are merged in the same way. The
+recorder of real runs is not used, because it flushes by machine time, which must not influence a virtual run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LAG_STEP_S = 1.0
 
 
 class MemoryRecorder:
-    """A Recorder of one process. No row is on disk before `close`; events after `close` are ignored."""
+    """The recorder of one process on virtual time. Rows are written to disk at `close`; events after `close` are
+    ignored."""
 
     def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
         self._path, self._events = path, EventLines(node, role, incarnation, clock)
@@ -51,7 +52,7 @@ class MemoryRecorder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecorderSpec:
-    """The run folder, node, role and incarnation of a process that records."""
+    """The run folder, node, role and process number (incarnation) of a process that records."""
 
     run_dir: Path
     node: str
@@ -68,7 +69,7 @@ class MemoryRecorderSpec:
 
 
 class VirtualLagProbe(LagProbe):
-    """LagProbe on the virtual clock: timers are never late there, unless the node was paused."""
+    """The probe of late timers on the virtual clock, where timers are late only after a pause of the node."""
 
     async def _measure(self, record: Recorder, clock: Clock) -> None:
         asked_s = clock.monotonic_s()
@@ -108,7 +109,8 @@ class _File(logging.StreamHandler[TextIO]):
 
 
 def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
-    """Return the node's logger with virtual times, not registered with logging, and what closes its file."""
+    """Return the node's logger, which writes virtual times and is not registered with logging, and a function that
+    closes its file."""
     log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
     if spec.log_file is None:
         log.addHandler(logging.NullHandler())

@@ -1,1 +1,1 @@
-"""Workloads: programs that use the cluster during faults, and record what they saw."""
+"""Workloads: programs that use the cluster during faults, and record the results."""

@@ -1,5 +1,5 @@
-"""The address server: answers `GET /rocketmq/nsaddr` with the list that the harness set last. The list is on disk, so
-it survives a restart."""
+"""The address server: answers `GET /rocketmq/nsaddr` with the list of NameServers that the harness set last. The list
+is on disk, so it survives a restart."""
 
 import asyncio
 from collections.abc import Callable, Sequence

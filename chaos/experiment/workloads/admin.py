@@ -1,9 +1,9 @@
-"""Executes a timeline's acts by hand: mqadmin, and processes that register brokers without being one.
+"""Executes a timeline's acts by hand: commands of mqadmin, and registrations of brokers by a process that is no broker.
 
-Each act sends its request to all named nodes at once, over this node's own links. Each act leaves one `admin` row per
-node, at the answer or when the request is given up. A registration has a connection of its own to each NameServer,
-which stays open, because NameServers identify brokers by their channels. A registration by hand ends by an
-unregistration, when the NameServer closes its channel, or with this node.
+Each act by hand sends its request to all named nodes at once, over the node `admin`'s own links, and records one
+`admin` row per named node when the answer comes or the request is given up. A registration by hand keeps a connection
+of its own to each NameServer, because NameServers identify brokers by their channels. It ends by an unregistration,
+when the NameServer closes the channel, or with the node `admin`.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ class _Asked:
 
 
 class AdminNode:
-    """A Node that the harness calls. `addresses`: every server's advertised address by name."""
+    """The node that executes acts by hand when the harness calls it. `addresses`: every server's advertised address by
+    name."""
 
     def __init__(self, context: NodeContext, addresses: Mapping[str, Address], profile: Profile) -> None:
         self._context, self._addresses, self._profile = context, addresses, profile
@@ -54,10 +55,10 @@ class AdminNode:
         return None
 
     async def start(self) -> None:
-        """Do nothing: the node works only when it is called."""
+        """Do nothing, because this node works only when the harness calls it."""
 
     async def stop(self) -> None:
-        """Do as `leave`, but record nothing."""
+        """Stop all registrations by hand as `leave` does, but record nothing."""
         self._stopping = True
         await self.leave()
 
@@ -70,7 +71,7 @@ class AdminNode:
         await asyncio.gather(*(one.remoting.close() for one in registrations))
 
     async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> None:
-        """Send the request to all of these nodes. Returns when each request was answered or given up."""
+        """Send the request to all of these nodes, and wait until each request is answered or given up."""
         asked = [_Asked(node, self._addresses[node], act_id) for node in nodes]
         await asyncio.gather(*(self._ask(act, one) for one in asked))
 
@@ -220,7 +221,7 @@ class _Registration:
         return await self.node._noted(self.act, self.asked, self.about, self._send)
 
     async def keep_registering(self) -> None:
-        """Register at a fixed rate, like a broker, even if it fails."""
+        """Register at a fixed rate, like a broker, even after a failure."""
         clock = self.node._context.clock
         due_s = clock.monotonic_s()
         while not self.ended:
@@ -230,7 +231,7 @@ class _Registration:
                 await self.send()
 
     def end(self) -> None:
-        """Stop registering. The connection stays until the unregistration, like that of a broker that stops."""
+        """Stop registering. The connection stays open until the unregistration, as when a broker stops."""
         self.ended = True
         if self.task is not None:
             self.task.cancel()

@@ -16,7 +16,7 @@ START_AGAIN_S = 1.0
 
 
 class ConsumerNode:
-    """A Node around one push consumer, which records the `receive` rows itself."""
+    """The node of one push consumer, which records a `receive` row for each message."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
         self._context, self._config = context, config
@@ -36,7 +36,7 @@ class ConsumerNode:
         return None
 
     async def start(self) -> None:
-        """Start to consume. If no NameServer is reachable the start fails as Java's does, and is repeated, as by a
+        """Start to consume. If no NameServer is reachable, the start fails as in Java, and is repeated as by a process
         supervisor."""
         try:
             await self.client.start()
@@ -58,7 +58,7 @@ class ConsumerNode:
         return self._received
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer in use; None before the first choice."""
+        """The NameServer that the client uses; None before its first choice."""
         return self.instance.name_server.chosen
 
     async def stop(self) -> None:

@@ -1,8 +1,8 @@
-"""The prober is a client of the harness. The prober creates the topic, starts many short-lived clients, and reads every
-queue at the end.
+"""The prober is the harness's own client. It creates the topic, starts many short-lived clients, and reads every queue
+at the end.
 
-Only many starts can show whether the first NameServer is chosen uniformly. Each start runs a client's own code up to
-its first route query, over this node's links. Its rows share one op_id.
+Only many starts can show whether the first NameServer is chosen uniformly. Each short-lived client runs a client's own
+code up to its first route query, over the prober's links. The rows of one such client share one op_id.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class ProberWorkload:
 
 
 class ProberNode:
-    """A Node that acts only when the harness calls it."""
+    """The node of the prober, which works only when the harness calls it."""
 
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
         self._context, self._workload = context, workload
@@ -51,10 +51,10 @@ class ProberNode:
         return None
 
     async def start(self) -> None:
-        """Do nothing: the prober works only when it is called."""
+        """Do nothing, because the prober works only when the harness calls it."""
 
     async def stop(self) -> None:
-        """Do nothing: between calls nothing runs."""
+        """Do nothing, because between the harness's calls nothing runs."""
 
     def _admin(self) -> AdminClient:
         # What the harness does for itself is no client behaviour, so it leaves no rows.
@@ -63,14 +63,15 @@ class ProberNode:
         return AdminClient(context, config.namesrv_addr, profile=config.profile)
 
     async def create_topic(self, brokers: Mapping[str, Address]) -> None:
-        """Create the workload's topic at each broker (node to address)."""
+        """Create the workload's topic at each of these brokers (name to address)."""
         topic, queues = self._workload.topic, self._workload.queues
         async with self._admin() as admin:
             for address in brokers.values():
                 await admin.create_topic(address, topic, read_queue_nums=queues, write_queue_nums=queues)
 
     async def await_routes(self, brokers: Mapping[Address, Collection[str]], timeout_s: float) -> None:
-        """Return once every NameServer routes the topic to all of its `brokers`; TimeoutError otherwise."""
+        """Wait until every NameServer's route of the topic has all `brokers`. Raises TimeoutError if that takes too
+        long."""
         async with self._admin() as admin, self._context.clock.timeout(timeout_s):
             for name_server, wanted in brokers.items():
                 while not set(wanted) <= await self._routed(admin, name_server):
@@ -84,11 +85,9 @@ class ProberNode:
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker at once. Returns the seconds until each answered, without those that did not
-        in time.
-
-        `brokers` has brokerName and address of each node. The topic is the broker's name, as with `mqadmin clusterRT`;
-        no client reads it.
+        """Send one message to each broker at once. Returns each broker's answer time in seconds, without brokers that
+        did not answer in time. `brokers` has brokerName and address of each node. The message's topic is the broker's
+        name, as with `mqadmin clusterRT`; no client reads this topic.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
@@ -108,7 +107,7 @@ class ProberNode:
         return answered
 
     async def probe(self, starts: int) -> int:
-        """Start so many clients one after another. Returns how many of them got a route."""
+        """Start this many short-lived clients one after another. Returns how many of the clients got a route."""
         got = 0
         for _ in range(starts):
             got += await self._start_one()
@@ -154,10 +153,9 @@ class ProberNode:
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
         """Read every queue of each topic that was sent to, at each broker (name to address). Each message is recorded
-        once.
-
-        Names in `elected` are read at their current master. `read_done` is recorded for each queue that was read
-        completely; its absence tells the checks that a queue was not. Returns the number of messages.
+        once. Broker names in `elected` are read at their current master. A `read_done` row is recorded for each
+        completely read queue; without this row, checks know that the queue was not read. Returns the number of
+        messages.
         """
         read = 0
         async with self._admin() as admin:

@@ -1,7 +1,7 @@
 """The producing workload: one DefaultMQProducer that sends keyed messages at a steady rate, one after another.
 
 The producer is a process in Jepsen's sense: its next operation begins after the previous operation has completed. Each
-message's key is unique in the run, so checks can follow it from acknowledgement to receipt.
+message's key is unique in the run, so checks can follow a message from acknowledgement to receipt.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class ProducerWorkload:
 
 
 class ProducerNode:
-    """A Node around one producer. `begin` starts sending, `finish` stops it and waits for the last send."""
+    """The node of one producer. `begin` starts sending, `finish` stops sending and waits for the last send."""
 
     def __init__(self, context: NodeContext, workload: ProducerWorkload) -> None:
         self._context, self._workload = context, workload
@@ -85,7 +85,7 @@ class ProducerNode:
         await self.client.send_selected(message, lambda queues: queues[shard % len(queues)])
 
     async def finish(self) -> int:
-        """Stop sending. Returns the number of sends begun, after the last has completed."""
+        """Stop sending, and wait for the last send. Returns the number of sends."""
         self._finishing = True
         if self._sending is not None:
             await self._sending
