@@ -1,10 +1,10 @@
-"""How well one fault explains the signs, and when it must have begun and ended. Pure.
+"""How well one fault explains the signs, and when the fault must have begun and ended. Pure.
 
     signs on the candidate's links, in order of time
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
           └─start─┘ └end┘         start in (last success, first failure], end likewise; windows narrow it
 
-A line that the fault should have caused, and that is missing in an existing log, counts against the fault (`Doubt`).
+A log line that the fault should have caused, and that the log lacks, counts against the fault (`Doubt`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Bounds(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Evidence against a fault: a line that it should have caused is missing, or a line contradicts it."""
+    """Evidence against a fault: a log line that the fault should have caused is missing, or a line contradicts the
+    fault."""
 
     says: str
     cost: float
@@ -98,7 +99,7 @@ class Doubt(NamedTuple):
 
 @dataclass(slots=True)
 class Fit:
-    """A candidate at one time."""
+    """A candidate fault with one time at which it fits the signs."""
 
     candidate: Candidate
     signs: list[tuple[Sign, float]]
@@ -122,13 +123,13 @@ class Fit:
 
 
 def with_signs_of(among: Iterable[Fit], taken: Mapping[Sign, float]) -> dict[Sign, float]:
-    """Return the signs taken, and those that these faults explain."""
+    """Return the signs in `taken`, and those that these faults explain."""
     return dict(taken) | {sign: worth for fit in among for sign, worth in fit.signs}
 
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
-    """Return every time in which the candidate explains more than it costs. `taken` are the signs that other faults
-    explain already."""
+    """Return every time in which the candidate fault explains more than it costs. Other faults already explain the
+    signs in `taken`."""
     taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [
         (sign, mode, _worth(candidate, sign, mode, taken, leaving))

@@ -1,4 +1,4 @@
-"""Joins faults of one moment: links into one expression, nodes into one entry, or a shape. Pure."""
+"""Joins faults of one moment: links into one expression, nodes into one entry, or a named partition. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ SIDES = 4
 
 @dataclass(frozen=True)
 class Everybody:
-    """All nodes of the cluster, for shapes."""
+    """The cluster's nodes, as shape_of needs them."""
 
     seen: Seen
     zones: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Everybody:
 
 
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
-    """Return a fault of the links that the shape separates, as far as they are known."""
+    """Return the fault on the known links that the named partition `expression` separates."""
     try:
         separates = shape_of(expression, Everybody(seen))
     except ValueError:
@@ -44,7 +44,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 
 def shapes_of(seen: Seen) -> list[Candidate]:
-    """Return the named partitions `halves` and `majority` of each kind of partition."""
+    """Return the named partitions `halves` and `majority` with each kind of fault."""
     found = [
         shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
     ]
@@ -52,7 +52,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 
 
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """Return the faults, with faults of one moment joined into one, if that is shorter."""
+    """Return the faults, with faults of one moment joined if the joined fault is shorter."""
     left = list(chosen)
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
@@ -153,7 +153,7 @@ def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
 
 
 def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
-    """Return one fault that has the effect of all of these."""
+    """Yield single faults that have the effect of all these faults."""
     names = list(dict.fromkeys(one.candidate.name for one in members))
     nodes = {node for one in members for node in one.candidate.nodes}
     edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}
@@ -170,7 +170,7 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
 
 
 def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
-    """Return every other fault of the same links, or of the same nodes."""
+    """Return every other kind of fault on the candidate's links or nodes."""
     edges = [edge for edge, _ in candidate.edges if edge.peer]
     if candidate.name in LINK_MODES:
         found = [of_links(name, candidate.links, edges) for name in LINK_MODES]

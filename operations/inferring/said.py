@@ -1,9 +1,9 @@
-"""Causes that a log line states: a full disk, a taken port, a failed start, an unreachable peer. Read from the raw
-text, so that lines without a time, stack traces and excerpts count, too.
+"""Finds causes that a log line states: a full disk, a taken port, a failed start, an unreachable peer. Causes are read
+from the raw text, so that lines without a time, stack traces and excerpts count, too.
 
     texts_in(places) ─► Texts: statements (Said: cause, file, line, text), and each file's stretch of time
 
-A weight is in nats: how much likelier the line is with that cause than without.
+A weight, in nats (units of log-likelihood), is how much likelier a line is with the cause than without.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ takes them again."""
 
 
 class Says(NamedTuple):
-    """A pattern of lines that state a cause. `has` is a literal part of each."""
+    """A pattern of log lines that state a cause. Every such line contains the text `has`."""
 
     weight: float
     has: str
@@ -49,7 +49,7 @@ class Says(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What causes.toml says of a cause."""
+    """A cause's entry in causes.toml."""
 
     sentence: str = ""
     remedy: str = ""
@@ -88,7 +88,7 @@ CAUSES = dict(_causes_read())
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line that states a cause."""
+    """One log line that states a cause."""
 
     cause: str
     weight: float
@@ -134,7 +134,7 @@ class Texts:
             self.said.append(one)
 
     def take(self, other: Texts, lines: int) -> None:
-        """Add the statements of further lines of a file; `lines` lines come before them."""
+        """Add the statements of a file's next part, before which the file has `lines` lines."""
         for one in other.said:
             self.add(replace(one, line=one.line + lines))
         self.in_words += [replace(one, line=one.line + lines) for one in other.in_words]
@@ -154,7 +154,8 @@ class Texts:
 
 
 def texts_in(places: Iterable[str | Path]) -> Texts:
-    """Every statement of a cause in these logs, in the order of files and lines. LogError for a missing place."""
+    """Return every statement of a cause in these logs, in the order of files and lines. LogError for a missing
+    place."""
     here = [place for place in places if "://" not in str(place)]
     parts = planned(here).parts if here else []
     read = by_processes if are_large(here) else map
@@ -257,7 +258,7 @@ def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
 
 
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
-    """Return the line's statements, one per cause. `around` is the line before it and the stack trace after it."""
+    """Return the line's statements, one per cause. `around` has the line before and the stack trace after."""
     told = set[str]()
     for name, about in CAUSES.items():
         for says in about.says:

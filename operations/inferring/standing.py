@@ -1,9 +1,9 @@
 """Events that are no fault of a link or a process: a host that stood still, NameServers stopped before their brokers, a
 client that came and went. Pure.
 
-A host stood still (sleep, pause, snapshot) if all its writers share a silence and go on without a start. A NameServer
-on a host that stood still expires living brokers when it continues, later than a running NameServer would. The effects
-of such events are removed from the signs, so that no fault is inferred from the effects.
+A host stood still (sleep, pause, snapshot) if all its processes' logs share a silence and go on without a start. When
+such a host goes on, its NameServer expires living brokers, later than a running NameServer would. These events' effects
+are removed from the signs, so that no fault is inferred from the effects.
 """
 
 import math
@@ -40,7 +40,7 @@ class _Silence:
 
 
 def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Return the episodes; `taken` gets the signs that are their effects."""
+    """Return the events as episodes; `taken` gets the signs that are the events' effects."""
     _came_and_went(seen, taken)
     return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
 
@@ -109,7 +109,7 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
 
 
 def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
-    """Return brokers whose timers show that the host stood still until then: they ran all missed runs at once."""
+    """Yield a sentence for each broker whose timer shows until when it stood still, as host or as process."""
     period = seen.timers.R_ms
     for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)

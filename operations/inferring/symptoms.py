@@ -1,4 +1,4 @@
-"""From the rows of a history to signs: lost and kept connections and registrations. Pure."""
+"""Makes signs from the rows of a history: lost and kept connections and registrations. Pure."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -38,7 +38,7 @@ EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
 
 
 def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
-    """Return the signs in rows, which may be in any order."""
+    """Return the signs in these rows, in any order."""
     ordered = sorted(
         rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
     )
@@ -112,7 +112,8 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """Return the broker that registered, whatever its current id; None: a stranger under its name."""
+    """Return the node of the broker that registered, whatever its current id; None for a stranger under the broker's
+    name."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
@@ -261,7 +262,7 @@ def _client(seen: Seen, row: Row) -> None:
 
 
 def client_of(seen: Seen, row: Row) -> str | None:
-    """Return the node with the row's clientId: our own nodes use it as instance, an import's as address."""
+    """Return the node that the row's clientId names; in an import, the node at the row's address."""
     identity = str(value_of(row).get("client", ""))
     instance = node_of_client_id(identity)
     if instance in seen.kinds:

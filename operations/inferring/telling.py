@@ -1,4 +1,4 @@
-"""Describes each fault that was found, and its alternatives: certainty, entry in a scenario, evidence."""
+"""Describes each inferred fault, and its alternatives: certainty, entry in a scenario, evidence."""
 
 from __future__ import annotations
 
@@ -142,7 +142,8 @@ def _says(row: Row) -> str:
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """The fault and the alternatives for its signs, best first. `taken`: the signs that other faults explain."""
+    """Return the fault and the alternative faults for its signs, best first. `taken`: the signs that other faults
+    explain."""
     own = dict(fit.signs)
     total = sum(own.values())
     found: list[Fit] = []
@@ -163,13 +164,14 @@ def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Si
 
 
 def same_rank(first: Fit, other: Fit) -> bool:
-    """Whether both have the same evidence, and neither is much simpler."""
+    """Whether both faults have the same evidence, and neither fault is much simpler."""
     lines = abs(first.evidence - other.evidence) < SAME_LINES
     return lines and abs(first.candidate.price - other.candidate.price) < SAME_PRICE
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """Return `certain` only if no other known fault fits, and no log that would show another fault is missing."""
+    """Return certain, likely or unsure. A fault is certain only if no other known fault fits, and no log that would
+    show another fault is missing."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -210,7 +212,7 @@ def worth_of(fit: Fit) -> dict[str, float]:
 
 
 def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the nodes in a timeline."""
+    """Return the nodes that a timeline names."""
     said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
     return frozenset(word for words in said for text in words for word in str(text).split())
 
@@ -264,7 +266,7 @@ _GROUPS = ("brokers", "clients", "name_servers")
 
 
 def timeline_of(fit: Fit) -> list[dict[str, Any]]:
-    """Return entries of a scenario, in seconds from the history's origin."""
+    """Return the fault as entries of a scenario's timeline, in seconds from the history's origin."""
     candidate, at_s = fit.candidate, round(fit.start.middle_ms / 1000, 3)
     end_s = None if fit.end is None else max(at_s + 0.001, round(fit.end.middle_ms / 1000, 3))
     on: dict[str, Any] = {"nodes": list(candidate.nodes)} if candidate.nodes else {"links": list(candidate.links)}
@@ -301,8 +303,8 @@ def spoken_for(fit: Fit) -> list[dict[str, Any]]:
 
 
 def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
-    """Return the evidence against a fault: lines that it should have caused and did not. For an alternative also the
-    signs that only the first fault explains."""
+    """Return the evidence against a fault: missing lines that it should have caused. For an alternative also the signs
+    that only the first fault explains."""
     told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
     own = {sign for sign, _ in fit.signs}
     left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
@@ -310,6 +312,6 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """Return which log would distinguish two faults of the same rank."""
+    """Return in words which log would distinguish two faults of the same rank."""
     one, two = sorted((first.candidate.name, other.candidate.name))
     return APART.get((one, two), "no line of these logs tells them apart") if one != two else None

@@ -1,7 +1,8 @@
-"""The cause of a line of trouble that no pattern of causes.toml reads: what it speaks of, and what it says of it.
+"""Finds the cause of an error line that fits no pattern of causes.toml, by its words: a subject, and what is said of
+the subject.
 
-in_words(text, before, trace) ─► the cause, or None. The last reason decides, in a stack trace and in a line. If no word
-is known, the package of RocketMQ in the stack trace decides.
+The last reason in a stack trace or line decides. Without a known word, the package of RocketMQ in the stack trace
+decides.
 """
 
 import re
@@ -45,7 +46,7 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 
 
 def in_words(text: str, before: str, trace: str) -> str | None:
-    """Return the cause by words, else by place."""
+    """Return the cause by the line's words, else by the package in the stack trace."""
     around = f"{before}\n{text}\n{trace}"
     if _FRAME.match(text) or not _TROUBLED.search(text) or not _OURS.search(around):
         return None

@@ -46,7 +46,7 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """Return the value given for this source: by its node's name, a file of it, its folder, or `*` for all."""
+    """Return the value given for this source: under its node's name, one of its files, its folder, or `*` for all."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

@@ -1,4 +1,4 @@
-"""Which node has which address, from all logs: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
+"""Finds each node's addresses in all logs, and brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"(-?\d+)=([^,\s}]+)")
 
 
 def queue_row(text: str) -> tuple[str, list[int]] | None:
-    """Return the broker name and its row [read, write, perm, topicSysFlag]; None if there is none."""
+    """Return a QueueData's broker name and its row [read, write, perm, topicSysFlag]; None for other text."""
     return next(_queue_rows(text), None)
 
 
@@ -34,7 +34,7 @@ def _queue_rows(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def route_of(text: str) -> dict[str, Any] | None:
-    """Return the route; None for `null` and for text that is cut too short."""
+    """Return the route in a log line's text; None for `null` and for text that is cut too short."""
     brokers = {found["name"]: dict(_ADDRESS.findall(found["addresses"])) for found in _BROKER.finditer(text)}
     queues = dict(_queue_rows(text))
     if not brokers and not queues:
@@ -77,7 +77,7 @@ class Book:
         return None if found is None else broker_node(*found)
 
     def id_at(self, address: str, at_ms: float) -> int | None:
-        """Return the id under which the address registered at that time (UTC)."""
+        """Return the broker id under which the address registered at that time (UTC)."""
         became = id_at(self.had.get(address, ()), at_ms)
         known = self.broker(address)
         return became if became is not None else None if known is None else known[1]
@@ -92,7 +92,7 @@ class Book:
 
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
-    """Return the `host:port` entries of a list in any dialect."""
+    """Return the `host:port` entries of a list of NameServers in any notation."""
     return tuple(one for one in _SPLIT.split(text or "") if HOST_PORT.fullmatch(one))
 
 
@@ -196,7 +196,7 @@ def _list(book: Book, text: str | None) -> None:
 
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
-    """Return name, id and address of the broker whose log it is; None if the log does not say."""
+    """Return name, id and address of the broker that wrote the log; None if the log does not say."""
     own, booted = dict[str, str](), None
     for line in source.lines:
         if line.event == "setting":
@@ -253,7 +253,7 @@ _EXACT_MS = 1_500.0
 
 
 class Became(NamedTuple):
-    """A change: the broker has the id from this line on."""
+    """A change of a broker's id: the broker has this id from this line on."""
 
     source: Source
     line: Line
@@ -282,8 +282,8 @@ class _Member:
 def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
-    """Return the name and id of each address, and its ids over time, for brokers with slaves or changed roles. `routes`
-    are the ids in clients' routes."""
+    """Return name and id of the broker at each address, and its ids over time, for brokers with slaves or changed
+    roles. `routes` has the ids in clients' routes."""
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:
@@ -349,6 +349,6 @@ def _member(source: Source) -> tuple[str, _Member] | None:
 
 
 def id_at(had: Sequence[Became], at_ms: float) -> int | None:
-    """Return the broker's id at that time; None before the first known id."""
+    """Return the id that the broker had at that time; None before the first known id."""
     found = [said.id for said in had if said.source.wall_ms(said.line) <= at_ms + _EXACT_MS]
     return found[-1] if found else had[0].id if had else None

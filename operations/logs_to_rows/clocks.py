@@ -6,7 +6,7 @@
 
 Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur every 30 s also
 fit 30 s later, so marks that do not recur (a first registration) count more. Of equal fits, the offset nearest to a
-whole quarter of an hour is taken. A NameServer's log is tried at each address that clients and brokers had.
+whole quarter of an hour wins. A NameServer's log is tried at each address that clients and brokers used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ NOT_AT_ONCE = ("~", "gone ", "lost ")
 
 
 class Mark(NamedTuple):
-    """An event that another log may have, too."""
+    """An event that two logs may both have."""
 
     key: str
     at_ms: float
@@ -78,7 +78,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class LogClock:
-    """One log's clock. `shift_ms`: how far it was ahead of the reference."""
+    """One log's clock. `shift_ms`: how far the clock was ahead of the reference."""
 
     name: str
     resolution_ms: int
@@ -98,7 +98,7 @@ class LogClock:
 
 
 class Pair(NamedTuple):
-    """`shift_ms`: how far the second clock is ahead of the first."""
+    """Two logs' clocks, compared. `shift_ms`: how far the second clock is ahead of the first."""
 
     shift_ms: float
     bound_ms: float
@@ -354,7 +354,7 @@ class _Polls(NamedTuple):
     """Number of events learnt."""
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return for each of these shifts the share of events that a client then learnt within one poll."""
+        """Return for each of these shifts the share of events that a client would have learnt within one poll."""
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -529,15 +529,15 @@ class _Apart(NamedTuple):
 def refined(
     clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return each clock's shift, and its possible error against the first clock; given shifts stay.
+    """Return each clock's shift, and its possible error against the first clock; shifts given by the user stay.
 
     Two logs with the same event bound each other's offset, to a part of a second though they write whole seconds:
 
         ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
         ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s
 
-    For two logs the stretch counts that most of their common events allow. The surest stretches are applied first; one
-    that contradicts them is left out.
+    Two logs' offset lies in the range that most of their common events allow. The surest ranges are applied first; a
+    range that contradicts them is ignored.
     """
     members = list(shift)
     if not 2 <= len(members) <= _MOST_CLOCKS:
@@ -633,7 +633,7 @@ def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int
 
 
 def commonest(shifts: Sequence[float]) -> float:
-    """Return the commonest shift, to a second; of equally common shifts the first."""
+    """Return the most frequent of these shifts, to a second; of equally frequent shifts the first."""
     near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
     at = max(range(len(shifts)), key=lambda number: (near[number], -number))
     return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)

@@ -3,8 +3,8 @@
 eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: imported
 us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, with a message
 
-Names do not join, because every cluster may have a broker-a. A log without a known broker or NameServer belongs to the
-cluster of its folder; an otherwise unconnected NameServer's log to a cluster that lists NameServers.
+Names do not join logs, because every cluster may have a broker-a. A log without a known broker or NameServer belongs to
+its folder's cluster. An otherwise unconnected NameServer's log belongs to a cluster that lists NameServers.
 """
 
 import re
@@ -43,7 +43,7 @@ class _Said:
 
 
 def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """Return the sources of the cluster with most lines, in their order; and one sentence for each other cluster."""
+    """Return the logs of the cluster with most lines, and one sentence for each other cluster."""
     groups, why = clusters_of(sources), "no list, registration or connection joins two"
     if len(groups) == 1:
         groups, why = _incidents(sources)
@@ -89,7 +89,7 @@ def _two_lives(one: Source, other: Source) -> str:
 
 
 def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """The logs of each cluster, the cluster with most lines first. A single cluster, unless the logs show several."""
+    """Return the logs of each cluster, the cluster with most lines first."""
     said = [_said(source) for source in sources]
     groups = [
         members

@@ -1,4 +1,4 @@
-"""Reads logs with Spark in parallel. Spark's driver gets only the lines that make a history."""
+"""Reads logs with Spark in parallel. Spark's driver gets only the lines from which a history is made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Gathered(NamedTuple):
 
 
 def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
-    """The lines that matter of all logs there, those of `more` events among them. LogError if no such line is found."""
+    """Return the lines of all logs at these places from which a history is made, and lines of `more` events. LogError
+    without such a line."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
@@ -80,7 +81,7 @@ def _peer(line: Line) -> str:
 
 
 def hosts_in(lines: Iterable[Line]) -> set[str]:
-    """Hosts of brokers and clients in any line. Connections of other hosts are of no use for other logs."""
+    """Return the hosts of brokers and clients in any line, because other hosts' connections are in no other log."""
     addresses, clients = set[str](), set[str]()
     for line in lines:
         addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)
@@ -101,14 +102,14 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
 
 
 def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileRead], list[str]]:
-    """The lines, each file's result, and a sentence for each file that could not be read completely."""
+    """Return the logs' lines, each file's result, and a sentence for each file that could not be read completely."""
     read = read_plain(places)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     return lines, read.files, [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
-    """The rows of chaos/logs as lines, without those that have no time."""
+    """Return the rows of chaos/logs that have a time, as lines."""
     for row in rows:
         stamp_ms, resolution_ms, zone_ms = row.stamp_ms, row.resolution_ms, zone_ms_of(row.zone)
         if row.outer_ms is not None:  # a container's own stamp, which is in UTC

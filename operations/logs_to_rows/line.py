@@ -1,4 +1,4 @@
-"""One understood log line."""
+"""A log line whose event is known."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -25,12 +25,12 @@ class Line(NamedTuple):
 
     @property
     def middle_ms(self) -> float:
-        """The middle of the time that the stamp may mean."""
+        """The middle of the time that the line's stamp may mean."""
         return self.stamp_ms + (self.resolution_ms / 2 if self.resolution_ms > 1 else 0.0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all fields of its event; a line that was cut may lack some."""
+        """Whether the line has all fields of its event; a line that was cut may lack fields."""
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
@@ -106,8 +106,8 @@ USED = frozenset(_NEEDS)
 
 
 def starts(lines: Iterable[Line], keys: Collection[str], within_ms: float) -> list[int]:
-    """Return the first line of each start of a program: its settings of these `keys`, or the line that it serves, if no
-    settings came within that time before."""
+    """Return the first line of each start of a program: its settings with these `keys`, or, without settings within
+    `within_ms` before, the line that says that it serves."""
     found: list[int] = []
     settings_ms: float | None = None
     for number, line in enumerate(lines):

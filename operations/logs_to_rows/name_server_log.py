@@ -7,8 +7,9 @@
     IDLE ─ destroyed ─ remove brokerAddr    broker_dropped idle; expired, exception, closed, unregistered likewise
     wipe write perm                         write_perm
 
-A NameServer logs a topic once, for its first broker. A broker's rows come from all logs (book.py) and count from its
-registration on. What was in the tables before the log counts from its first line on, as far as a later line shows it.
+A NameServer logs a topic once, for its first broker. A broker's topics come from all logs (book.py) and count from the
+broker's registration on. Table entries older than the log count from the log's first line on, as far as a later line
+shows them.
 """
 
 from collections import defaultdict

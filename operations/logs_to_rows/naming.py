@@ -31,7 +31,7 @@ _MOST = 6
 
 @dataclass(slots=True)
 class Nodes:
-    """Nodes by name."""
+    """The nodes of the logs' cluster, by name."""
 
     name_servers: dict[str, list[str]] = field(default_factory=dict)
     brokers: dict[str, list[str]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Nodes:
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Return the names until the topology is known; brokers and clients keep theirs."""
+    """Set each log's name until the topology is known. Brokers and clients keep this name."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:
@@ -91,7 +91,7 @@ def kind_of_client(source: Source, book: Book) -> str:
 
 
 def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
-    """Return every node with its addresses. Sources must have their clocks."""
+    """Return every node with its addresses. The sources' clocks must be set before."""
     nodes = Nodes()
     servers = [source for source in sources if source.kind == NAME_SERVER]
     addresses = _name_server_addresses(book, servers)

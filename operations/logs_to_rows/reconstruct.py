@@ -40,7 +40,7 @@ _JOINS_MS = 1_500.0
 
 @dataclass(slots=True)
 class Reconstructed:
-    """An incident without its episodes."""
+    """An incident read from logs, without inferred faults."""
 
     rows: list[Row]
     found: list[Source]
@@ -96,7 +96,8 @@ def reconstruct(
     configs: Sequence[Line] = (),
     name: str = "imported",
 ) -> Reconstructed:
-    """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
+    """Reconstruct the incident. `zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a
+    folder, or `*`."""
     read = [source for source in sources_of(lines, files) if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
     apart += [_controller(source) for source in read if source.kind == ELECTOR]

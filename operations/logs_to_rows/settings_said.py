@@ -34,13 +34,13 @@ _FITTED_FROM = 4
 
 
 def profile_of(sources: Sequence[Source]) -> Profile:
-    """5.x if any server is; without servers, if any client is."""
+    """Return 5.x if any server's log is of 5.x; without servers' logs, if any client's log is."""
     servers = [source for source in sources if source.kind != CLIENT]
     return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
 
 
 def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
-    """The timers, and for each `ms`, `by` and `lines`."""
+    """Return the timers, and for each timer `ms`, its source `by`, and its `lines`."""
     profile = profile_of(sources)
     said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
     for source in sources:

@@ -2,9 +2,9 @@
 
     rows ──► Seen: nodes, their logs and how exact these are, and the signs by link and node
 
-A sign is one recorded fact about one link (`dialler` to `peer`) or one node: it worked, got no answer, was refused, a
-channel ended, or a registration was missing. Most signs have a stretch: a request begun at t - 3 s that got no answer
-by t shows a fault for all that time.
+A sign is one recorded fact about one link (`dialler` to `peer`) or one node: a request worked, got no answer or was
+refused, a channel ended, or a registration was missing. Most signs have a stretch: a request begun at t - 3 s that got
+no answer by t shows a fault for all that time.
 """
 
 import math
@@ -25,7 +25,7 @@ HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
 
 
 class Kind(StrEnum):
-    """The content of a sign. About a link, unless the comment says otherwise."""
+    """The fact that a sign states. The fact is about a link, unless the comment says otherwise."""
 
     OK = "answered"
     ARRIVED = "arrived at the peer"
@@ -86,7 +86,7 @@ class Sign:
 
 @dataclass(slots=True)
 class Seen:
-    """What a history shows about faults."""
+    """A history's nodes, logs and signs, from which faults are inferred."""
 
     timers: Timers
     kinds: dict[str, str] = field(default_factory=dict)
@@ -116,20 +116,20 @@ class Seen:
     last_ms: float = 0.0
 
     def tolerance_ms(self, *nodes: str) -> float:
-        """Possible distance of these nodes' rows about the same moment."""
+        """Return how far rows of these nodes about one moment may be apart."""
         worst = sorted((self.exact_ms.get(node, 50.0) for node in nodes), reverse=True)[:2]
         return sum(worst) + 50.0
 
     def is_written(self, node: str) -> bool:
-        """Whether it has a log of its own."""
+        """Whether the node has a log of its own."""
         return bool(self.own.get(node))
 
     def own_from(self, node: str) -> float:
-        """Time of its first own line; inf: none."""
+        """Return the time of the first line in the node's own log; inf without a line."""
         return next(iter(self.own.get(node, ())), math.inf)
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
-        """Whether its own log has lines before and after."""
+        """Whether the node's own log has lines before and after this time."""
         own = self.own.get(node, [])
         return bool(own) and own[0] <= from_ms and own[-1] >= to_ms
 
@@ -149,11 +149,11 @@ class Seen:
         return self.of_kind("producer", "consumer", "client")
 
     def edges_of(self, node: str) -> list[Edge]:
-        """This node's links with signs."""
+        """Return the node's links that have signs."""
         return [edge for edge in self.by_edge if edge.peer and node in edge]
 
     def add(self, kind: Kind, edge: Edge, row: Row, *, from_ms: float | None = None, value: str = "") -> None:
-        """Add the sign that this row of the observer's log is."""
+        """Add the sign that this row of an observer's log shows."""
         at_ms = float(row["time_ms"])
         sign = Sign(kind, edge, at_ms, at_ms if from_ms is None else from_ms, str(row["node"]), row, value)
         self.by_edge.setdefault(edge, []).append(sign)
@@ -164,7 +164,7 @@ class Seen:
 
 
 def in_time(sign: Sign) -> tuple[float, int]:
-    """Order at one time: successes, ends, begins."""
+    """Sort key of signs by time; of signs at one time, successes come last."""
     last = sign.kind in (Kind.BOOT, Kind.ARRIVED, Kind.OPEN, Kind.OK)
     return sign.at_ms, int(last)
 
@@ -175,23 +175,23 @@ def value_of(row: Row) -> Mapping[str, Any]:
 
 
 def is_inferred(row: Row) -> bool:
-    """Whether no line of the node's own log has it."""
+    """Whether the row was inferred, and is in no line of the node's own log."""
     return value_of(row).get("learnt") == "inferred"
 
 
 def is_registration(row: Row) -> bool:
-    """Whether a NameServer took a broker."""
+    """Whether the row says that a NameServer accepted a broker's registration."""
     return row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
 
 
 def is_near(times: Sequence[float], at_ms: float, within_ms: float) -> bool:
-    """Whether one of these times, which are in order, is that near."""
+    """Whether one of these ascending times is within `within_ms` of `at_ms`."""
     at = bisect_left(times, at_ms - within_ms)
     return at < len(times) and times[at] <= at_ms + within_ms
 
 
 def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -> list[list[T]]:
-    """Return the items in order of time, those together that are within that time of the first."""
+    """Return the items in order of time, in groups that are within `within_ms` of the group's first item."""
     found: list[list[T]] = []
     for item in sorted(items, key=at_ms):
         if found and at_ms(item) - at_ms(found[-1][0]) <= within_ms:
@@ -202,19 +202,19 @@ def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -
 
 
 def last_before(times: Sequence[float], at_ms: float) -> float:
-    """Return the last of these times, which are in order, before that time; -inf: none."""
+    """Return the last of these ascending times before `at_ms`; -inf if all are later."""
     at = bisect_left(times, at_ms)
     return times[at - 1] if at else -math.inf
 
 
 def first_after(times: Sequence[float], at_ms: float) -> float:
-    """Return the first of these times, which are in order, after that time; inf: none."""
+    """Return the first of these ascending times after `at_ms`; inf if all are earlier."""
     at = bisect_right(times, at_ms)
     return times[at] if at < len(times) else math.inf
 
 
 def where_of(row: Row | None) -> dict[str, Any]:
-    """File and line of the row, if known."""
+    """Return file and line of the log line from which the row was made, if known."""
     value = {} if row is None else value_of(row)
     if row is not None and "file" not in value and row["event"] != "node" and ":" in str(row.get("source")):
         file, _, line = str(row["source"]).rpartition(":")

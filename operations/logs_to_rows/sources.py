@@ -73,7 +73,7 @@ _ROLLED = re.compile(r"(?:[._-]\d+)?(?:\.log|\.txt)?(?:[._-]\d+)*(?:\.(?:gz|zip|
 
 @dataclass(slots=True)
 class Source:
-    """One process's logs."""
+    """The logs of one process."""
 
     key: str
     """The folder and the common part of its files' names."""
@@ -99,7 +99,7 @@ class Source:
 
     @property
     def hint(self) -> str:
-        """The source's paths in lower case, which may name its owner."""
+        """The logs' paths in lower case, which may name the process."""
         return self.key.lower()
 
     @property

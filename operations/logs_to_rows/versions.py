@@ -1,4 +1,4 @@
-"""The version of RocketMQ that wrote a log, by its own words or by the wording of its lines. Pure."""
+"""Finds the version of RocketMQ that wrote a log: stated in a line, or shown by the wording of lines. Pure."""
 
 import re
 from collections import Counter
@@ -60,7 +60,8 @@ class Written(NamedTuple):
 
 
 def version_of(lines: Iterable[Line]) -> Written | None:
-    """None if no line shows the version, or if a log has lines of two versions and no line names a version."""
+    """Return the log's version; None if no line shows it, or if lines of two versions are mixed and no line names the
+    version."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
     since: _Version = _FIRST

@@ -1,4 +1,4 @@
-"""Writes rows of a history from log lines: with times, and the lines that they come from. Pure."""
+"""Writes rows of a history from log lines, each with its time and its line. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ def numbered(rows: Iterable[Row]) -> list[Row]:
 
 
 def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:
-    """The error of the source's times, one row a minute: how far two of its stamps may be from their distance."""
+    """Write the error of a log's times, one row a minute: how wrong the distance of two stamps may be."""
     if not source.lines:
         return
     resolution = max(line.resolution_ms for line in source.lines[:1000])

@@ -1,4 +1,5 @@
-"""The scenario of `--fault KIND`, and the faults of a scenario: their times, and the peers that they separate."""
+"""Makes the scenario of `--fault KIND`, and finds a scenario's faults: their times, and the peers that they
+separate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ LASTS_S = 240.0
 
 
 class FaultKind(NamedTuple):
-    """A fault of `--fault`."""
+    """A kind of fault for `--fault`."""
 
     says: str
     begins: Mapping[str, Any]
@@ -68,7 +69,7 @@ KINDS: Mapping[str, FaultKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictOptions:
-    """The option `--fault` and the options beside it."""
+    """The options of `nemesrv predict` that describe the fault."""
 
     fault: str
     lasts_s: float | None = None
@@ -137,12 +138,12 @@ class FaultSpan:
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """The brokers that leave routes."""
+        """The brokers that leave routes because of the fault."""
         return (self.wiped,) if self.wiped else tuple(self.unheard)
 
 
 def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
-    """Return every fault of the timeline in order. ScenarioError if there is none."""
+    """Return every fault of the timeline in order. ScenarioError without any fault."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:

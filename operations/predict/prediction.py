@@ -25,7 +25,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The values of each run, for one fault of one scenario."""
+    """Each run's values for one fault of one scenario."""
 
     fault: FaultSpan
     runs: tuple[RunRecovery, ...]
@@ -33,13 +33,13 @@ class Prediction:
 
     @property
     def quantities(self) -> dict[Quantity, list[float]]:
-        """Return each quantity's values in all runs, of every node that has it. Milliseconds, or NEVER."""
+        """Return each quantity's values in all runs, of every node that has the quantity. Milliseconds, or NEVER."""
         names = dict.fromkeys(name for run in self.runs for name in run.values)
         return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
 
     @property
     def failed_share(self) -> float | None:
-        """The share of the sends begun during the fault that failed; None if there was no send."""
+        """The share of the sends begun during the fault that failed; None without sends."""
         begun = sum(run.begun for run in self.runs)
         return sum(run.failed for run in self.runs) / begun if begun else None
 
@@ -71,7 +71,7 @@ def _distribution(values: Sequence[float]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The scenario as it is, or with changed settings."""
+    """The scenario as written, or with changed settings, and its predictions."""
 
     name: str
     scenario: Scenario
@@ -86,7 +86,8 @@ def predict(
     seed: int = 1,
     done: Callable[[int], None] = lambda _number: None,
 ) -> Variant:
-    """Run k has the seed `seed` + k, which draws its phases. ScenarioError for a scenario without a fault."""
+    """Run the scenario many times. Run k has the seed `seed` + k, which draws the timers' phases. ScenarioError for a
+    scenario without a fault."""
     faults, begin_s = faults_of(scenario), time.monotonic()
     workload = scenario.workload.model_copy(update={"client_starts": 0, "start_bias": None})
     lean = scenario.model_copy(update={"workload": workload, "seed": None})  # recovery needs no prober's starts
@@ -116,7 +117,7 @@ _OF_CLIENTS = (ROUTE, RELEASED, LEFT, LAST_FAILED)
 
 
 def page(variants: Sequence[Variant]) -> str:
-    """The whole page."""
+    """Return the whole output of `nemesrv predict` as text."""
     lines: list[str] = []
     for variant in variants:
         lines += [""] if lines else []

@@ -31,7 +31,8 @@ LEFT = "left"
 
 
 class Quantity(NamedTuple):
-    """`who`: a NameServer, producers or consumers; `whom`: the broker or NameServer concerned, or nothing."""
+    """A time that is predicted. `who` recovers: a NameServer, producers or consumers. `whom` is the broker or
+    NameServer concerned, or empty."""
 
     who: str
     what: str
@@ -39,7 +40,7 @@ class Quantity(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The quantity's name in words."""
+        """The quantity in words."""
         return {
             DROPPED: f"{self.who}: {self.whom} dropped",
             BACK: f"{self.who}: {self.whom or 'a broker'} back, from the end",
@@ -52,7 +53,8 @@ class Quantity(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecovery:
-    """One run's values of each quantity, one per client or NameServer, and how many of the sends begun failed."""
+    """One run's values of each quantity, one per client or NameServer, and how many of the sends begun during the fault
+    failed."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
     failed: int = 0

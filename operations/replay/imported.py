@@ -1,4 +1,4 @@
-"""Makes a scenario of an import: topology, timers and faults of incident.json, cut to the incident.
+"""Makes a scenario from an import: topology, timers and faults of incident.json, cut to the time of the incident.
 
 incident.json ─► nodes under a scenario's names ─► timers that differ ─► timelines of the chosen hypotheses
 history rows  ─► phases, lists in use, topics
@@ -74,8 +74,8 @@ class _Chosen(NamedTuple):
 def imported(
     folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
 ) -> Original:
-    """Return the incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing.
-    If the replay is not `virtual`, phases are not set."""
+    """Return the incident in this folder as a scenario. ScenarioError if no fault is known, or a named fault is
+    missing. If the replay is not `virtual`, phases are not set."""
     file = folder / INCIDENT
     incident = read_incident(file)
     world = World.of_rows(rows)

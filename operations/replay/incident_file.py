@@ -1,4 +1,4 @@
-"""incident.json as `replay` reads it. A person may have edited it, so it is validated, with sentences."""
+"""Reads incident.json for `replay`, and validates it, because a person may have edited the file."""
 
 import json
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ _ALLOWED = {
 
 
 def read_incident(file: Path) -> Incident:
-    """ScenarioError for what is no incident.json: what, where, and what is allowed."""
+    """Return the contents of incident.json. ScenarioError for invalid contents: key, value, and what is allowed."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""The original of a replay: a run folder's history, and a scenario that repeats it. Runs of ours are read here.
+"""The original of a replay: a run folder's history, and a scenario that repeats the run. Runs of nemesrv are read here.
 
 run folder ─┬─ incident.json ─► imported.py ─┐
             └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names
@@ -29,7 +29,7 @@ _LAG_SHARE = 0.95
 
 @dataclass(slots=True, kw_only=True)
 class Original:
-    """A recorded run to be replayed. Times in the history's milliseconds."""
+    """A recorded run that is to be replayed. Times in the history's milliseconds."""
 
     folder: Path
     rows: list[Row]
@@ -58,7 +58,7 @@ class Original:
 
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
-    """Return the rows of these events in order. ScenarioError if there is no history, or it is empty."""
+    """Return the history's rows of these events in order. ScenarioError for a missing or empty history."""
     if not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
@@ -73,7 +73,8 @@ def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
 
 
 def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
-    """Return the original of a run of ours: its scenario.yaml, with each node's phase and list as recorded."""
+    """Return the original from a run folder of nemesrv: its scenario.yaml, with each node's phase and list as
+    recorded."""
     file = folder / "scenario.yaml"
     document = read_document(file.read_text(encoding="utf-8"), file=str(file))
     world = World.of_rows(rows)
@@ -116,13 +117,13 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
 
 
 def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
-    """Return when the harness began the final reads and the cluster's end."""
+    """Return until when runs are compared: the harness then begins the final reads and ends the cluster."""
     ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
     return min(float(next(ends, math.inf)), world.end_ms)
 
 
 def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return how late each node's timers usually fired: its stamps are that exact."""
+    """Return how late each node's timers usually fired, and so how exact its times are."""
     lags: dict[str, list[float]] = {}
     for row in rows:
         if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
@@ -131,7 +132,7 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
-    """Return the phase of each NameServer, broker and client."""
+    """Return the timer phase of each NameServer, broker and client."""
     periods_ms = {
         node.name: getattr(world.timers_of(node.name), _PERIODS[node.kind])
         for node in world.nodes

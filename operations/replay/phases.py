@@ -1,6 +1,6 @@
-"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges. The
-moment of a fault within a period shifts its effects by up to one period: the registration period (R), the route poll
-(P) or the scan (S). Pure."""
+"""Learns from rows at which phase of its period each node's timer fired, so that a replay repeats the same order of
+events. The moment of a fault within a period shifts its effects by up to one period: the registration period (R), the
+route poll (P) or the scan (S). Pure."""
 
 import math
 from collections import defaultdict
@@ -24,8 +24,8 @@ def phases_of(
     idle_ms: float,
     until_ms: float = math.inf,
 ) -> dict[str, float]:
-    """Return each node's phase in seconds after `zero_ms`, if its rows show one. `idle_ms`: I. Ticks before `until_ms`,
-    the first fault, are preferred, because nothing has moved them."""
+    """Return each node's timer phase in seconds after `zero_ms`, if its rows show a phase. `idle_ms`: the channels'
+    idle time I. Ticks before the first fault (`until_ms`) are preferred, because nothing has moved them."""
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for node, rank, at_ms in _ticks(row, idle_ms):

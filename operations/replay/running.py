@@ -55,7 +55,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """A replay beside its original."""
+    """A replay and its original."""
 
     original: Original
     scenario: Scenario
@@ -69,7 +69,7 @@ class Replayed:
 
 
 def read_original(folder: Path, wanted: ReplayOptions) -> Original:
-    """Return the original. ScenarioError if there is nothing to replay, or no fault is known."""
+    """Return the original run. ScenarioError without a run to replay, or without a known fault."""
     rows = rows_of(folder)
     if (folder / INCIDENT).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
@@ -84,7 +84,7 @@ def read_original(folder: Path, wanted: ReplayOptions) -> Original:
 
 
 def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
-    """Return the original's scenario with the changes of `--set` or `--vary`. ScenarioError as of any scenario."""
+    """Return the original's scenario with the changes of `--set` or `--vary`. ScenarioError for a wrong change."""
     document = json.loads(json.dumps(original.document, default=list))
     changes = [change(one, document, Scenario.model_fields) for one in sets]
     _drop_order(document)
@@ -110,7 +110,7 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """Run the original's scenario once and compare. The folder has scenario.yaml and a history."""
+    """Run the original's scenario once, and compare both runs. The folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
@@ -120,7 +120,7 @@ def replay(original: Original, wanted: ReplayOptions) -> Replayed:
 
 
 def ran(scenario: Scenario, out: Path | None, wanted: ReplayOptions) -> RunFolder:
-    """Return the folder of one run of the scenario, on the clock wanted; nothing is judged."""
+    """Run the scenario once on the wanted clock, without judging, and return the run folder."""
     seed = wanted.seed if wanted.seed is not None else scenario.seed
     as_run = as_run_with(
         scenario, Options(seed=secrets.randbelow(2**31) if seed is None else seed, virtual=wanted.virtual)
@@ -171,7 +171,8 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
 
 
 def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
-    """Return routes only with brokers that the log names: a NameServer logs a topic's first broker only."""
+    """Remove from routes the brokers that the log does not name, because a NameServer logs only a topic's first
+    broker."""
     named: dict[tuple[str, str], set[str]] = {}
     for one in logged:
         if one.kind == "route":
@@ -207,7 +208,7 @@ def _settings(vary: str) -> list[str]:
 
 
 def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
-    """The effect of each of `wanted.varied`: the replay again with the same seed."""
+    """Replay again with each change in `wanted.varied`, with the same seed, and return each change's effect."""
     seed = replayed.folder.scenario().seed
     found = []
     for number, vary in enumerate(wanted.varied, start=1):
@@ -236,7 +237,7 @@ def _clients(replayed: Replayed) -> dict[str, ClientFigures]:
 
 
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """The contents of replay.json."""
+    """Return the contents of replay.json."""
     original = replayed.original
     return {
         "format": 1,
@@ -292,7 +293,7 @@ def _head(replayed: Replayed) -> None:
 
 
 def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Write replay.json into the replay's folder, and report.html if possible; the document."""
+    """Write replay.json into the replay's folder, and report.html if possible; return replay.json's document."""
     document = document_of(replayed, variants)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")
@@ -303,7 +304,7 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
 
 
 def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """The output of `nemesrv replay`."""
+    """Return the output of `nemesrv replay`."""
     yield f"{document['scenario']}: {document['sentence']}"
     yield from document["notes"]
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):

@@ -24,7 +24,7 @@ _ORDERED_MAX = 1200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """How similar two runs are. `similarity` is None if neither has a transition."""
+    """How similar two runs are. `similarity` is None if neither run has a transition."""
 
     similarity: float | None
     came: float
@@ -54,7 +54,7 @@ class Similarity:
 
     @property
     def happens(self) -> str:
-        """The answer in a word: `again`, `in part`, `not` or `nothing`."""
+        """Whether the incident happens again, in a word: `again`, `in part`, `not` or `nothing`."""
         if self.similarity is None:
             return "nothing"
         return "again" if self.similarity >= AGAIN else "in part" if self.similarity >= IN_PART else "not"
@@ -98,7 +98,8 @@ def similarity(
     tick_ms: float = 30_000.0,
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
 ) -> Similarity:
-    """Return the similarity. `tick_ms`: R, a distance that is no better than chance. `exact_ms`: errors of stamps."""
+    """Return the similarity of two runs. `tick_ms`: R, a distance in time that is no better than chance. `exact_ms`:
+    errors of the times."""
     pairs = matched(original, replay)
     both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}
