@@ -111,5 +111,4 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
 def write_junit(
     folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Mapping[str, str]
 ) -> None:
-    """Write the run's verdicts as junit.xml, which CI servers read."""
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts, left_out))

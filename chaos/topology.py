@@ -177,11 +177,9 @@ class Topology:
         return kinds
 
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
-        """Return the names of all nodes of these kinds."""
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
 
     def of_kind(self, group: str) -> tuple[str, ...]:
-        """Return the nodes of the group of that name."""
         return self.of(*GROUPS[group])
 
     def members(self, name: str) -> tuple[str, ...]:
@@ -197,7 +195,6 @@ class Topology:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The names of all nodes that listen."""
         return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.ADDRESS_SERVER)
 
     @property
@@ -206,7 +203,6 @@ class Topology:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """Every link of the topology, by node in start order."""
         name_servers, brokers = self.of_kind("name_servers"), self.of_kind("brokers")
         links: list[Link] = []
         for node, kind in self.kinds.items():

@@ -333,7 +333,6 @@ class Verdict:
 
     @property
     def check_failed(self) -> bool:
-        """Whether the check itself failed (`of_failed_check`)."""
         return self.why.startswith(_FAILED)
 
     def to_json(self) -> dict[str, Any]:

@@ -163,15 +163,12 @@ class AdminClient:
         await self._call(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
 
     async def max_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        """Return the offset that the queue's next message will get."""
         return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
 
     async def min_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        """Return the first offset that the queue still has."""
         return await broker_calls.min_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
 
     async def consumer_offset(self, broker: Address, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the offset that the group committed; None if it committed none."""
         return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:

@@ -288,7 +288,6 @@ class MQClientInstance:
                 consumer.update_subscribe_info(topic, queues)
 
     def find_broker_address_in_publish(self, broker_name: str) -> Address | None:
-        """Return the address of the broker's master, or None."""
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:

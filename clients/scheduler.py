@@ -39,7 +39,6 @@ class FixedRateScheduler:
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop all jobs; a running job is cancelled."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_all((task,))

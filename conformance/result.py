@@ -60,12 +60,10 @@ class ConformResult:
 
     @property
     def decided(self) -> list[RuleVerdict]:
-        """The rules that were not left out."""
         return [each for each in self.rules if not isinstance(each.measured, LeftOut)]
 
     @property
     def measured(self) -> list[tuple[str, Measured]]:
-        """The measured value of each rule."""
         return [(each.rule.name, each.measured) for each in self.decided]
 
     @property
@@ -102,7 +100,6 @@ class ConformResult:
         return next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
 
     def to_json(self) -> dict[str, Any]:
-        """The contents of conform.json."""
         asked = self._asked
         return {
             "client": self.client,
@@ -247,7 +244,6 @@ def _plain(value: object) -> object:
 
 
 def tidy(folder: RunFolder) -> None:
-    """Remove empty folders of the run."""
     for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
         if empty.is_dir() and not os.listdir(empty):
             empty.rmdir()
@@ -291,7 +287,6 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 
 def table(result: ConformResult) -> Table:
-    """Return the table of rules, with client, profile and verdict above."""
     against = f" held against {result.profile}" if result.profile else ""
     rows = Table(title=Text(f"{result.client}{against}: {result.said}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)

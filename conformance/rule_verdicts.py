@@ -32,7 +32,6 @@ class RuleProfile:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the built-in profiles."""
     return tuple(client_profiles.built_in())
 
 
@@ -78,8 +77,6 @@ def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleVerdict:
-    """The verdict on one rule of one client."""
-
     rule: Rule
     measured: Measured
     expected: Expected | None
@@ -111,7 +108,6 @@ class RuleVerdict:
 
 
 def situations_of(rules: Collection[str]) -> tuple[str, ...]:
-    """Return the situations that these rules need, each once."""
     return tuple(dict.fromkeys(name for rule in rules for name in RULES[rule].situations))
 
 

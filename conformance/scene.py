@@ -50,8 +50,6 @@ class WatchedProcess:
 
 
 class Scene:
-    """One situation: its stand and its processes."""
-
     def __init__(
         self,
         plan: ConformPlan,
@@ -195,7 +193,6 @@ class Scene:
         return any(sum(seen.front in fronts for seen in of) > 1 for of in connected)
 
     def weigh(self) -> None:
-        """Measure each process's memory."""
         for seat in self._seats:
             seat.memory = memory_of(seat.subject.pid)
 
@@ -222,7 +219,6 @@ class Scene:
         seat.ended = await seat.subject.stop(kill=step.do == KILL)
 
     async def close(self) -> None:
-        """Stop every process and close the stand."""
         try:
             await asyncio.gather(*(self._stop(seat) for seat in self._seats))
         finally:
@@ -235,7 +231,6 @@ class Scene:
             seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
 
     def found(self, lateness: LoopLateness) -> list[WatchedProcess]:
-        """Return each process's observations."""
         return [self._found(seat, lateness) for seat in self._seats]
 
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
@@ -294,7 +289,6 @@ class Seat:
         self.memory = 0
 
     def saw(self, seen: Observation) -> None:
-        """Keep an observation of this process alone."""
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()

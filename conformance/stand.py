@@ -173,7 +173,6 @@ class Stand:
         )
 
     async def close(self) -> None:
-        """Stop all servers and fronts, and delete their files."""
         if self._feeding is not None:
             await cancel_all((self._feeding,))
         if self._producer is not None:
@@ -197,7 +196,6 @@ class Stand:
 
     @property
     def name_servers(self) -> tuple[Address, ...]:
-        """The list of NameServers for the program."""
         return tuple(self.fronts[name].address for name in self.names)
 
     @property

@@ -120,7 +120,6 @@ class Program:
         return " ".join(self.words)
 
     def check(self) -> None:
-        """Raise ScenarioError if the program does not exist."""
         if not self.words or not self.words[0]:
             raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")
         cmd = self.words[0]
@@ -185,7 +184,6 @@ class Subject:
 
     @property
     def process(self) -> int:
-        """The pid of CMD itself."""
         return self._dials.process or self.pid
 
     @property
@@ -200,7 +198,6 @@ class Subject:
         return self._process is not None and not self._gone.is_set()
 
     async def start(self) -> None:
-        """Start CMD. HarnessError if the system cannot start CMD."""
         environment = dict(os.environ)
         for name, value in self._told.environment().items():
             environment.pop(name, None)

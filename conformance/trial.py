@@ -322,7 +322,6 @@ def elsewhere(watched: Watched) -> list[Address]:
 
 
 def asked_by_http(watched: Watched) -> bool:
-    """Whether the process connected to the address server."""
     return any(each.front == ADDRESS_SERVER for each in watched.of(Opened))
 
 

@@ -1,5 +1,4 @@
-"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`. clients/
-decides which NameServer to ask; this class only says whether a channel is active."""
+"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`."""
 
 import asyncio
 import logging
@@ -22,10 +21,10 @@ class RemotingClient:
     """`handler` answers what servers ask on these channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
 
     A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
-    `on_event` is told ("open" | "close" | "connect_failed" | "unasked", address, reason); unasked is a response that no
-    request on that channel had, its reason the code and opaque. `on_timed_out` is told (address, request code, seconds)
-    of each wait that ran out, of a connect with None for the code. `language` and `version` are given to requests that
-    do not name their own; the version also decides when a timed-out call closes its channel.
+    `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). "unasked" is a response without
+    a request on that channel; its reason is code and opaque. `on_timed_out` gets (address, request code, seconds) of
+    each wait that timed out, for a connect None as code. Requests without a language and version get `language` and
+    `version`; the version also decides when a timed-out call closes its channel.
     """
 
     def __init__(
@@ -73,11 +72,12 @@ class RemotingClient:
         timeout_s: float = 3.0,
         close_on_timeout: bool | None = None,
     ) -> RemotingCommand:
-        """The response, whatever its code. `close_on_timeout` False is Java's async call, which keeps the channel.
+        """Send the request and return the response, whatever its code. `close_on_timeout` False keeps the channel, as
+        Java's asynchronous call does.
 
-        Raises ConnectError and TooManyRequests (nothing was sent), ConnectionLost and RequestTimeout (it may have
-        been), LocalProtocolError. A RequestTimeout closes the channel, as Java's sync call does; from 5.1.4 on only
-        when the answer had more than 100 ms or a quarter of the time left to come.
+        Raises ConnectError and TooManyRequests (nothing was sent), ConnectionLost and RequestTimeout (the request may
+        have been sent), LocalProtocolError. A RequestTimeout closes the channel, as Java's synchronous call does; from
+        5.1.4 on only if more than 100 ms or a quarter of the time was left for the answer.
         """
         begin_s = self._clock.monotonic_s()
         connection, left_s = await self._connected_in_time(address, timeout_s)
@@ -92,13 +92,14 @@ class RemotingClient:
             raise
 
     async def oneway(self, address: Address, command: RemotingCommand, *, timeout_s: float = 3.0) -> None:
-        """Send and expect no answer; `command` is made oneway. ConnectError, TooManyRequests: nothing was sent."""
+        """Send `command` as a oneway request, without an answer. ConnectError, TooManyRequests: nothing was sent."""
         command.flag |= FLAG_ONEWAY
         connection, _ = await self._connected_in_time(address, timeout_s)
         connection.send(command)
 
     async def connect(self, address: Address) -> Connection:
-        """The active channel to `address`, opened if there is none. ConnectError after `connect_timeout_s` at most."""
+        """Return the active channel to `address`; open a channel if none is active. ConnectError after
+        `connect_timeout_s` at most."""
         connection = self._channels.get(address)
         if connection is not None and not connection.closed:
             return connection
@@ -116,12 +117,11 @@ class RemotingClient:
             raise
 
     def is_active(self, address: Address) -> bool:
-        """Whether there is an open channel to `address` now."""
         connection = self._channels.get(address)
         return connection is not None and not connection.closed
 
     def close_channel(self, address: Address) -> None:
-        """Close the channel to `address`, if there is one: its calls in flight fail, the next call reconnects."""
+        """Close the channel to `address`, if open: the channel's calls in flight fail, the next call reconnects."""
         connection = self._channels.get(address)
         if connection is not None:
             connection.close()

@@ -55,7 +55,7 @@ class RemotingCommand:
         version: int = DEFAULT_VERSION,
         language: LanguageCode = DEFAULT_LANGUAGE,
     ) -> RemotingCommand:
-        """A request; the transport that sends it fills `opaque`."""
+        """Make a request, whose `opaque` the transport fills."""
         flag = FLAG_ONEWAY if oneway else 0
         return cls(int(code), language, version, flag=flag, ext_fields=_ext_fields(header), body=body)
 
@@ -68,7 +68,7 @@ class RemotingCommand:
         header: Header | Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> RemotingCommand:
-        """A response; the transport that sends it fills opaque, serialize type, language and version."""
+        """Make a response, whose opaque, serialize type, language and version the transport fills."""
         return cls(int(code), flag=FLAG_RESPONSE, remark=remark, ext_fields=_ext_fields(header), body=body)
 
 
@@ -84,7 +84,7 @@ def _written(header: Header | Mapping[str, str]) -> dict[str, str]:
 
 
 def success(response: RemotingCommand) -> RemotingCommand:
-    """`response` itself; ResponseError if its code is not SUCCESS."""
+    """Return `response`; ResponseError if its code is not SUCCESS."""
     if response.code != ResponseCode.SUCCESS:
         raise ResponseError.for_code(response.code, response.remark)
     return response

@@ -1,4 +1,4 @@
-"""Compressed message bodies, and the sysFlag bits that announce them. Reading is bounded: no zip bombs.
+"""Compressed message bodies, and the sysFlag bits that announce them. Inflating is bounded, because of zip bombs.
 
     sysFlag   bit 0: compressed · bit 1: multi tags · bits 2–3: transaction · bit 4, 5: born, store host is IPv6
               bits 8–10: 0 (old clients) and 0x300 zlib stream, 0x100 LZ4 frame, 0x200 zstd frame
@@ -28,7 +28,7 @@ _ZSTD_SLICE = 128
 
 
 class CompressionType(IntEnum):
-    """Values are the sysFlag bits."""
+    """A compression algorithm; values are the sysFlag bits."""
 
     LZ4 = 0x100
     ZSTD = 0x200
@@ -36,7 +36,7 @@ class CompressionType(IntEnum):
 
 
 def compression_type(sys_flag: int) -> CompressionType:
-    """How a compressed body is compressed. RemoteProtocolError for bits that no version defines."""
+    """Return the compression algorithm in a sysFlag's bits. RemoteProtocolError for bits that no version defines."""
     bits = sys_flag & COMPRESSION_TYPE_MASK
     if bits == 0:
         return CompressionType.ZLIB
@@ -47,12 +47,12 @@ def compression_type(sys_flag: int) -> CompressionType:
 
 
 def compressed_flags(kind: CompressionType = CompressionType.ZLIB) -> int:
-    """The sysFlag bits of a body compressed as `kind` (0x301 for zlib, as 4.9.8 sends)."""
+    """Return the sysFlag bits of a body compressed as `kind` (0x301 for zlib, as 4.9.8 sends)."""
     return COMPRESSED_FLAG | kind
 
 
 def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = 5) -> bytes:
-    """`body` as one zlib stream, LZ4 frame or zstd frame. `level` 0..9, RocketMQ's default 5."""
+    """Compress `body` to one zlib stream, LZ4 frame or zstd frame. `level` 0..9, RocketMQ's default 5."""
     if not 0 <= level <= 9:
         raise LocalProtocolError(f"compression level {level} is not in 0..9")
     if kind is CompressionType.ZLIB:
@@ -63,7 +63,7 @@ def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: i
 
 
 def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
-    """One whole zlib stream inflated. RemoteProtocolError if broken, cut short or over `limit` bytes."""
+    """Inflate one whole zlib stream. RemoteProtocolError if the stream is broken, cut short or over `limit` bytes."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(data, limit + 1)
@@ -73,7 +73,8 @@ def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
 
 
 def decompress(body: bytes, sys_flag: int, limit: int = INFLATED_MAX) -> bytes:
-    """The body as its sender had it; returned as is when sysFlag has no compression bit. RemoteProtocolError."""
+    """Return the body as before compression; unchanged if sysFlag has no compression bit. RemoteProtocolError for a
+    damaged body."""
     if not sys_flag & COMPRESSED_FLAG:
         return body
     kind = compression_type(sys_flag)

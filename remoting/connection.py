@@ -1,15 +1,15 @@
 """One channel of a client or server: frames in and out, answers matched to requests, limits for idleness and overload.
 
-An `Endpoint` has everything that the channels of one server or client share. Everything on one channel happens in the
-event loop's thread, in the order of its bytes:
+An `Endpoint` has what the channels of one server or client share. A channel's bytes are handled in order, in the event
+loop's thread:
 
     bytes -> FrameReader -> fast_path(raw frame) -> raw response                      (no command is made)
                          -> decode -> response: the call that waits for its opaque
                                    -> request:  handler -> response                   (or a task, when it must wait)
 
-Limits, so that no peer can use memory without end: one unfinished frame; MAX_UNSENT bytes written but not taken by the
-peer, beyond which the channel is closed; MAX_SERVED requests or MAX_SERVED_BYTES being handled, beyond which no more is
-read from this peer until some are done. Upstream: `NettyRemotingAbstract`, `NettyDecoder`, `IdleStateHandler`.
+Limits keep a peer from using memory without end: one unfinished frame. With more than MAX_UNSENT bytes that the peer
+has not taken, the channel is closed. With MAX_SERVED requests or MAX_SERVED_BYTES being handled, no more is read from
+this peer until some are done. Upstream: `NettyRemotingAbstract`, `NettyDecoder`, `IdleStateHandler`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Endpoint:
         return next(self._opaques) & 0x7FFFFFFF
 
     def identify(self, command: RemotingCommand) -> None:
-        """Give requests without their own language and version those of this endpoint."""
+        """Give a request without a language and version the endpoint's."""
         if self.language is not None and command.language == DEFAULT_LANGUAGE:
             command.language = self.language
         if self.version is not None and command.version == DEFAULT_VERSION:
@@ -106,7 +106,7 @@ class Endpoint:
             self.on_unasked(connection, response)
 
     async def close_all(self) -> None:
-        """Close every channel and wait until all are gone; handlers still at work are cancelled."""
+        """Close every channel and wait until all channels are closed; running handlers are cancelled."""
         at_work = list(self.at_work)
         for answer in at_work:
             answer.cancel()
@@ -124,7 +124,7 @@ class Endpoint:
 
 
 class Connection(asyncio.Protocol):
-    """One channel. `id` counts from 1 within its server or client; `attributes` is the handler's to keep things in."""
+    """One channel. `id` counts from 1 within its server or client; the handler may keep data in `attributes`."""
 
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
         """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""
@@ -157,15 +157,16 @@ class Connection(asyncio.Protocol):
     # --- what nodes use ---------------------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Send without waiting; a request gets its opaque. ConnectionLost if closed, LocalProtocolError."""
+        """Send a command without waiting; a request gets its opaque. ConnectionLost if the channel is closed,
+        LocalProtocolError."""
         if not command.flag & FLAG_RESPONSE:
             command.opaque = self._endpoint.next_opaque()
             self._endpoint.identify(command)
         self._write(encode_frame(command))
 
     async def invoke(self, command: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
-        """The peer's response to a request, whatever its code; `command.opaque` is set. Raises RequestTimeout,
-        ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError."""
+        """Send a request, whose opaque is set, and return the peer's response, whatever its code. Raises
+        RequestTimeout, ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError."""
         endpoint = self._endpoint
         if endpoint.in_flight >= MAX_IN_FLIGHT:
             raise errors.TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")
@@ -202,7 +203,8 @@ class Connection(asyncio.Protocol):
         self._given_up[opaque] = None
 
     def close(self, reason: str = "closed") -> None:
-        """Close now: calls in flight fail at once, and `on_close` gets `reason` as soon as the socket is gone."""
+        """Close the channel: calls in flight fail at once, and `on_close` gets `reason` as soon as the socket is
+        closed."""
         if self.closed:
             return
         self._flush()

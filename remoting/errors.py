@@ -1,8 +1,7 @@
 """All errors of the protocol and the transport.
 
 `definite`: the operation certainly had no effect; workloads record `fail` for a definite error, else `info` (unknown).
-`retriable`: trying again may help. Retry loops and workloads use only these two. Upstream: `remoting/.../exception/*`,
-`MQBrokerException`, `MQClientException`.
+`retriable`: trying again may help. Upstream: `remoting/.../exception/*`, `MQBrokerException`, `MQClientException`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ProtocolError(RocketMQError):
 
 
 class LocalProtocolError(ProtocolError):
-    """Something could not be expressed in the protocol; nothing was sent."""
+    """A value could not be expressed in the protocol; nothing was sent."""
 
     definite = True
 
@@ -70,11 +69,11 @@ class ConnectionLost(TransportError):
 
 
 class RequestTimeout(TransportError):
-    """No answer in time; the peer may have executed the request, or may still do so."""
+    """No answer came in time; the peer may have executed the request, or may still execute it."""
 
 
 class TooManyRequests(TransportError):
-    """The call's time was used up before it was sent (`RemotingTooMuchRequestException`)."""
+    """The call's time was used up before the request was sent (`RemotingTooMuchRequestException`)."""
 
     definite = True
 
@@ -88,8 +87,8 @@ class ClientError(RocketMQError):
 class ResponseError(RocketMQError):
     """The peer answered with a code other than SUCCESS. `code` and `remark` are the peer's.
 
-    Not definite unless the code says so: FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE and FLUSH_SLAVE_TIMEOUT are answers
-    about messages that are stored, and a code that nobody here knows may be such an answer too.
+    Definite only for codes with which nothing can be stored: FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE and
+    FLUSH_SLAVE_TIMEOUT say that the message is stored, and an unknown code may say so.
     """
 
     def __init__(self, remark: str | None = None, *, code: int = ResponseCode.SYSTEM_ERROR) -> None:
@@ -99,9 +98,9 @@ class ResponseError(RocketMQError):
 
     @staticmethod
     def for_code(code: int, remark: str | None) -> ResponseError:
-        """A TopicNotExist for that code, for each other a plain ResponseError that carries it."""
+        """Return the error for a response code: TopicNotExist for code 17, else a plain ResponseError."""
         return (TopicNotExist if code == ResponseCode.TOPIC_NOT_EXIST else ResponseError)(remark, code=code)
 
 
 class TopicNotExist(ResponseError):
-    """No topic route; no such topic at that broker."""
+    """The topic has no route, or does not exist at that broker."""

@@ -1,15 +1,15 @@
-"""JSON as RocketMQ's fastjson writes it: reads it tolerantly, writes it in either of its two dialects. Pure.
+"""Reads JSON as RocketMQ's fastjson writes it, and writes JSON in either of fastjson's two dialects. Pure.
 
     default dialect              {"brokerAddrs":{0:"10.0.0.1:10911"}}      number keys unquoted
                                  {{"queueId":0,"topic":"T"}:{...}}         objects as keys
                                  {"b":{"$ref":"$.a"}}                      an object met twice (read only)
     browser compatible           {"0":"a\\/b"}                              all keys quoted, \\/ and \\uXXXX
 
-Read, number keys become strings ("0") and an object key an ObjectKey. Also read: single quotes, unquoted names, commas
-too many, numbers with a type letter (1L). `$ref` may refer only to objects that were complete before it, as fastjson
-writes it, so there are no cycles; other references are null. Standard JSON takes the quick way through orjson (at most
-1024 levels); the dialect is bounded in size and depth, because reading it is slow and recursive. Upstream: fastjson
-1.2, `RemotingSerializable`.
+When read, a number key becomes a string ("0") and an object key an ObjectKey. Single quotes, unquoted names, additional
+commas and numbers with a type letter (1L) are read, too. `$ref` may refer only to objects that were complete before, as
+fastjson writes references, so there are no cycles; other references are null. orjson reads standard JSON quickly (at
+most 1024 levels). The default dialect is bounded in size and depth, because reading is slow and recursive. Upstream:
+fastjson 1.2, `RemotingSerializable`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SAFE_LONG = 1 << 53  # JavaScript's; browser-compatible output writes longs bey
 
 
 class ObjectKey(tuple[tuple[str, object], ...]):
-    """An object in key position: its (name, value) pairs sorted by name, so that equal objects are equal keys."""
+    """An object that is a key: its (name, value) pairs sorted by name, so that equal objects are equal keys."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> ObjectKey:
-        """RemoteProtocolError if a name in it is an object in its turn."""
+        """Make the key from an object's fields. RemoteProtocolError for a field whose name is itself an object."""
         if any(type(name) is not str for name in fields):
             raise RemoteProtocolError("JSON has an object as a key in an object that is a key")
         return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
@@ -55,8 +55,8 @@ def _hashable(value: object) -> object:
 
 
 def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
-    """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError if it cannot be read.
-    `max_bytes` and MAX_DEPTH bound what is not standard JSON, or has a `$ref`."""
+    """Read the JSON value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError for unreadable
+    data. `max_bytes` and MAX_DEPTH bound JSON that is not standard, or has a `$ref`."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if b'"$ref"' not in raw:
         try:
@@ -69,8 +69,8 @@ def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
 
 
 def dumps(value: object, *, browser_compatible: bool = False) -> bytes:
-    """`value` as compact UTF-8 JSON: keys sorted, None values of objects omitted. Keys may be str, int or ObjectKey.
-    LocalProtocolError for anything that JSON cannot express, or too deep."""
+    """Write `value` as compact UTF-8 JSON: keys sorted, None values of objects omitted. Keys may be str, int or
+    ObjectKey. LocalProtocolError for a value that JSON cannot express, or that is too deep."""
     out: list[str] = []
     _write(value, out, browser_compatible, 0)
     return "".join(out).encode("utf-8", "replace")

@@ -10,9 +10,9 @@
     type 1, header = ROCKETMQ binary
     | code 2 | language 1 | version 2 | opaque 4 | flag 4 | len 4, remark | len 4, map: (len 2, key | len 4, value)* |
 
-An absent body and an empty one are the same thing. In the binary header an absent and an empty remark are equal, and so
-are an absent and an empty map; an empty value in the map, which Java reads as null, is kept as "". Upstream:
-`NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializable`.
+An absent body equals an empty body. In the binary header an absent remark or map equals an empty remark or map. An
+empty value in the map, which Java reads as null, is kept as "". Upstream: `NettyDecoder`, `NettyEncoder`,
+`RemotingCommand`, `RocketMQSerializable`.
 """
 
 import operator
@@ -48,7 +48,7 @@ _WRITTEN_BY_ALL = operator.itemgetter("code", "flag", "language", "opaque", "ver
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """`command` as one whole frame. LocalProtocolError if it cannot be expressed; nothing is half done."""
+    """Encode `command` as one whole frame. LocalProtocolError for a command that a frame cannot express."""
     try:
         header = _json_header(command) if command.serialize_type == _JSON else _binary_header(command)
     except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as exc:
@@ -61,7 +61,7 @@ def encode_frame(command: RemotingCommand) -> bytes:
 
 
 def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
-    """Decode one whole frame, with its four length bytes. RemoteProtocolError if it is none."""
+    """Decode one whole frame, with its four length bytes. RemoteProtocolError for other bytes."""
     size = len(frame)
     if size < 8:
         raise RemoteProtocolError(f"frame of {size} B is shorter than its 8 B prefix")
@@ -80,7 +80,7 @@ def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
 
 
 class FrameReader:
-    """Cuts incoming bytes into raw whole frames; keeps only the received bytes of one unfinished frame."""
+    """Cuts incoming bytes into whole frames; keeps only the received bytes of one unfinished frame."""
 
     __slots__ = ("_buffer", "_frame_max", "_needed", "error")
 
@@ -93,16 +93,15 @@ class FrameReader:
 
     @property
     def unfinished(self) -> int:
-        """The number of bytes received of the frame that is not whole yet."""
+        """The number of bytes received of the unfinished frame."""
         return len(self._buffer)
 
     def rest(self) -> bytes:
-        """The received bytes of the frame that is not whole yet."""
         return bytes(self._buffer)
 
     def is_one_frame(self, data: bytes) -> bool:
-        """Whether `data` is just one whole frame with nothing before it: the ordinary case, which needs no `feed`. What
-        its header word says is not checked; decode_frame does that."""
+        """Whether `data` is exactly one whole frame and no frame is unfinished, which needs no `feed`. decode_frame
+        checks the header word."""
         size = len(data)
         return (
             8 <= size <= self._frame_max

@@ -42,7 +42,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class MessageQueue(NamedTuple):
-    """One queue of a topic at one broker. Orders as Java's does: by topic, broker name, queue id."""
+    """One queue of a topic at one broker. Queues are ordered as in Java: by topic, broker name, queue id."""
 
     topic: str
     broker_name: str
@@ -51,7 +51,7 @@ class MessageQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a client sends. `properties` holds RocketMQ's own (KEYS, TAGS, …) and the user's alike."""
+    """A message that a client sends. `properties` has RocketMQ's own properties (KEYS, TAGS, …) and the user's."""
 
     topic: str
     body: bytes
@@ -72,7 +72,7 @@ class Message:
         user_properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> Message:
-        """A message with the properties that Java's constructor and setters give it. LocalProtocolError if a user
+        """Make a message with the properties that Java's constructor and setters set. LocalProtocolError if a user
         property is empty or takes a reserved name."""
         properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
         joined_keys = keys if isinstance(keys, str) else " ".join(keys)
@@ -99,7 +99,7 @@ class Message:
 
     @property
     def keys(self) -> str | None:
-        """Space-separated."""
+        """The message's keys, separated by spaces."""
         return self.properties.get(message_properties.KEYS)
 
     @property
@@ -144,7 +144,7 @@ def encode_record(
     prepared_transaction_offset: int = 0,
     version: int = 1,
 ) -> bytes:
-    """Encode one record without making a StoredMessage first; a broker appends with this function.
+    """Encode one record without making a StoredMessage first.
 
     The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError if a value does
     not fit its field.
@@ -225,8 +225,7 @@ class StoredMessage:
 
     @classmethod
     def scan(cls, data: Buffer) -> Iterator[tuple[int, StoredMessage]]:
-        """Each record with its position. RemoteProtocolError at the first record that strict reading refuses; a torn
-        log is cut after the last record before it."""
+        """Yield each record with its position. RemoteProtocolError at the first record that strict reading refuses."""
         position = 0
         while position < len(data):
             message, end = cls.decode_at(data, position, strict=True)
@@ -235,7 +234,8 @@ class StoredMessage:
 
     @classmethod
     def decode_all(cls, data: Buffer, *, strict: bool = False) -> list[StoredMessage]:
-        """All records. At a bad record Java silently stops; so does this function, unless `strict`: then it raises."""
+        """Return all records up to the first bad record, as Java does; with `strict` a bad record raises
+        RemoteProtocolError."""
         if strict:
             return [message for _, message in cls.scan(data)]
         messages = []
@@ -250,12 +250,13 @@ class StoredMessage:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties by name; the caller may change the result."""
+        """Return the message's properties by name, as a new dict."""
         return _parsed(self.raw_properties).copy()
 
     @property
     def inflated_body(self) -> bytes:
-        """The body as its producer gave it. RemoteProtocolError if it cannot be inflated or is too large."""
+        """Return the body as its producer gave it. RemoteProtocolError for a body that cannot be inflated or is too
+        large."""
         return compression.decompress(self.body, self.sys_flag)
 
     @property
@@ -277,7 +278,7 @@ class StoredMessage:
 
     @property
     def keys(self) -> str | None:
-        """Space-separated."""
+        """The message's keys, separated by spaces."""
         return _parsed(self.raw_properties).get(message_properties.KEYS)
 
 
@@ -349,6 +350,6 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
 
 
 def raw_properties(properties: Mapping[str, str] | str) -> bytes:
-    """Properties as bytes of a record, from a mapping or from a send header's string."""
+    """Return properties as bytes of a record, from a mapping or from a send header's string."""
     text = properties if isinstance(properties, str) else format_properties(properties)
     return text.encode(errors="replace")

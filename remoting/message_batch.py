@@ -27,7 +27,7 @@ class BatchItem(NamedTuple):
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The request body. LocalProtocolError if the messages cannot travel together."""
+    """Return the request's body. LocalProtocolError for messages that cannot be in one batch."""
     if not messages:
         raise LocalProtocolError("a batch needs at least one message")
     first = messages[0]
@@ -54,8 +54,8 @@ def encode_item(item: BatchItem) -> bytes:
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchItem]:
-    """The messages in the request's order. RemoteProtocolError if one is cut short. totalSize, magic and CRC are not
-    looked at, as Java's broker does not."""
+    """Return the batch's messages in order. RemoteProtocolError for a message that is cut short. totalSize, magic and
+    CRC are ignored, as in Java's broker."""
     items: list[BatchItem] = []
     position = 0
     while position < len(data):

@@ -25,7 +25,7 @@ def pack_host(address: Address) -> bytes:
 
 @lru_cache(maxsize=8192)
 def unpack_host(packed: bytes) -> Address:
-    """The address of the 8 or 20 bytes that pack_host gives."""
+    """Return the address in the 8 or 20 bytes that pack_host returned."""
     ip = packed[:-4]
     host = IPv4Address(ip) if len(ip) == 4 else IPv6Address(ip)
     return Address(str(host), int.from_bytes(packed[-4:], "big", signed=True))
@@ -33,7 +33,7 @@ def unpack_host(packed: bytes) -> Address:
 
 @lru_cache(maxsize=8192)
 def pack_ip(host: str) -> bytes:
-    """The 4 or 16 bytes of an IP address in text; LocalProtocolError for anything else."""
+    """Return the 4 or 16 bytes of an IP address; LocalProtocolError for other text."""
     try:
         return ip_address(host).packed
     except ValueError:
@@ -41,7 +41,7 @@ def pack_ip(host: str) -> bytes:
 
 
 def offset_msg_id(store_host: Address, physical_offset: int) -> str:
-    """The id a broker answers a send with (`SendResult.offsetMsgId`)."""
+    """Return the id with which a broker answers a send (`SendResult.offsetMsgId`)."""
     return (pack_host(store_host) + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
 
 
@@ -57,15 +57,15 @@ def parse_offset_msg_id(text: str) -> tuple[Address, int]:
 
 
 def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int) -> str:
-    """The UNIQ_KEY of one message. Every number is cut to its field's width, as Java's narrowing does."""
+    """Return the UNIQ_KEY of one message. Every number is cut to its field's width, as in Java."""
     since_month_ms = (now_ms - _month_start_ms(now_ms // 86_400_000)) & 0xFFFFFFFF
     numbers = struct.pack(">HIIH", pid & 0xFFFF, loader_hash & 0xFFFFFFFF, since_month_ms, counter & 0xFFFF)
     return (pack_ip(host) + numbers).hex().upper()
 
 
 class UniqIdGenerator:
-    """Uniq ids of one client. Process id and class-loader hash are drawn from `rng`: a seed repeats them, and clients
-    that share a host differ. 65,536 ids a millisecond are distinct."""
+    """Makes one client's uniq ids. Process id and class-loader hash are drawn from `rng`, so that a seed repeats the
+    ids, and clients on one host differ. 65,536 ids a millisecond are distinct."""
 
     def __init__(self, host: str, rng: random.Random, *, counter: int = 0) -> None:
         self._uniq_id = partial(uniq_id, host=host, pid=rng.getrandbits(16), loader_hash=rng.getrandbits(32))

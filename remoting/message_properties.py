@@ -73,7 +73,7 @@ def format_properties(properties: Mapping[str, str], *, trailing_separator: bool
 
 
 def parse_properties(text: str | None) -> dict[str, str]:
-    """The properties by name; of duplicates the last. Items without both a name and a value are skipped."""
+    """Return the properties by name; of duplicates the last. Items without name or value are skipped."""
     properties: dict[str, str] = {}
     for item in (text or "").split(PROPERTY_SEPARATOR):
         name, _, value = item.partition(NAME_VALUE_SEPARATOR)
@@ -83,7 +83,7 @@ def parse_properties(text: str | None) -> dict[str, str]:
 
 
 def append_property(text: str, name: str, value: str) -> str:
-    """`text` with one more property, ended with a separator; one is put between when `text` lacks it."""
+    """Return the properties string `text` with one more property and a separator at the end."""
     between = "" if not text or text.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR
     return text + between + format_properties({name: value})
 
@@ -99,7 +99,7 @@ def java_hash(text: str) -> int:
 
 
 def tags_code(tags: str | None) -> int:
-    """A consume queue's 8-byte tag hash: Java's hash of the tag, 0 for none."""
+    """Return a consume queue's 8-byte tag hash: Java's hash of the tag; 0 without a tag."""
     return java_hash(tags) if tags else 0
 
 

@@ -15,8 +15,8 @@ class RemotingServer:
     """Answers are made by `handler(connection, request)`: a response, None for no answer, or an awaitable of either.
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
-    answered. `on_close` gets "closed" (by the peer or by us), "exception" or "idle". `fast_path` gets each raw frame
-    first, of which only the length is checked. The callback returns the raw response, or None for the ordinary path.
+    answered. `on_close` gets "closed" (by either side), "exception" or "idle". `fast_path` gets each raw frame first,
+    of which only the length is checked, and returns the raw response, or None for the ordinary path.
     """
 
     def __init__(
@@ -53,16 +53,16 @@ class RemotingServer:
 
     @property
     def connections(self) -> Collection[Connection]:
-        """The channels that are open now."""
         return self._endpoint.connections.values()
 
     async def listen(self, address: Address) -> Address:
-        """Accept on `address`; returns it with the port in use. OSError if it cannot be had."""
+        """Accept channels on `address`; return the address with the port in use. OSError for an address that is not
+        available."""
         self._listener = await self._network.listen(address, lambda: Connection(self._endpoint))
         return self._listener.address
 
     async def close(self) -> None:
-        """Stop accepting, close every channel without a drain, as Java does, and wait until they are gone."""
+        """Stop accepting, close every channel at once, as Java does, and wait until all channels are closed."""
         if self._listener is not None:
             await self._listener.close()
         await self._endpoint.close_all()

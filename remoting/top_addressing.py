@@ -1,5 +1,4 @@
-"""The address server: an HTTP server from which clients and brokers without a configured list get their NameServers, in
-one line.
+"""Fetches the list of NameServers by HTTP from the address server, for clients and brokers without a configured list.
 
     GET http://<address>/rocketmq/nsaddr   ->   200, "10.0.0.1:9876;10.0.0.2:9876"
 
@@ -26,7 +25,8 @@ _ANSWER_MAX = 64 * 1024
 
 
 def broker_period_s(profile: Profile) -> float:
-    """How often a broker asks: 5.x has a setting for it (`fetchNamesrvAddrInterval`), 4.9 a literal."""
+    """Return how often a broker asks the address server: 5.x has a setting (`fetchNamesrvAddrInterval`), 4.9 a
+    literal."""
     return CLIENT_PERIOD_S if profile is Profile.V4_9 else 10.0
 
 
@@ -54,14 +54,14 @@ class _Get(asyncio.Protocol):
 
 
 class TopAddressing:
-    """Asks one address server, and reports when its list has changed."""
+    """Asks one address server, and reports changes of the server's list."""
 
     def __init__(self, context: NodeContext, server: Address) -> None:
         self._context, self._server = context, server
         self._last: str | None = None
 
     async def fetch(self) -> tuple[Address, ...] | None:
-        """Return the list, if the server's answer differs from the last one; else None."""
+        """Return the list of NameServers if the server's answer differs from its last answer; else None."""
         text = await self._answer()
         if not text or text == self._last:
             return None

@@ -23,14 +23,14 @@ _OTHER_ENDS = "_REPLY_TOPIC"
 
 
 def is_system_topic(topic: str) -> bool:
-    """Whether `TopicValidator.isSystemTopic` is true; it is false for the topics of groups, clusters and brokers."""
+    """Whether Java's `TopicValidator.isSystemTopic` is true; it is false for topics of groups, clusters and brokers."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)
 
 
 def is_own(topic: str) -> bool:
     """Whether RocketMQ created the topic itself.
 
-    True for system topics, those of groups (%RETRY%, %DLQ%, of a namespace too) and replies, and the default cluster's.
-    False for topics of other clusters and of brokers, whose names are not known here.
+    True for system topics, topics of groups (%RETRY%, %DLQ%, also in a namespace) and of replies, and the default
+    cluster's topic. False for topics of other clusters and of brokers, because their names are unknown.
     """
     return is_system_topic(topic) or topic in _OTHERS or topic.startswith(_OTHER_STARTS) or topic.endswith(_OTHER_ENDS)

@@ -1,5 +1,5 @@
 """Remoting over connections: `RemotingServer` listens, `RemotingClient` connects, a `Connection` is one channel of
-either. The parts are connection.py (one channel and its limits), server.py and client.py."""
+either."""
 
 from .client import RemotingClient
 from .connection import Connection, FastPath, Handler

@@ -5,8 +5,8 @@
     end of a channel ──────────┬─► Witness: `channel_ended`
                                └─► the node's own handler
 
-A node that loses, invents or misreads requests cannot hide it, because it does not write these rows. docs/history.md
-has the columns of these rows.
+A node that loses, invents or misreads requests cannot hide its fault, because the transport writes these rows
+(docs/history.md).
 """
 
 import zlib
@@ -22,7 +22,7 @@ from .node.recording import Recorder
 
 
 class Channel(Protocol):
-    """A channel of the server, as far as its witness looks at it."""
+    """The attributes of a server's channel that the witness reads."""
 
     id: int
     ended_by_peer: bool
@@ -44,7 +44,7 @@ OF_ROUTES = frozenset(
 
 
 def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, object] | None:
-    """The contents of a REGISTER_BROKER besides the broker's identity; None if its body is unreadable."""
+    """Return the contents of a REGISTER_BROKER besides the broker's identity; None for an unreadable body."""
     crc32 = fields.get("bodyCrc32", "0")
     if crc32 not in ("0", str(zlib.crc32(request.body) & 0x7FFFFFFF)):
         return None
@@ -65,7 +65,7 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
 
 
 def asked_by(request: RemotingCommand) -> dict[str, object] | None:
-    """The version that a QUERY_DATA_VERSION asks about; None if it is unreadable."""
+    """Return the version that a QUERY_DATA_VERSION asks about; None for an unreadable body."""
     try:
         return {"version": _numbers(DataVersion.decode(request.body))}
     except ProtocolError:
@@ -77,7 +77,7 @@ def _numbers(version: DataVersion) -> list[int]:
 
 
 class Witness:
-    """Records for one server's transport. `codes`: the requests that are recorded."""
+    """Records requests and channel ends in one server's transport. `codes`: the requests that are recorded."""
 
     def __init__(self, record: Recorder, codes: frozenset[RequestCode]) -> None:
         self._record, self._codes = record, codes

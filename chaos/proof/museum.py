@@ -147,7 +147,6 @@ def _fixed(one: ShownIncident) -> str:
 
 
 def document(one: ShownIncident) -> dict[str, Any]:
-    """Return an entry of `museum --json`."""
     buggy, fixed = ({str(validity): list(found) for validity, found in said.items()} for said in (one.buggy, one.fixed))
     return {
         "name": one.name,

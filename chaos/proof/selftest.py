@@ -68,7 +68,6 @@ class SelftestOutcome:
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
 
     def to_json(self) -> dict[str, object]:
-        """Return this run's outcome as an entry of `selftest --json`."""
         named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
         return {
             "scenario": self.scenario,

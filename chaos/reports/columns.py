@@ -113,7 +113,6 @@ class Recorded:
     """All rows in order of time."""
 
     def rows_of(self, event: str) -> pa.Table:
-        """Return the rows of this event."""
         return self.table.filter(pa.array(TextColumn(self.table["event"]).among(event)))
 
 

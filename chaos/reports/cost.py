@@ -61,12 +61,10 @@ class Cost:
     messages acknowledged and not received."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cost as the entry `cost` of verdicts.json."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return the cost that `to_json` wrote."""
         without = tuple(Without(**one) for one in document["without_broker"])
         return cls(**{**document, "without_broker": without})
 

@@ -32,7 +32,6 @@ class MessageFlow:
 
 
 def read_flow(recorded: Recorded) -> MessageFlow:
-    """Return the run's message times."""
     table = recorded.table
     event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
     time_ms, took_ms = (numbers(table[name], "f8") for name in ("time_ms", "duration_ms"))

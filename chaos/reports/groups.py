@@ -29,7 +29,6 @@ class CheckGroup(NamedTuple):
 
     @property
     def wrong(self) -> tuple[Verdict, ...]:
-        """The group's verdicts that are not VALID."""
         return tuple(v for v in self.verdicts if v.verdict is not Validity.VALID)
 
     @property

@@ -29,8 +29,6 @@ class PromisesModel(BaseModel):
 
 
 class FixedModel(BaseModel):
-    """The changes that prevent the incident."""
-
     model_config = STRICT
 
     by: str = Field(min_length=1, max_length=500)

@@ -58,8 +58,6 @@ Members = Callable[[str], Sequence[str]]
 
 
 class Planned(NamedTuple):
-    """One action of the timeline, with its time."""
-
     at_s: float
     action: ActionModel
     series: int = -1

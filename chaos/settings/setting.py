@@ -150,7 +150,6 @@ class Setting:
     """Whether only Apache's programs have it: it is refused for our nodes (`fields` is empty)."""
 
     def default(self, profile: Profile) -> Value:
-        """RocketMQ's default of the setting in this profile."""
         if profile in self.defaults:
             return self.defaults[profile]
         of = self.fields.removeprefix(CONSTANTS)
@@ -180,7 +179,6 @@ ELECTS = DLEDGER, CONTROLLER = ("enableDLegerCommitLog", "enableControllerMode")
 
 
 def setting_of(group: str, name: str, entry: Mapping[str, Any]) -> Setting:
-    """Return the setting of an entry of settings.toml."""
     told = dict(entry)
     taken_by = (NodeKind(told.pop("only")),) if "only" in told else GROUPS[group]
     own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -41,7 +41,6 @@ class PullDelays:
         self._took_ms: list[float] = []
 
     async def put_off(self, why: str, sleep: Callable[[], Awaitable[None]]) -> None:
-        """Delay the next pull for this reason."""
         if why != self._why:
             self.over()
         self._why, begin_s = why, self._context.clock.monotonic_s()
@@ -90,7 +89,6 @@ class PullService:
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
 
     async def stop(self) -> None:
-        """Stop all pull loops; requests under way are cancelled."""
         await cancel_all(self._tasks)
 
     def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:

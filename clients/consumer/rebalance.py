@@ -85,13 +85,11 @@ class Rebalancer:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop rebalancing; the consumer keeps its queues."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_all((task,))
 
     def release_all(self) -> None:
-        """Give up every queue without committing an offset."""
         topics = {queue.topic for queue in self.process_queues}
         for queue, process_queue in self.process_queues.items():
             process_queue.dropped = True

@@ -50,7 +50,6 @@ class SendBackService:
             return False
 
     async def stop(self) -> None:
-        """Send back no message from now on."""
         if self._producer is not None:
             await self._producer.stop()
 

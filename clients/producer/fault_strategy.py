@@ -45,7 +45,6 @@ class IsolationRecord:
             self._record("broker_isolated", f="isolated", broker_name=broker_name, duration_ms=latency_ms, value=value)
 
     def selected(self, broker_name: str) -> None:
-        """Note that the next attempt goes to this broker."""
         if broker_name in self._avoided:
             self._avoided.discard(broker_name)
             self._record("broker_isolated", f="selected", broker_name=broker_name)

@@ -67,7 +67,6 @@ class SendRecord:
         self._all_end("info", attempt=max(1, self.maybe_stored))  # one that is cut off right now is not counted yet
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
-        """Begin the next attempt."""
         number, self._attempts = self._attempts, self._attempts + 1
         return Attempt(self, self._context, self._op_ids[0], number, queue, address)
 

@@ -133,7 +133,6 @@ def sends_on_the_wire(watched: Watched) -> list[Send]:
 
 
 def sends_told(watched: Watched) -> list[Send]:
-    """Return each message that the program reported."""
     found: dict[str, Send] = {}
     for one in watched.of(Reported):
         key = str(one.value.get("id"))

@@ -47,8 +47,6 @@ Expected = str | float | Range | tuple[str | float | Range, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one rule measured."""
-
     value: Value | None
     """None: not decided."""
     count: int
@@ -219,8 +217,6 @@ class Rule:
 
 
 class Rules(list[Rule]):
-    """The rules of one module, in order."""
-
     def __call__(self, *situations: str, name: str = "", **record: Any) -> Callable[[Measure], Measure]:
         """Add the rule that the function measures. The function's name is the rule's name, and its docstring's first
         paragraph says what is measured; `record` has the other fields."""
@@ -248,7 +244,6 @@ def plain(expected: Expected) -> object:
 
 
 def said(expected: Expected) -> str:
-    """Return a measured value as text."""
     if isinstance(expected, tuple):
         return " or ".join(said(one) for one in expected)
     return f"{expected:g}" if isinstance(expected, float) else str(expected)

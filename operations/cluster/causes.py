@@ -45,7 +45,6 @@ def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (
 
 
 def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
-    """Return each cause once, certain causes first."""
     once = {(each.name, each.about, each.sentence): each for each in reversed([*found])}
     return sorted(reversed(once.values()), key=lambda each: not each.certain)
 
@@ -63,7 +62,6 @@ def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
 
 
 def not_created(brokers: Iterable[object], **more: Any) -> NoRouteCause:
-    """Return the cause that no broker creates topics."""
     names = [*map(str, brokers)]
     have = "has" if len(names) == 1 else "have"
     return cause("topics-are-not-created", *names, brokers=all_of(names), have=have, **more)

@@ -120,7 +120,6 @@ class Diagnosis:
 
     @property
     def failures(self) -> list[Failure]:
-        """The failed look-ups of the topic in question."""
         return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
 
     @property

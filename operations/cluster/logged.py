@@ -180,11 +180,9 @@ class Logged:
         return next((one for one in self.servers if address in one.addresses), None)
 
     def broker_of(self, address: str) -> str:
-        """Return the brokerName of the broker at this address."""
         return self.names.get(address, address).partition("/")[0]
 
     def called(self, address: str) -> str:
-        """Return the address with its node's name."""
         name = self.names.get(address)
         return address if name is None or name == address else f"{address} ({name})"
 

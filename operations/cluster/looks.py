@@ -42,8 +42,6 @@ class NameServerLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLook:
-    """One broker's answer about its configuration in a look."""
-
     why: str | None = None
     lists: frozenset[str] = frozenset()
     version: tuple[int, int, int] | None = None
@@ -73,7 +71,6 @@ class Look:
 
 
 def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:
-    """Return a broker's answer about its configuration (request 26)."""
     period = settings.get("registerNameServerPeriod", "")
     return BrokerLook(
         lists=parts_of_list(settings.get("namesrvAddr", "")),

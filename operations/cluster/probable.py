@@ -76,7 +76,6 @@ class Answer:
 
     @property
     def told(self) -> list[str]:
-        """Return the most probable cause as text."""
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
@@ -93,7 +92,6 @@ def probable(
     causes: Sequence[NoRouteCause] = (),
     failures: Sequence[Failure] = (),
 ) -> Answer:
-    """Return the most probable cause of the clients' trouble."""
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
     told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)

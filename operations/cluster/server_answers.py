@@ -68,7 +68,6 @@ class NameServerAnswer:
 
     @property
     def routed(self) -> frozenset[str]:
-        """The brokers in the NameServer's route of the topic."""
         return frozenset() if self.route is None else frozenset(data.broker_name for data in self.route.broker_datas)
 
 
@@ -92,7 +91,6 @@ class BrokerAnswer:
 
     @property
     def lists(self) -> frozenset[str]:
-        """The NameServers in the broker's configuration."""
         return parts_of_list(self.settings.get("namesrvAddr", ""))
 
     @property
@@ -114,8 +112,6 @@ class ClientAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAnswers:
-    """All answers about one topic."""
-
     topic: str
     name_servers: tuple[NameServerAnswer, ...]
     brokers: tuple[BrokerAnswer, ...] = ()
@@ -132,7 +128,6 @@ class ServerAnswers:
 
     @cached_property
     def holders(self) -> tuple[BrokerAnswer, ...]:
-        """The master brokers that have the topic."""
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
     def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:

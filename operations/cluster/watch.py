@@ -154,7 +154,6 @@ class Metrics:
         return int(self._server.server_port)
 
     def looked(self, look: Look, watcher: Watcher) -> None:
-        """Show the result of this look in the metrics."""
         auditor = watcher.auditor
         for at, server in look.name_servers.items():
             self._up.labels(at).set(server.why is None)

@@ -24,8 +24,6 @@ _GROUPS = {"name_servers": ("name_server",), "brokers": ("broker", "slave"), "cl
 
 
 class FaultTime(NamedTuple):
-    """When a fault of these nodes began and ended."""
-
     nodes: frozenset[str]
     from_ms: float
     to_ms: float

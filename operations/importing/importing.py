@@ -137,8 +137,6 @@ def config_lines(files: Sequence[Path]) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported incident in its run folder."""
-
     folder: RunFolder
     found: Reconstructed
     document: Mapping[str, Any]

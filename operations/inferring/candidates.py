@@ -208,7 +208,6 @@ def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
 
 
 def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
-    """Return all faults that might explain this sign."""
     edge = sign.edge
     if not edge.peer:
         return [of_nodes(name, [edge.dialler], seen) for name in NODE_MODES]

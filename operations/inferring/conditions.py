@@ -38,8 +38,6 @@ NO_BROKER_MS = 90_000.0
 
 @dataclass(slots=True)
 class Condition:
-    """A cause with all its evidence."""
-
     cause: str
     weight: float
     times: int

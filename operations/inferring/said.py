@@ -88,8 +88,6 @@ CAUSES = dict(_causes_read())
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One log line that states a cause."""
-
     cause: str
     weight: float
     file: str
@@ -107,8 +105,6 @@ class Said:
 
 @dataclass(slots=True)
 class Texts:
-    """The causes that raw log lines state (`Said`)."""
-
     said: list[Said] = field(default_factory=list)
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
     """File to its first and last stamp in milliseconds, by its digits."""
@@ -148,7 +144,6 @@ class Texts:
         self.are_rocketmqs |= other.are_rocketmqs
 
     def lasts_ms(self, file: str) -> float:
-        """The time from the file's first stamp to its last."""
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
         return last_ms - first_ms
 
@@ -228,7 +223,6 @@ def _stamps(lines: Iterable[bytes]) -> Iterator[float]:
 
 
 def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, str]:
-    """Return the text at each of these `FILE:LINE`."""
     wanted: dict[str, set[int]] = defaultdict(set)
     for where in wheres:
         file, _, line = where.rpartition(":")

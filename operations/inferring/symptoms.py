@@ -38,7 +38,6 @@ EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
 
 
 def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
-    """Return the signs in these rows, in any order."""
     ordered = sorted(
         rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
     )

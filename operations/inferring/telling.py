@@ -204,7 +204,6 @@ def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Itera
 
 
 def worth_of(fit: Fit) -> dict[str, float]:
-    """Return the evidence for the fault from each node's log."""
     found: dict[str, float] = {}
     for sign, nats in fit.signs:
         found[sign.observer] = found.get(sign.observer, 0.0) + nats
@@ -212,7 +211,6 @@ def worth_of(fit: Fit) -> dict[str, float]:
 
 
 def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the nodes that a timeline names."""
     said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
     return frozenset(word for words in said for text in words for word in str(text).split())
 

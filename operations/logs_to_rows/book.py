@@ -66,7 +66,6 @@ class Book:
     """Address to its ids, if they changed."""
 
     def broker(self, address: str) -> tuple[str, int] | None:
-        """Return name and id of the broker at the address."""
         if address in self.called:
             return self.called[address]
         found = self.names.get(address)

@@ -79,7 +79,6 @@ def host_of(address: str) -> str:
 
 
 def client_id(source: Source) -> str | None:
-    """Return the ClientID of the program that wrote the log."""
     if source.client is not None:
         return source.client
     for line in source.lines:

@@ -31,8 +31,6 @@ _MOST = 6
 
 @dataclass(slots=True)
 class Nodes:
-    """The nodes of the logs' cluster, by name."""
-
     name_servers: dict[str, list[str]] = field(default_factory=dict)
     brokers: dict[str, list[str]] = field(default_factory=dict)
     """Its addresses, the last one first."""

@@ -121,7 +121,6 @@ class Seen:
         return sum(worst) + 50.0
 
     def is_written(self, node: str) -> bool:
-        """Whether the node has a log of its own."""
         return bool(self.own.get(node))
 
     def own_from(self, node: str) -> float:
@@ -149,11 +148,9 @@ class Seen:
         return self.of_kind("producer", "consumer", "client")
 
     def edges_of(self, node: str) -> list[Edge]:
-        """Return the node's links that have signs."""
         return [edge for edge in self.by_edge if edge.peer and node in edge]
 
     def add(self, kind: Kind, edge: Edge, row: Row, *, from_ms: float | None = None, value: str = "") -> None:
-        """Add the sign that this row of an observer's log shows."""
         at_ms = float(row["time_ms"])
         sign = Sign(kind, edge, at_ms, at_ms if from_ms is None else from_ms, str(row["node"]), row, value)
         self.by_edge.setdefault(edge, []).append(sign)

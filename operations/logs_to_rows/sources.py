@@ -73,8 +73,6 @@ _ROLLED = re.compile(r"(?:[._-]\d+)?(?:\.log|\.txt)?(?:[._-]\d+)*(?:\.(?:gz|zip|
 
 @dataclass(slots=True)
 class Source:
-    """The logs of one process."""
-
     key: str
     """The folder and the common part of its files' names."""
     kind: str = ""

@@ -19,8 +19,6 @@ LASTS_S = 240.0
 
 
 class FaultKind(NamedTuple):
-    """A kind of fault for `--fault`."""
-
     says: str
     begins: Mapping[str, Any]
     """The entry of the timeline."""
@@ -69,8 +67,6 @@ KINDS: Mapping[str, FaultKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictOptions:
-    """The options of `nemesrv predict` that describe the fault."""
-
     fault: str
     lasts_s: float | None = None
     name_servers: int = 3
@@ -138,7 +134,6 @@ class FaultSpan:
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """The brokers that leave routes because of the fault."""
         return (self.wiped,) if self.wiped else tuple(self.unheard)
 
 

@@ -71,8 +71,6 @@ def _distribution(values: Sequence[float]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The scenario as written, or with changed settings, and its predictions."""
-
     name: str
     scenario: Scenario
     predictions: tuple[Prediction, ...]
@@ -117,7 +115,6 @@ _OF_CLIENTS = (ROUTE, RELEASED, LEFT, LAST_FAILED)
 
 
 def page(variants: Sequence[Variant]) -> str:
-    """Return the whole output of `nemesrv predict` as text."""
     lines: list[str] = []
     for variant in variants:
         lines += [""] if lines else []

@@ -40,7 +40,6 @@ class Quantity(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The quantity in words."""
         return {
             DROPPED: f"{self.who}: {self.whom} dropped",
             BACK: f"{self.who}: {self.whom or 'a broker'} back, from the end",

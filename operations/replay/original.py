@@ -132,7 +132,6 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
-    """Return the timer phase of each NameServer, broker and client."""
     periods_ms = {
         node.name: getattr(world.timers_of(node.name), _PERIODS[node.kind])
         for node in world.nodes

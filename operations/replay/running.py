@@ -38,8 +38,6 @@ SHOWN_MAX = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """The options of the command line."""
-
     out: Path | None = None
     virtual: bool = True
     seed: int | None = None
@@ -55,8 +53,6 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """A replay and its original."""
-
     original: Original
     scenario: Scenario
     folder: RunFolder
@@ -237,7 +233,6 @@ def _clients(replayed: Replayed) -> dict[str, ClientFigures]:
 
 
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return the contents of replay.json."""
     original = replayed.original
     return {
         "format": 1,
@@ -304,7 +299,6 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
 
 
 def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """Return the output of `nemesrv replay`."""
     yield f"{document['scenario']}: {document['sentence']}"
     yield from document["notes"]
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):

@@ -1,1 +1,1 @@
-"""The JSON bodies: routes, registration, clients; each with encode() and decode()."""
+"""The JSON bodies of routes, registration and clients, each with encode() and decode()."""

@@ -11,13 +11,13 @@ from .route import TopicConfig
 
 
 class CreateTopicListRequestBody(Body):
-    """Several topics with the settings that they are to have (18)."""
+    """Several topics with the settings that they are to have (request 18)."""
 
     topic_config_list: tuple[TopicConfig, ...] = ()
 
 
 class SubscriptionGroupList(Body):
-    """Several groups with the settings that they are to have (225)."""
+    """Several consumer groups with the settings that they are to have (request 225)."""
 
     group_config_list: tuple[SubscriptionGroupConfig, ...] = ()
 
@@ -34,7 +34,7 @@ class HAConnectionRuntimeInfo(Body):
 
 
 class HAClientRuntimeInfo(Body):
-    """A slave, as it sees itself."""
+    """A slave's state, as the slave reports it."""
 
     master_addr: str | None = None
     transferred_byte_in_second: Long = 0
@@ -46,7 +46,7 @@ class HAClientRuntimeInfo(Body):
 
 
 class HARuntimeInfo(Body):
-    """907: how far slaves are behind their master."""
+    """How far slaves are behind their master (request 907)."""
 
     master: bool
     master_commit_log_max_offset: Long = 0
@@ -56,7 +56,7 @@ class HARuntimeInfo(Body):
 
 
 class ResetOffsetBody(Body):
-    """The offset from which each queue is to be consumed (222, 220)."""
+    """The offset from which each queue is to be consumed (requests 222 and 220)."""
 
     offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class ResetOffsetBodyForC(Body):
 
 
 class GetConsumerStatusBody(Body):
-    """221: one client's own offsets; 223: those of every client, by its id."""
+    """One client's own offsets (request 221), or every client's offsets, by client id (223)."""
 
     message_queue_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
     consumer_table: Mapping[str, Mapping[MessageQueue, Long]] = field(default_factory=dict)
@@ -90,13 +90,13 @@ class ProducerInfo(Body):
 
 
 class ProducerTableInfo(Body):
-    """328: every producer at a broker, by group."""
+    """Every producer at a broker, by group (request 328)."""
 
     data: Mapping[str, tuple[ProducerInfo, ...]] = field(default_factory=dict)
 
 
 class ConsumeStatsList(Body):
-    """317: the progress of every group. The last field is 5.x's."""
+    """The progress of every consumer group (request 317). The last field is 5.x's."""
 
     consume_stats_list: tuple[Mapping[str, tuple[ConsumeStats, ...]], ...] = ()
     broker_addr: str
@@ -115,7 +115,7 @@ class ConsumeQueueData(Body):
 
 
 class QueryConsumeQueueResponseBody(Body):
-    """321: entries of one consume queue, and what a group filters by."""
+    """Entries of one consume queue, and a group's filter (request 321)."""
 
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
@@ -133,6 +133,6 @@ class QueueTimeSpan(Body):
 
 
 class QueryConsumeTimeSpanBody(Body):
-    """303: from when to when the messages of each queue are, and up to when they have been consumed."""
+    """The times of each queue's first, last and last consumed message (request 303)."""
 
     consume_time_span_set: tuple[QueueTimeSpan, ...] = ()

@@ -1,8 +1,8 @@
 """The bodies that clients and brokers exchange: heartbeats, consumers, queue locks, statistics.
 
-Enumerations travel by name and are plain text here: consume type CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull),
-message model CLUSTERING or BROADCASTING, consume from where CONSUME_FROM_LAST_OFFSET, _FIRST_OFFSET or _TIMESTAMP.
-Upstream: `protocol/heartbeat/*`, `protocol/body/*`, `protocol/admin/*`, `SubscriptionGroupConfig`.
+Enumerations are plain text: consume type CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull), message model CLUSTERING
+or BROADCASTING, consume from where CONSUME_FROM_LAST_OFFSET, _FIRST_OFFSET or _TIMESTAMP. Upstream:
+`protocol/heartbeat/*`, `protocol/body/*`, `protocol/admin/*`, `SubscriptionGroupConfig`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class SubscriptionData(Body):
 
     @classmethod
     def of(cls, topic: str, expression: str | None, *, sub_version: int = 0) -> SubscriptionData:
-        """Make it from `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. Without any tag it is `*`."""
+        """Make a subscription from `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. No tag means
+        `*`."""
         tags = frozenset(tag for part in (expression or "").split("||") if (tag := part.strip()))
         if not tags or expression == SUB_ALL:
             return cls(topic=topic, sub_version=sub_version)
@@ -77,8 +78,6 @@ class CheckClientRequestBody(Body):
 
 
 class GetConsumerListByGroupResponseBody(Body):
-    """The client ids of a group's consumers."""
-
     consumer_id_list: tuple[str, ...] = ()
 
 
@@ -207,7 +206,7 @@ class ConsumerRunningInfo(Body):
 
 
 def versions_of(heartbeat: HeartbeatData) -> dict[str, object]:
-    """Return `versions`, the subVersion of each topic that its consumers subscribe to, as a history's row has it."""
+    """Return the subVersion of each topic that a heartbeat's consumers subscribe to, as a history's row has it."""
     subscribed = (each for data in heartbeat.consumer_data_set for each in data.subscription_data_set)
     versions = {each.topic: each.sub_version for each in subscribed}
     return {"versions": versions} if versions else {}

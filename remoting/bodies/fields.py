@@ -48,14 +48,14 @@ class Body(metaclass=Declared):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def to_json(self) -> dict[str, object]:
-        """Return a JSON object for fastjson.dumps; fields that are None are left out."""
+        """Return the body as an object for fastjson.dumps; fields that are None are left out."""
         return {
             field.wire: plain(value) for field in _plan(type(self)) if (value := getattr(self, field.name)) is not None
         }
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """The body in a decoded JSON value. RemoteProtocolError names the field whose type is impossible."""
+        """Make the body from a decoded JSON value. RemoteProtocolError names the field whose type is impossible."""
         if type(value) is not dict and not isinstance(value, Mapping):
             raise _impossible(cls.__name__, value, "an object")
         fields = cls._prepared(value)
@@ -82,7 +82,7 @@ class Body(metaclass=Declared):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read a body of either dialect. RemoteProtocolError if it is no such body."""
+        """Read a body of either of fastjson's dialects. RemoteProtocolError for bytes that are no such body."""
         return cls.from_json(fastjson.loads(data))
 
 
@@ -90,7 +90,7 @@ _PLAIN = frozenset({str, int, bool, float, type(None)})
 
 
 def plain(value: object) -> object:
-    """Return `value` in the types that fastjson.dumps accepts."""
+    """Convert a field's value to the types that fastjson.dumps accepts."""
     if type(value) in _PLAIN:  # asking an abstract class costs more than all the rest
         return value
     if isinstance(value, Body):

@@ -1,6 +1,6 @@
 """The body of REGISTER_BROKER (103): a broker's topics and its filter servers, as JSON or compressed.
 
-Compressed is a zlib stream; inflated, every length and count a 4-byte big-endian int:
+A compressed body is a zlib stream; in the inflated body every length and count is a 4-byte big-endian int:
 
     len · DataVersion JSON      count · (len · topic line)…      len · filterServerList JSON
     from version 413 (V5_0_0) on also: count · (len · TopicQueueMappingInfo JSON)…
@@ -31,7 +31,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class TopicConfigSerializeWrapper(Body):
-    """A broker's topic table with its version; also the answer of GET_ALL_TOPIC_CONFIG (21).
+    """A broker's topic table with the table's version; also the answer to GET_ALL_TOPIC_CONFIG (21).
     `topic_queue_mapping_info_map`: static topics of 5.x, topic to TopicQueueMappingInfo as it came (None: left out)."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
@@ -141,7 +141,7 @@ def _by_topic(mappings: list[object] | None) -> dict[str, object] | None:
 
 
 def check_count(topics: int) -> None:
-    """RemoteProtocolError for more than TOPICS_MAX."""
+    """Raise RemoteProtocolError for more than TOPICS_MAX topics."""
     if topics > TOPICS_MAX:
         raise RemoteProtocolError(f"registration of {topics} topics exceeds {TOPICS_MAX}")
 

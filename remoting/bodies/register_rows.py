@@ -1,16 +1,14 @@
 """Reads the rows of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure.
 
-A broker with ten thousand topics sends all of them every 30 s, a megabyte and a half of JSON in which nothing, or one
-topic, has changed. So a long body is cut between topics, and a piece with the bytes of a piece of last time is not
-read again:
+A broker with ten thousand topics sends all topics every 30 s: 1.5 MB of JSON in which at most one topic has changed. So
+a long body is cut between topics, and a piece that equals a piece of the last body is not read again:
 
     {..."dataVersion":{...},"topicConfigTable":{ "a":{...},"b":{...} , "c":{...},"d":{...} , "e":{...}}}
     |------------------ head ------------------|-------piece--------|-------piece--------|---- rest ----|
 
-Head and rest are a registration themselves, and read as one. A new piece is read as `{piece}`: if that is JSON, the
-piece is whole members of the table, because it begins where a member does, and how JSON reads does not depend on what
-follows. If it is not, the cut was wrong, and the whole body is read in one go, as are short, compressed and
-non-standard bodies. The last body's cuts are tried first, so that an additional topic does not shift the cuts.
+Head and rest together are read as a registration. A new piece is read as `{piece}`. If that is no JSON, the cut was
+wrong, and the whole body is read at once, as are short, compressed and non-standard bodies. The last body's cuts are
+tried first, so that an additional topic does not shift the cuts.
 
 Brokers write no map with a duplicate key; for such a body, either value may be taken.
 """
@@ -44,14 +42,14 @@ _Shared = dict[tuple[object, ...], QueueData]
 
 
 class Start(NamedTuple):
-    """Where a piece begins: the key there with its brace, and how far that is from where the one before begins."""
+    """Where a piece begins: its first key with the brace, and the distance from the previous piece's begin."""
 
     key: bytes
     distance: int
 
 
 class Pieces(NamedTuple):
-    """The pieces of one body: where they begin, in order, and what identifies the bytes of each."""
+    """The pieces of one body: where each piece begins, in order, and the digest of each piece's bytes."""
 
     starts: tuple[Start, ...] = ()
     digests: frozenset[bytes] = frozenset()
@@ -64,8 +62,8 @@ NO_PIECES = Pieces()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRows:
-    """`body` has everything but the topics; `rows` has the topics, except those of pieces that were in the last body,
-    too."""
+    """A registration: `body` has everything but the topics; `rows` has the topics of the pieces that the last body did
+    not have."""
 
     body: RegisterBrokerBody
     rows: list[Row]
@@ -73,7 +71,7 @@ class RegisteredRows:
 
 
 def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_PIECES) -> RegisteredRows:
-    """The registration in `data` from a broker of `version`, without the rows of those pieces that `last` has as well.
+    """Read the registration in `data` from a broker of `version`, without the topics of pieces that `last` has.
     RemoteProtocolError as RegisterBrokerBody.decode."""
     shared, rows = dict(last.shared), list[Row]()
     if version < V3_0_11 or data[:1] != b"{":

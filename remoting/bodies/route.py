@@ -17,8 +17,9 @@ MULTI_TAG = "MULTI_TAG"
 
 
 class DataVersion(Body):
-    """The version of a broker's topic table. Equality is 5.x's, over all fields; 4.9's is `same`. 4.9 knows no
-    stateVersion, and readers take its absence as 0: it is written only when it is not 0."""
+    """The version of a broker's topic table. `==` compares all fields, as 5.x does; `same` compares as the profile
+    does. 4.9 knows no stateVersion, and readers take its absence as 0. So stateVersion is written only when it is not
+    0."""
 
     state_version: Long = 0
     timestamp: Long = 0
@@ -31,7 +32,6 @@ class DataVersion(Body):
         return self == other
 
     def next(self, *, now_ms: int, state_version: int | None = None) -> DataVersion:
-        """The version after a change of the table."""
         state = self.state_version if state_version is None else state_version
         return DataVersion(state_version=state, timestamp=now_ms, counter=self.counter + 1)
 
@@ -61,7 +61,8 @@ class TopicConfig(Body):
 
     @classmethod
     def from_line(cls, line: str) -> TopicConfig:
-        """The topic of such a line. RemoteProtocolError; attributes that cannot be read are none, as in Java."""
+        """Read the topic from a line of `to_line`. RemoteProtocolError for another line; unreadable attributes are
+        ignored, as in Java."""
         name, *rest = line.split(" ")
         if len(rest) < 4:
             raise RemoteProtocolError(f"topic line {line[:80]!r:.80} has {len(rest) + 1} parts, not 5 or 6")
@@ -108,7 +109,7 @@ class BrokerData(Body):
 
 
 class TopicQueueMappingInfo(Body):
-    """Which logical queues of a static topic (5.x) are which physical ones at the broker `bname`."""
+    """The physical queues at broker `bname` of a static topic's (5.x) logical queues."""
 
     topic: str | None = None
     scope: str = "__global__"
@@ -129,8 +130,8 @@ class TopicRouteData(Body):
     topic_queue_mapping_by_broker: Mapping[str, object] | None = None
 
     def encode(self, standard_json: bool = False) -> bytes:
-        """In standard JSON (every key quoted, `\\/`, `\\uXXXX`) for a client of V4_9_4 on or one that asks for it,
-        else in fastjson's own dialect with `brokerAddrs:{0:"..."}`."""
+        """Encode in standard JSON (every key quoted, `\\/`, `\\uXXXX`) for clients that ask for it or are V4_9_4 or
+        later, else in fastjson's own dialect with `brokerAddrs:{0:"..."}`."""
         return fastjson.dumps(self.to_json(), browser_compatible=standard_json)
 
 
@@ -163,8 +164,8 @@ class GetBrokerMemberGroupResponseBody(Body):
 
 
 def canonical(route: TopicRouteData) -> dict[str, object]:
-    """The route as the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name:
-    [numbers]}}."""
+    """Return the route as the history has it, the same for equal routes: {"brokers": {name: {id: addr}}, "queues":
+    {name: [numbers]}}."""
     return {
         "brokers": {
             data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}

@@ -1,1 +1,1 @@
-"""The header of every request and response that has one, under its Java name: the NameServer's and the broker's."""
+"""The headers of the NameServer's and the broker's requests and responses, under their Java names."""

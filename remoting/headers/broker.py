@@ -32,14 +32,14 @@ class GivenBySender(HeaderFields):
 
 
 class SendMessageRequestHeader(GivenBySender):
-    """10 and 324 under these names, 310, 320 and 325 under letters (`SendMessageRequestHeaderV2`)."""
+    """Requests 10 and 324; and 310, 320 and 325, whose fields' names are letters (`SendMessageRequestHeaderV2`)."""
 
     batch: bool = False
     max_reconsume_times: int | None = None
     broker_name: str | None = wire("bname", default=None)
 
     def to_v2(self) -> dict[str, str]:
-        """The ext fields of 310 and 320."""
+        """Return the ext fields of request 310 or 320."""
         return {
             letter: value if type(value) is str else as_text(value)
             for letter, value in zip(_V2_LETTERS, _V2_VALUES(self), strict=True)
@@ -48,12 +48,12 @@ class SendMessageRequestHeader(GivenBySender):
 
     @classmethod
     def from_v2(cls, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
-        """The header of a 310 or 320. HeaderError names the letter that is missing or unreadable."""
+        """Return the header of request 310 or 320. HeaderError names the letter that is missing or unreadable."""
         return cls(**read_fields(fields, _v2_plan()))
 
     @classmethod
     def for_code(cls, code: int, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
-        """The header of a 10, 310 or 320, or of a reply (324, 325), whichever `code` is."""
+        """Return the header of a send (request 10, 310 or 320) or a reply (324, 325), by `code`."""
         in_words = code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
         return cls.from_ext_fields(fields) if in_words else cls.from_v2(fields)
 
@@ -84,8 +84,8 @@ def _v2_plan() -> tuple[Plan, ...]:
 
 
 class SendMessageResponseHeader(HeaderFields):
-    """The answer to 10, 310 and 320; for a batch the message ids are joined by commas, and the queue offset is the
-    first message's."""
+    """The answer to 10, 310 and 320. A batch's message ids are joined by commas, and its queue offset is the first
+    message's."""
 
     msg_id: str
     queue_id: int
@@ -97,7 +97,7 @@ class SendMessageResponseHeader(HeaderFields):
 
 
 class ReplyMessageRequestHeader(GivenBySender):
-    """326, from broker to client: a reply as its sender gave it, and when and where it came."""
+    """Request 326, from broker to client: a reply as its sender gave it, and when and from where the reply came."""
 
     born_host: str
     store_host: str
@@ -105,7 +105,7 @@ class ReplyMessageRequestHeader(GivenBySender):
 
 
 class PullMessageRequestHeader(HeaderFields):
-    """11, 361"""
+    """Requests 11 and 361."""
 
     consumer_group: str
     topic: str
@@ -136,7 +136,7 @@ class PullMessageResponseHeader(HeaderFields):
 
 
 class QueryMessageRequestHeader(HeaderFields):
-    """12"""
+    """Request 12."""
 
     topic: str
     key: str
@@ -152,14 +152,14 @@ class QueryMessageResponseHeader(HeaderFields):
 
 
 class ViewMessageRequestHeader(HeaderFields):
-    """33; the offset is the commit log's."""
+    """Request 33. The offset is the commit log's."""
 
     topic: str | None = None
     offset: int
 
 
 class ConsumerSendMsgBackRequestHeader(HeaderFields):
-    """36; the offset is the commit log's."""
+    """Request 36. The offset is the commit log's."""
 
     offset: int
     group: str
@@ -172,7 +172,7 @@ class ConsumerSendMsgBackRequestHeader(HeaderFields):
 
 
 class EndTransactionRequestHeader(HeaderFields):
-    """37; the offsets are the half message's: in its queue, and the commit log's."""
+    """Request 37. The offsets are the half message's in its queue, and in the commit log."""
 
     producer_group: str
     tran_state_table_offset: int
@@ -186,7 +186,7 @@ class EndTransactionRequestHeader(HeaderFields):
 
 
 class CheckTransactionStateRequestHeader(HeaderFields):
-    """39, from broker to client; `topic` and `broker_name` are 5.x's."""
+    """Request 39, from broker to client. `topic` and `broker_name` are 5.x's."""
 
     topic: str | None = None
     tran_state_table_offset: int
@@ -201,7 +201,7 @@ class CheckTransactionStateRequestHeader(HeaderFields):
 
 
 class QueryConsumerOffsetRequestHeader(HeaderFields):
-    """14"""
+    """Request 14."""
 
     consumer_group: str
     topic: str
@@ -211,7 +211,7 @@ class QueryConsumerOffsetRequestHeader(HeaderFields):
 
 
 class QueryConsumerOffsetResponseHeader(HeaderFields):
-    """The answer to 14, 29, 30 (the next to be written) and 31."""
+    """The answer to 14, 29, 30 (the offset to be written next) and 31."""
 
     offset: int
 
@@ -222,7 +222,7 @@ GetMinOffsetResponseHeader = QueryConsumerOffsetResponseHeader
 
 
 class UpdateConsumerOffsetRequestHeader(HeaderFields):
-    """15"""
+    """Request 15."""
 
     consumer_group: str
     topic: str
@@ -232,7 +232,7 @@ class UpdateConsumerOffsetRequestHeader(HeaderFields):
 
 
 class SearchOffsetRequestHeader(HeaderFields):
-    """29"""
+    """Request 29."""
 
     topic: str
     queue_id: int
@@ -242,7 +242,7 @@ class SearchOffsetRequestHeader(HeaderFields):
 
 
 class GetMaxOffsetRequestHeader(HeaderFields):
-    """30"""
+    """Request 30."""
 
     topic: str
     queue_id: int
@@ -251,7 +251,7 @@ class GetMaxOffsetRequestHeader(HeaderFields):
 
 
 class GetMinOffsetRequestHeader(HeaderFields):
-    """31 and 32"""
+    """Requests 31 and 32."""
 
     topic: str
     queue_id: int
@@ -269,7 +269,7 @@ class GetEarliestMsgStoretimeResponseHeader(HeaderFields):
 
 
 class UnregisterClientRequestHeader(HeaderFields):
-    """35"""
+    """Request 35."""
 
     client_id: str = wire("clientID")
     producer_group: str | None = None
@@ -277,7 +277,7 @@ class UnregisterClientRequestHeader(HeaderFields):
 
 
 class GetConsumerListByGroupRequestHeader(HeaderFields):
-    """38, 203, and 40 from broker to client"""
+    """Requests 38 and 203, and 40 from broker to client."""
 
     consumer_group: str
 
@@ -287,7 +287,7 @@ GetConsumerConnectionListRequestHeader = GetConsumerListByGroupRequestHeader
 
 
 class CreateTopicRequestHeader(HeaderFields):
-    """17"""
+    """Request 17."""
 
     topic: str
     default_topic: str
@@ -302,7 +302,7 @@ class CreateTopicRequestHeader(HeaderFields):
 
 
 class DeleteTopicRequestHeader(HeaderFields):
-    """215, 351, 300 and 202"""
+    """Requests 215, 351, 300 and 202."""
 
     topic: str
 
@@ -313,33 +313,33 @@ GetTopicStatsInfoRequestHeader = DeleteTopicRequestHeader
 
 
 class GetProducerConnectionListRequestHeader(HeaderFields):
-    """204"""
+    """Request 204."""
 
     producer_group: str
 
 
 class DeleteSubscriptionGroupRequestHeader(HeaderFields):
-    """207"""
+    """Request 207."""
 
     group_name: str
     clean_offset: bool = False
 
 
 class GetConsumeStatsRequestHeader(HeaderFields):
-    """208"""
+    """Request 208."""
 
     consumer_group: str
     topic: str | None = None
 
 
 class GetBrokerConfigResponseHeader(HeaderFields):
-    """26"""
+    """The answer to 26."""
 
     version: str
 
 
 class ResetOffsetRequestHeader(HeaderFields):
-    """222, and 220 from broker to client; `queue_id` and `offset` are 5.x's."""
+    """Request 222, and 220 from broker to client. `queue_id` and `offset` are 5.x's."""
 
     group: str
     topic: str
@@ -350,7 +350,7 @@ class ResetOffsetRequestHeader(HeaderFields):
 
 
 class GetConsumerStatusRequestHeader(HeaderFields):
-    """223; `client_addr` is a client's id."""
+    """Request 223. `client_addr` is a client's id."""
 
     group: str
     topic: str
@@ -358,7 +358,7 @@ class GetConsumerStatusRequestHeader(HeaderFields):
 
 
 class GetConsumerRunningInfoRequestHeader(HeaderFields):
-    """307, passed on to the client."""
+    """Request 307, which the broker passes on to the client."""
 
     consumer_group: str
     client_id: str
@@ -366,7 +366,7 @@ class GetConsumerRunningInfoRequestHeader(HeaderFields):
 
 
 class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
-    """309, passed on to the client."""
+    """Request 309, which the broker passes on to the client."""
 
     consumer_group: str
     client_id: str | None = None
@@ -374,20 +374,20 @@ class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
 
 
 class QueryConsumeTimeSpanRequestHeader(HeaderFields):
-    """303"""
+    """Request 303."""
 
     topic: str
     group: str
 
 
 class GetConsumeStatsInBrokerHeader(HeaderFields):
-    """317"""
+    """Request 317."""
 
     is_order: bool = False
 
 
 class QueryConsumeQueueRequestHeader(HeaderFields):
-    """321"""
+    """Request 321."""
 
     topic: str
     queue_id: int
@@ -397,6 +397,6 @@ class QueryConsumeQueueRequestHeader(HeaderFields):
 
 
 class ResumeCheckHalfMessageRequestHeader(HeaderFields):
-    """323"""
+    """Request 323."""
 
     msg_id: str | None = None

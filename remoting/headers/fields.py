@@ -1,10 +1,10 @@
 """Converts header dataclasses to ext fields and back.
 
-A field is `str`, `int` or `bool`; one without a default is required, one with `| None` may be absent. The wire name of
-a field is its own name in camelCase, or the name given with `wire("...")`.
+A field is `str`, `int` or `bool`. A field without a default is required; a field with `| None` may be absent. The wire
+name of a field is its own name in camelCase, or the name given with `wire("...")`.
 
 Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
-by null. nemesrv refuses a request without the field, and names the field; this difference is intended. Upstream:
+by null. nemesrv intentionally refuses a request without a required field, and names the field. Upstream:
 `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 """
 
@@ -25,7 +25,8 @@ _TEXTS = {number: str(number) for number in range(-1, 4096)}
 
 
 class HeaderError(RemoteProtocolError):
-    """A header field is missing or cannot be read. `field` is its wire name, `text` what came (None: nothing)."""
+    """A header field is missing or cannot be read. `field` is the field's wire name, `text` the received text (None:
+    missing)."""
 
     def __init__(self, field: str, text: str | None) -> None:
         self.field = field
@@ -38,7 +39,7 @@ class HeaderError(RemoteProtocolError):
 
 
 def wire(name: str, **field_options: Any) -> Any:
-    """A dataclass field whose wire name is not its own name in camelCase."""
+    """Declare a dataclass field whose wire name is not its own name in camelCase."""
     return dataclasses.field(metadata={"wire": name}, **field_options)
 
 
@@ -64,7 +65,7 @@ class HeaderFields(metaclass=Declared):
     __slots__ = ()
 
     def to_ext_fields(self) -> dict[str, str]:
-        """Wire name to text; fields that are None are left out."""
+        """Return the header's ext fields, wire name to text, without fields that are None."""
         layout = _layout(type(self))
         return {
             name: value if type(value) is str else as_text(value)
@@ -74,12 +75,13 @@ class HeaderFields(metaclass=Declared):
 
     @classmethod
     def from_ext_fields(cls, fields: Mapping[str, str] | None) -> Self:
-        """The header that a peer sent. HeaderError names the field that is missing or unreadable."""
+        """Make the header from ext fields that a peer sent. HeaderError names the field that is missing or
+        unreadable."""
         return cls(**read_fields(fields, _layout(cls).plan))
 
 
 def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
-    """The values of the peer's fields, by name. HeaderError names the field that is missing or unreadable."""
+    """Return the values of the peer's fields, by name. HeaderError names the field that is missing or unreadable."""
     given = (fields or {}).get
     values: dict[str, object] = {}
     for name, wire_name, kind, required in plan:
@@ -106,7 +108,7 @@ class _Layout(NamedTuple):
 
 
 def plan(header: type[HeaderFields]) -> tuple[Plan, ...]:
-    """Each field's name, wire name, type and whether it is required, in order of declaration."""
+    """Return each field's name, wire name, type and whether it is required, in order of declaration."""
     return _layout(header).plan
 
 
@@ -117,7 +119,7 @@ def _layout(header: type[HeaderFields]) -> _Layout:
 
 
 def values_of(names: Iterable[str]) -> Callable[[object], tuple[object, ...]]:
-    """A function that reads these attributes of an object as one tuple."""
+    """Return a function that reads these attributes of an object as one tuple."""
     given = tuple(names)
     if len(given) == 1:  # attrgetter would return the value itself
         return lambda header: (getattr(header, given[0]),)
@@ -146,7 +148,7 @@ def camel_case(name: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """A header value as Java writes it: numbers in decimal, booleans in lower case."""
+    """Return a header value as Java writes it: numbers in decimal, booleans in lower case."""
     if type(value) is int:  # by far the most frequent
         return _TEXTS.get(value) or str(value)
     if isinstance(value, bool):
@@ -155,7 +157,7 @@ def as_text(value: object) -> str:
 
 
 def parse(wire_name: str, text: str, kind: type) -> object:
-    """`text` as a `kind`. As in Java a boolean is true only for the word true, in any case."""
+    """Read `text` as a value of type `kind`. As in Java a boolean is true only for the word true, in any case."""
     if kind is bool:
         return text.lower() == "true"
     if kind is int:

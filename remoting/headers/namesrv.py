@@ -1,11 +1,12 @@
-"""The headers of requests that a NameServer answers or sends (codes.md section 1); import them from headers.py.
-Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream: `protocol/header/namesrv/**`."""
+"""The headers of requests that a NameServer answers or sends; import them from headers.py. A class's docstring names
+the request codes (codes.py). Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream:
+`protocol/header/namesrv/**`."""
 
 from .fields import HeaderFields, wire
 
 
 class PutKVConfigRequestHeader(HeaderFields):
-    """100"""
+    """Request 100."""
 
     namespace: str
     key: str
@@ -13,7 +14,7 @@ class PutKVConfigRequestHeader(HeaderFields):
 
 
 class GetKVConfigRequestHeader(HeaderFields):
-    """101 and 102"""
+    """Requests 101 and 102."""
 
     namespace: str
     key: str
@@ -27,7 +28,7 @@ class GetKVConfigResponseHeader(HeaderFields):
 
 
 class RegisterBrokerRequestHeader(HeaderFields):
-    """103"""
+    """Request 103."""
 
     broker_name: str
     broker_addr: str
@@ -49,7 +50,7 @@ class RegisterBrokerResponseHeader(HeaderFields):
 
 
 class UnRegisterBrokerRequestHeader(HeaderFields):
-    """104 and 322"""
+    """Requests 104 and 322."""
 
     broker_name: str
     broker_addr: str
@@ -61,7 +62,7 @@ QueryDataVersionRequestHeader = UnRegisterBrokerRequestHeader
 
 
 class GetRouteInfoRequestHeader(HeaderFields):
-    """105"""
+    """Request 105."""
 
     topic: str
     accept_standard_json_only: bool | None = None
@@ -70,7 +71,7 @@ class GetRouteInfoRequestHeader(HeaderFields):
 
 
 class WipeWritePermOfBrokerRequestHeader(HeaderFields):
-    """205 and 327"""
+    """Requests 205 and 327."""
 
     broker_name: str
 
@@ -87,26 +88,26 @@ class AddWritePermOfBrokerResponseHeader(HeaderFields):
 
 
 class DeleteTopicFromNamesrvRequestHeader(HeaderFields):
-    """216; without a cluster name the whole topic goes."""
+    """Request 216. Without a cluster name the whole topic is deleted."""
 
     topic: str
     cluster_name: str | None = None
 
 
 class RegisterTopicRequestHeader(HeaderFields):
-    """217"""
+    """Request 217."""
 
     topic: str
 
 
 class GetKVListByNamespaceRequestHeader(HeaderFields):
-    """219"""
+    """Request 219."""
 
     namespace: str
 
 
 class GetTopicsByClusterRequestHeader(HeaderFields):
-    """224"""
+    """Request 224."""
 
     cluster: str
 
@@ -116,14 +117,14 @@ class QueryDataVersionResponseHeader(HeaderFields):
 
 
 class GetBrokerMemberGroupRequestHeader(HeaderFields):
-    """901"""
+    """Request 901."""
 
     cluster_name: str
     broker_name: str
 
 
 class BrokerHeartbeatRequestHeader(HeaderFields):
-    """904"""
+    """Request 904."""
 
     cluster_name: str
     broker_addr: str
@@ -137,7 +138,7 @@ class BrokerHeartbeatRequestHeader(HeaderFields):
 
 
 class NotifyMinBrokerIdChangeRequestHeader(HeaderFields):
-    """905, from NameServer to broker"""
+    """Request 905, from NameServer to broker."""
 
     min_broker_id: int | None = None
     broker_name: str | None = None

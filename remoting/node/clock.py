@@ -1,7 +1,7 @@
 """The one source of time in a node, counted in RocketMQ's seconds.
 
-A node's timers are always RocketMQ's defaults. The clock makes an experiment faster: with `scale` 10 a sleep of 30 s
-takes 3 s of the machine's time, and the history still has 30 s.
+The clock makes an experiment faster: with `scale` 10 a sleep of 30 s takes 3 s of the machine's time, and the history
+still has 30 s.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Clock(Protocol):
     def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> Timer: ...
 
     def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
-        """A context that raises TimeoutError when its body takes longer; None never does."""
+        """Return a context that raises TimeoutError if its body takes longer; None means no limit."""
 
 
 class AdjustableClock:
@@ -72,7 +72,6 @@ class RealClock:
 
     @classmethod
     def starting_now(cls, scale: float = 1.0) -> RealClock:
-        """A clock whose origin is this moment."""
         return cls(scale=scale, origin_monotonic_ns=time.monotonic_ns(), origin_wall_ms=time.time_ns() // 1_000_000)
 
     def __post_init__(self) -> None:

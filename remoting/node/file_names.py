@@ -1,11 +1,11 @@
-"""A node's name where a slash would part folders, or a URL's path: the slave `broker-a/1` is `broker-a@1` there."""
+"""Names of nodes in file names and URLs, without slashes: the slave `broker-a/1` is `broker-a@1`."""
 
 
 def file_name(node: str) -> str:
-    """The node's name, or a link's, for a file or a proxy."""
+    """Return a node's or link's name for use as a file's or proxy's name."""
     return node.replace("/", "@")
 
 
 def of_file_name(text: str) -> str:
-    """The name that `file_name` made that of."""
+    """Return the name of which `file_name` made this text."""
     return text.replace("@", "/")

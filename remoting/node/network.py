@@ -1,8 +1,8 @@
 """A node's only source of connections: connect and listen, by asyncio's transports and protocols.
 
 With `TcpNetwork` and links every byte passes a proxy: a node asks for its peer's own address and is connected to the
-proxy of this (node, peer) pair. An address without a link is refused, because faults could not affect traffic outside a
-proxy.
+proxy of this (node, peer) pair. A connection to an address without a link is refused, because faults could not affect
+traffic outside a proxy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
     @property
     def vip_channel(self) -> Address:
-        """The VIP port of a broker that listens here: two below, where Java clients 3.5.8 to 4.4.0 send
+        """The broker's VIP address, two ports below, to which Java clients 3.5.8 to 4.4.0 send
         (`MixAll.brokerVIPChannel`)."""
         return self._replace(port=self.port - 2)
 
@@ -56,7 +56,7 @@ def _host_port(address: Address) -> str:
 class Listener(Protocol):
     @property
     def address(self) -> Address:
-        """The address at which it listens, with the port that the system chose."""
+        """The address of the listening socket, with the port that the system chose."""
 
     async def close(self) -> None:
         """Stop accepting; accepted connections are not closed."""
@@ -90,11 +90,11 @@ class TcpNetwork:
         self._links = None if links is None else dict(links)
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Connect only through `links` from now on: peer's address to proxy's address."""
+        """Connect only through `links` (peer's address to proxy's address) from now on."""
         self._links = dict(links)
 
     def dialled_at(self, address: Address) -> Address | None:
-        """The address at which this peer is reached now; None: this node has no link to it."""
+        """Return the address at which this node reaches the peer now; None without a link to the peer."""
         return address if self._links is None else self._links.get(address)
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:

@@ -1,7 +1,7 @@
-"""What every node gets from its harness, and the methods by which the harness controls a node.
+"""The context that every node gets from its harness, and the methods by which the harness controls a node.
 
-A node uses no other source of time, connections or randomness than its context (a test checks the source). So the same
-node program runs in a Ray actor, in one process, and on a virtual clock.
+A node has no source of time, connections or randomness besides its context (a test checks the source). So the same node
+program runs in a Ray actor, in one process, and on a virtual clock.
 """
 
 import logging
@@ -34,13 +34,13 @@ class NodeContext:
 
 
 class Node(Protocol):
-    """Lifecycle: listen, then start, then stop. Restarting makes a new node over the same data_dir."""
+    """A node's lifecycle: listen, then start, then stop. A restart makes a new node over the same data_dir."""
 
     async def listen(self) -> Address | None:
-        """Bind, and return the address to advertise; None for a node that only connects."""
+        """Listen, and return the address to advertise; None for a node that only connects."""
 
     async def start(self) -> None:
         """Begin work: timers, registrations, clients. Returns once the node is working."""
 
     async def stop(self) -> None:
-        """Leave cleanly, as the Java process does on shutdown."""
+        """Unregister and stop, as the Java process does on shutdown."""

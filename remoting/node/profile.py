@@ -1,5 +1,5 @@
-"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3). Rules that differ name their profile
-where they are implemented; this module has only facts that several nodes share."""
+"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3). This module has only facts that
+several nodes share."""
 
 from enum import StrEnum
 
@@ -7,14 +7,14 @@ from ..codes import V4_9_8, V5_3_3
 
 
 class Profile(StrEnum):
-    """The value is what scenarios, config files and run rows say."""
+    """A profile. Its value is the text in scenarios, config files and run rows."""
 
     V4_9 = "4.9"
     V5_X = "5.x"
 
     @property
     def version(self) -> int:
-        """The MQVersion ordinal that a node of this profile writes into its commands."""
+        """The MQVersion number that a node of this profile writes into its commands."""
         return V4_9_8 if self is Profile.V4_9 else V5_3_3
 
     @property

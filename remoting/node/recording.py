@@ -17,7 +17,7 @@ class Recorder(Protocol):
 
 
 def ignore(event: str, /, **fields: object) -> None:
-    """Record nothing, for a node that nobody watches, such as a stand-alone NameServer."""
+    """Record nothing, for a node without a history, such as a stand-alone NameServer."""
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class RecordsAt(Protocol):
 
 
 def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str, object]) -> None:
-    """Append an event of this time, in milliseconds of RocketMQ time; if the recorder accepts no times, of now."""
+    """Record an event of this time, in milliseconds of RocketMQ time; with a recorder that accepts no times, of now."""
     if isinstance(record, RecordsAt):
         record.at(at_ms, event, **fields)
     else:
@@ -38,7 +38,7 @@ def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str,
 def record_timed_out(
     record: Recorder, address: Address | str, code: int | None, waited_s: float, **more: object
 ) -> None:
-    """A request with this code (None: a connect) got no answer within `waited_s`."""
+    """Record that a request with this code (None: a connect) got no answer within `waited_s`."""
     if code is None:
         name = "connect"
     else:

@@ -1,4 +1,4 @@
-"""What a node gets if a person runs it, without a harness."""
+"""The context of a node that runs without a harness."""
 
 import random
 

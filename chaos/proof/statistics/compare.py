@@ -69,8 +69,6 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Co
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The runs of side A and of side B."""
-
     a: Sequence[ComparedRun]
     b: Sequence[ComparedRun]
 
@@ -117,7 +115,6 @@ class Sides:
 
 
 def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
-    """Return a comparison of A and B for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
     values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}

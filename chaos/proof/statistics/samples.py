@@ -92,7 +92,6 @@ class RouteChange(NamedTuple):
 
 
 def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
-    """Return all samples of one run's history. `rows` are in order of time."""
     world = World.of_rows(rows)
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows]))

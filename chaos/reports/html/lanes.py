@@ -149,7 +149,6 @@ def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def name_rows(plot: Any, labels: Mapping[float, str]) -> None:
-    """Write these names in place of numbers on the plot's y axis."""
     plot.yaxis.ticker = FixedTicker(ticks=list(labels))
     plot.yaxis.major_label_overrides = dict(labels)
     plot.yaxis.minor_tick_line_alpha = 0

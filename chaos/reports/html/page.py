@@ -42,7 +42,6 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
-    """Return the HTML page of a prepared run."""
     replay, incident = replayed.read_replay(told.run_dir), read_incident(told.run_dir)
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)

@@ -56,8 +56,6 @@ _GRAVE = ("WARNING", "ERROR", "CRITICAL")
 
 
 class LogLine(NamedTuple):
-    """One line of a node's log, with its time on the timeline's axis."""
-
     time_ms: float
     level: str
     text: str
@@ -141,7 +139,6 @@ class RunToDraw:
 
     @property
     def places(self) -> list[Place]:
-        """The places on the page of all verdicts and examples."""
         return [*self.of_verdict.values(), *(place for some in self.of_examples.values() for place in some)]
 
     @cached_property
@@ -180,7 +177,6 @@ class RunToDraw:
 
     @property
     def defect(self) -> str:
-        """The name of the run's planted defect; "" without a defect."""
         return str(self.world.run.get("defect") or "")
 
     @property
