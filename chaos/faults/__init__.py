@@ -5,6 +5,6 @@
     how       injector ─► toxiproxy_links ─► toxiproxy         processes: signals; outside: faults set by somebody else
               proxy_lag: how late Toxiproxy carries      ports: addresses that nobody else takes
 
-The first half imports nothing of the second, nor of the rest of chaos/. docs/architecture.md says what a new fault
-touches.
+The first half imports nothing of the second, nor of the rest of chaos/. docs/architecture.md says what to change for a
+new fault.
 """

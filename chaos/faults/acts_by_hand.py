@@ -1,5 +1,6 @@
-"""What an operator or a stale process sends to NameServers and brokers by hand (sent by experiment/workloads/admin.py).
-Each request has RocketMQ's own code and comes from the node `admin` over links of its own, which faults can cut."""
+"""Acts by hand: requests that an operator or a stale process sends to NameServers and brokers
+(experiment/workloads/admin.py sends them). Each request of an act by hand has RocketMQ's own code and comes from the
+node `admin`, whose links faults can cut."""
 
 from typing import Annotated, ClassVar, Literal, get_args
 
@@ -48,7 +49,7 @@ class Register(ByHand):
 
 
 class Unregister(ByHand):
-    """Unregisters a broker by hand; it also ends a registration by hand."""
+    """Unregisters a broker by hand, and ends a registration by hand."""
 
     do: Literal["unregister"] = "unregister"
     codes = "UNREGISTER_BROKER (104)"

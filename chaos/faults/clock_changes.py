@@ -1,8 +1,8 @@
 """Changes of a node's wall clock, which is Java's System.currentTimeMillis.
 
 Timers, time-outs, idle channels and the history use System.nanoTime, which does not change. Only a NameServer compares
-two readings of its wall clock: at a registration and at a scan. Each node gets its clock from the harness, so the
-machine's clock stays as it is.
+two readings of its wall clock, those at a registration and at a scan. A node gets its clock from the harness, so the
+machine's clock does not change.
 """
 
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ class ClockAction(Action):
 
 
 class ClockStep(ClockAction):
-    """From now on the wall clock is so many seconds ahead, or behind."""
+    """From now on the wall clock is this many seconds ahead, or behind."""
 
     do: Literal["clock_step"] = "clock_step"
     by_s: float = Field(ge=-100_000, le=100_000)
@@ -62,7 +62,8 @@ CLOCK_ACTIONS: dict[str, type[ClockAction]] = by_do(*get_args(AnyClockAction))
 
 
 def changed(what: ClockAction, rate: float) -> tuple[float | None, float]:
-    """Return the step in milliseconds (None: to the right time) and the rate after it. `rate` is the rate before."""
+    """Return the step in milliseconds (None: to the right time) and the rate after it. `rate` is the clock's rate
+    before the change."""
     match what:
         case ClockStep(by_s=by_s):
             return by_s * 1000, rate

@@ -81,8 +81,8 @@ class Delay(NamedTuple):
 
 
 class Action(BaseModel):
-    """Something that a timeline can do. The fields of its class are the keys that a scenario may give besides those of
-    every entry."""
+    """Something that a timeline can do. The fields of an action's class are the keys that a scenario may give, besides
+    the keys of every entry."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,12 +93,12 @@ class Action(BaseModel):
 
     @property
     def about(self) -> str:
-        """Return in a word what else the action acts on, besides links or nodes; "" for nothing else."""
+        """Return in a word what the action acts on besides links and nodes; "" for nothing else."""
         return ""
 
 
 class Fault(Action):
-    """An action that lasts until it is ended. A history records its name, injection, stream and numbers."""
+    """An action that lasts until it is ended. A history records the fault's name, injection, stream and numbers."""
 
     title: ClassVar[str]
     """Its name in words: for a link as in "black hole broker-a → ns-0", for a process as in "ns-0 killed"."""
@@ -120,7 +120,7 @@ class Fault(Action):
     """Whether the nodes' own rows can show it."""
 
     def loss(self, timers: TimeLimits) -> Loss:
-        """What the fault looks like to the peers of its node."""
+        """What the fault looks like to the peers of the affected node."""
         return self.looks_like
 
     @property
@@ -143,7 +143,7 @@ class Fault(Action):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The fault's parameters, as its row in the history has them."""
+        """The fault's parameters, as in its row of the history."""
         said = {name: getattr(self, name) for name in self.parameters()}
         return {name: number for name, number in said.items() if number is not None}
 

@@ -1,4 +1,4 @@
-"""Keeps which faults are on the links of an experiment, and records them. Subclasses inject them.
+"""Keeps account of the faults on an experiment's links, and records them. Subclasses inject the faults.
 
 `LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) into the
 network in memory.
@@ -20,7 +20,7 @@ from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
-    """A clock with the history's time axis. `scale` is the number of RocketMQ seconds in a second of the machine."""
+    """A clock with the history's times. `scale` is the number of RocketMQ seconds in one second of the machine."""
 
     @property
     def scale(self) -> float: ...
@@ -30,7 +30,8 @@ class ScaledClock(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LinkUnderFault:
-    """One link, its faults, and the state that they have put it in. The state is None (unknown) after a failed call."""
+    """One link, its faults, and the link's state under these faults. The state is None (unknown) after a failed
+    call."""
 
     link: Link
     active: dict[str, LinkFault] = field(default_factory=dict)
@@ -47,10 +48,9 @@ def note_on_link(
 
 
 class LinkFaultInjector(ABC):
-    """Keeps the links and their faults. As a context manager the injector ends every fault when its block ends.
-
-    `record` gets one `fault` row per link when a fault begins and one when it ends, right after the call took effect.
-    Methods raise ToxiproxyError if Toxiproxy refuses. A fault that could not begin on every link begins on none.
+    """Keeps the links and their faults. As a context manager it ends every fault when its block ends. When a fault
+    begins or ends, `record` gets one `fault` row per link, right after the call took effect. Methods raise
+    ToxiproxyError if Toxiproxy refuses. A fault that cannot begin on every link begins on none.
     """
 
     loses_packets: ClassVar[bool] = False
@@ -94,7 +94,7 @@ class LinkFaultInjector(ABC):
         return (link, *self._later.get(link, ()))
 
     def move(self, node: str) -> None:
-        """The node's next process listens at its next address; nothing listens at the old one any more."""
+        """Note that the node's next process listens at another address, and that nothing listens at the old address."""
         self._moved[node] = self._moved.get(node, 1) + 1
 
     def _at(self, node: str) -> str:
@@ -107,7 +107,8 @@ class LinkFaultInjector(ABC):
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Keep faults from beginning and ending within the block. Gives False if a fault is doing so already."""
+        """Keep faults from beginning and ending within the block. Gives False if a fault is already beginning or
+        ending."""
         return held_if_free(self._lock)
 
     def begin(
@@ -151,8 +152,8 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links. When a fault ends, other faults on its links continue.
-        Nothing happens if the fault has ended already."""
+        """End one fault, or only its part `on` these links; other faults continue. Nothing happens if the fault has
+        ended already."""
         with self._lock:
             if fault_id not in self._active:
                 return
@@ -179,7 +180,7 @@ class LinkFaultInjector(ABC):
                 del self._active[fault_id]
 
     def heal(self, on: Collection[Link]) -> None:
-        """End every fault on these links, the newest first. On other links the faults continue."""
+        """End every fault on these links, the newest first. Faults on other links continue."""
         with self._lock:
             for fault_id in reversed(tuple(self._active)):
                 self.end(fault_id, on)

@@ -71,7 +71,7 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` are the history's words."""
+    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` are as in the history."""
 
     how: str = ""
     injection = ""
@@ -105,8 +105,8 @@ _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECOR
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
-    """Return the fault of a row, recognized by its injection, or else by its name. Nothing is validated, because the
-    fault has happened. A row without a number that its fault needs gives UnknownFault."""
+    """Return the fault of a row, recognized by its injection, or else by its name. Numbers are not validated, because
+    the fault has happened. A row without a necessary number gives UnknownFault."""
     kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
     if kind is not None:
         known = {name: value[name] for name in kind.parameters() if value.get(name) is not None}

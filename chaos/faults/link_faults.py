@@ -1,12 +1,13 @@
-"""Faults of links, a class each: its keys in a scenario, what it does to bytes, and what it looks like to peers.
+"""Faults of links. Each has a class with its keys in a scenario, what it does to bytes, and what it looks like to
+peers.
 
     LinkFault ── effect() ──► combine: the effect of all faults of a link ──► LinkState, for each direction
                                                                                │
         through Toxiproxy (toxiproxy_links.py)  ◄──────────────────────────────┴──► in memory (experiment/virtual/)
 
-A class is what a scenario's timeline says after `do:`; pydantic validates it. Nothing is injected here, so the oracle
-can use these classes. The `timeout` toxic is not among the scenarios' faults, because removing it closes every
-connection, as no network does; one set by hand is recorded.
+A scenario's timeline names the class after `do:`; pydantic validates the entry. This module injects nothing, so the
+oracle can use the classes. Scenarios cannot use the `timeout` toxic, because its end closes every connection, as no
+network does. A `timeout` toxic set by hand is recorded.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Effect(NamedTuple):
 
 
 class LinkFault(Fault):
-    """A fault of a link. Upstream is from the connecting node to its peer. Numbers are in RocketMQ's time."""
+    """A fault of a link. Upstream means from the connecting node to its peer. Numbers are in RocketMQ's time."""
 
     acts_on = "links"
     stream: Stream = "both"
@@ -155,7 +156,7 @@ class PacketLoss(LinkFault):
 
 
 class HalfOpen(LinkFault):
-    """Blocks connections that existed when it began; newer ones are not affected."""
+    """Blocks connections that existed when the fault began; newer connections are not affected."""
 
     do: Literal["half_open"] = "half_open"
     title = "half-open"
@@ -183,8 +184,7 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic set by somebody else. The fault Timeout is recorded when a person sets it, and never
-    injected."""
+    """Toxiproxy's `timeout` toxic. It is recorded if a person sets it; nemesrv never injects it."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0
@@ -218,7 +218,7 @@ LINK_FAULTS: dict[str, type[LinkFault]] = by_do(*get_args(AnyLinkFault))
 
 
 class Toxic(NamedTuple):
-    """A toxic of Toxiproxy's on one direction of a proxy. With toxicity 0 every byte passes."""
+    """A toxic of Toxiproxy on one direction of a proxy. With toxicity 0 it affects no byte."""
 
     name: str
     kind: str
@@ -228,7 +228,8 @@ class Toxic(NamedTuple):
 
 
 class DirectionState(NamedTuple):
-    """What one direction of a link should do, in the machine's time. With None, every byte passes at once."""
+    """What one direction of a link should do with bytes, in the machine's time. If a field is None, bytes pass at
+    once."""
 
     rate_kb_s: int | None = None
     delay_ms: tuple[int, int] | None = None
@@ -250,20 +251,20 @@ class LinkState(NamedTuple):
 
     @property
     def of_stale(self) -> LinkState:
-        """Return the state for connections that were made before the fault: all their bytes are kept back."""
+        """Return the link's state for connections made before the fault: all their bytes are kept back."""
         return LinkState(self.enabled, self.upstream._replace(rate_kb_s=0), self.downstream._replace(rate_kb_s=0))
 
     @property
     def held(self) -> bool:
-        """Whether bytes of a direction wait for the fault's end, so that a new connection gets no answer."""
+        """Whether the bytes of a direction wait for the end of the fault, so a new connection gets no answer."""
         return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
 
 
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
-    """Return the effect of overlapping faults of one link, in the machine's time: RocketMQ's time divided by `scale`.
+    """Return the combined effect of one link's faults, in the machine's time (RocketMQ's time divided by `scale`).
 
     A cut, reset or packet loss is in effect while any of the faults has it. The lowest bandwidth counts; a black hole
-    is 0. Latencies add up.
+    has bandwidth 0. Latencies add up.
     """
     effects = [(fault, fault.effect()) for fault in faults]
 

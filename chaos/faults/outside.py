@@ -1,8 +1,9 @@
 """Detects and records faults that a person sets: on links by Toxiproxy's API, on processes by signals.
 
-Polled each POLL_S, which is less than `delivery_ms` (windows.py). If a route changes before its fault is seen, the
-difference in time is within the tolerance. This module detects only pauses of processes, in /proc (Linux);
-actors/watch.py detects processes that end. Faults that the experiment itself injects (`nemesrv fault`) are left out.
+Proxies and processes are polled each POLL_S. This is less than `delivery_ms` (windows.py), so a route that changes
+before its fault is detected is within the checks' tolerance. Of processes this module detects only pauses, in /proc
+(Linux); actors/watch.py detects processes that end. Faults that the experiment itself injects (`nemesrv fault`) are
+left out.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CALL_LIMIT_S = 5.0
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
-    """Return the faults on a link, from its proxy as Toxiproxy shows the proxy."""
+    """Return the faults on a link, from Toxiproxy's description of the link's proxy."""
     if not proxy["enabled"]:
         return frozenset({Cut()})
     streams: dict[LinkFault, set[Stream]] = {}
@@ -50,10 +51,10 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
 
 
 class OutsideFaults:
-    """Polls proxies and processes in a thread, and records what changed. Context manager.
+    """Polls proxies and processes in a thread, and records faults that others set or end. Context manager.
 
-    `pids` gives the process ids of the nodes. `record` is called from the thread. A Toxiproxy that does not answer is
-    asked again; nothing is raised.
+    `pids` gives the process ids of the nodes. `record` is called from the thread. If Toxiproxy does not answer, it is
+    asked again, without an error.
     """
 
     def __init__(
@@ -74,12 +75,13 @@ class OutsideFaults:
         self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
     def active(self) -> list[tuple[str, str, str]]:
-        """Return (id, fault, link or node) of every detected fault in force."""
+        """Return (id, fault, link or node) of every detected fault that has not ended."""
         links = [(fault_id, fault.do, name) for (name, fault), fault_id in self._active.items()]
         return links + [(fault_id, Pause().do, node) for node, fault_id in self._paused.items()]
 
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record ends and begins since the last call, ends first. A deleted proxy counts as the end of its faults."""
+        """Record the faults that ended or began since the last call, ends first. A deleted proxy counts as the end of
+        its faults."""
         now: set[tuple[str, LinkFault]] = set()
         for name, proxy in proxies.items():
             theirs = proxy if self._links is None else self._links.without_ours(name, proxy)
@@ -144,7 +146,7 @@ class OutsideFaults:
 
 
 class ProxiesShown:
-    """Polls Toxiproxy's GET /proxies over one connection. The answer is parsed only if it differs from the last one."""
+    """Polls Toxiproxy's GET /proxies over one connection. An answer equal to the last is not parsed."""
 
     def __init__(self, api: Address) -> None:
         self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
@@ -152,7 +154,8 @@ class ProxiesShown:
         self.close = self._connection.close
 
     def changed(self) -> dict[str, dict[str, Any]] | None:
-        """Every proxy. None if nothing changed. OSError, ValueError or HTTPException if Toxiproxy does not answer."""
+        """Return every proxy; None if no proxy changed. OSError, ValueError or HTTPException if Toxiproxy does not
+        answer."""
         try:
             self._connection.request("GET", "/proxies")
             answer = self._connection.getresponse().read()

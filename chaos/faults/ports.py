@@ -1,9 +1,9 @@
 """Ports reserved for the length of an experiment, so that a restarted node or proxy gets the same port again.
 
-The reserved ports are below Linux's ephemeral range. A bound socket that does not listen reserves each. With
-SO_REUSEADDR on both sides (asyncio and Go set it) the node can still listen there. While it does not, connections are
-refused, and no other program gets the port. The kernel frees the ports when this process ends. If connections must stay
-without an answer instead, the reserving socket listens (`swallow`).
+The reserved ports are below Linux's ephemeral range. A bound socket that does not listen reserves each port. With
+SO_REUSEADDR on both sockets (asyncio and Go set it) the node can still listen there. While the node does not listen,
+connections are refused, and no other program gets the port. The kernel frees the ports when this process ends. If
+connections must stay without an answer instead, the reserving socket listens (`swallow`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PortHolder:
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
-        """Return an unused address of this host, reserved until `close`. HarnessError if none is left. `beside`: the
-        port this far above it is reserved, too. `vip`: a broker's VIP port, two below it, is reserved, too."""
+        """Return an unused address of this host, reserved until `close`. HarnessError if no port is free. `beside`:
+        also reserve the port this far above it. `vip`: also reserve a broker's VIP port, two below it."""
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
             others = [address.port + each for each in beside] + ([address.vip_channel.port] if vip else [])
@@ -57,8 +57,8 @@ class PortHolder:
         return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
-        """An address for each proxy of these nodes. For links of outside clients the VIP port, two below, is reserved,
-        too: old Java clients use it."""
+        """Return an address for each proxy of these nodes. For links of outside clients the VIP port, two below, is
+        reserved, too, because old Java clients use it."""
         return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
@@ -73,8 +73,8 @@ class PortHolder:
         return sock
 
     def swallow(self, address: Address) -> bool:
-        """Let connections to the address succeed and stay without an answer. Returns False if a program listens at the
-        address, or the port is not reserved here."""
+        """Accept connections to the address, but never answer them. Returns False if a program listens at the address,
+        or the port is not reserved here."""
         held = self._held.get(address.port)
         if held is None or address.host != self._host:
             return False
@@ -85,7 +85,8 @@ class PortHolder:
         return True
 
     def refuse(self, address: Address) -> None:
-        """Refuse connections to the address again and resets those that were swallowed. The port stays reserved."""
+        """End `swallow`: refuse connections to the address again, and reset the swallowed connections. The port stays
+        reserved."""
         held = self._held.get(address.port)
         if held is not None and held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             held.shutdown(socket.SHUT_RD)
@@ -116,7 +117,7 @@ _CHUNK = 65_536
 
 
 class FullAcceptQueue:
-    """Connection attempts to `address` get no answer until `open`."""
+    """A port whose accept queue is full, so connection attempts to `address` get no answer until `open`."""
 
     def __init__(self) -> None:
         self._front = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -126,7 +127,8 @@ class FullAcceptQueue:
         self._filler: socket.socket | None = socket.create_connection(self.address)
 
     def open(self, to: Address) -> None:
-        """Let pending attempts reach `to` at their kernel's next SYN. Call it only when no new attempts come."""
+        """Let pending connection attempts reach `to` at their kernel's next SYN. Call `open` only when no new attempts
+        come."""
         self._front.listen(128)
         threading.Thread(target=self._let_in, args=(to,), name="accept-queue", daemon=True).start()
 

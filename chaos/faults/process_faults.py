@@ -1,4 +1,4 @@
-"""Faults of processes, a class each, and what ends them. processes.py executes the faults of processes."""
+"""Faults of processes, and the actions that end these faults, one class each. processes.py executes them."""
 
 from typing import ClassVar, Literal, get_args
 
@@ -55,15 +55,16 @@ class Pause(ProcessFault):
 
 
 class StoodStill(Pause):
-    """A time in which the machine did not run the process, as the process's own timers measured it. A timeline cannot
-    have this fault."""
+    """A time in which the machine did not run the process, measured by the process's own timers. Scenarios cannot use
+    this fault."""
 
     title = "stood still"
     injection = "timer_lag"
 
 
 class Remove(ProcessFault):
-    """Takes a NameServer away for the rest of the run. Brokers cannot be removed: the final reads need each of them."""
+    """Takes a NameServer away for the rest of the run. Brokers cannot be removed, because every queue is read at the
+    end of a run."""
 
     do: Literal["remove"] = "remove"
     done_by = "kill"
@@ -78,7 +79,7 @@ class Remove(ProcessFault):
 
 
 class Absent(ProcessFault):
-    """A NameServer before it joins (`joins_at_s`). A timeline cannot have this fault."""
+    """The absence of a NameServer before it joins (`joins_at_s`). Scenarios cannot use this fault."""
 
     do: Literal["absent"] = "absent"
     done_by = "kill"
@@ -90,7 +91,7 @@ class Absent(ProcessFault):
 
 
 class Resume(Action):
-    """Ends a pause."""
+    """Ends the pause of a node."""
 
     do: Literal["resume"] = "resume"
     acts_on = "nodes"

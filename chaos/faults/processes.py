@@ -1,9 +1,9 @@
 """Executes faults of processes (kill, stop, pause, resume, restart) and records their rows.
 
-process_faults.py says what each fault of a process is. The `start` row is recorded once the signal is sent; for a stop,
-once the node has left or was killed for not leaving in time. The `end` row is recorded when the node runs on, or
-listens and can be reached again. Between them a `gone` row says when the process was gone, its connections closed and
-new ones refused. On a busy machine that takes time, which is not a NameServer's fault.
+process_faults.py defines the faults. A fault's `start` row is recorded once the signal is sent; for a stop, once the
+node has left, or was killed because it did not leave in time. The `end` row is recorded when the node continues, or can
+be reached again. Between the two a `gone` row says when the process had ended, its connections were closed and new
+connections refused. On a busy machine this takes time, for which no NameServer is to blame.
 """
 
 import threading
@@ -19,7 +19,8 @@ from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume,
 
 
 class Processes(Protocol):
-    """The cluster's calls that execute faults. `on_effect` is called at the moment that counts as the fault's begin."""
+    """The cluster's methods that execute faults. They call `on_effect` at the moment that counts as the fault's
+    begin."""
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
@@ -39,7 +40,7 @@ def note(
 
 
 def not_done(record: Recorder, node: str, what: str, why: str) -> None:
-    """Record that a node did not do what the harness asked of it."""
+    """Record that a node did not execute a call of the harness."""
     record("not_done", source=node, value={"f": what, "why": why})
 
 
@@ -55,8 +56,8 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 
 class ProcessFaults:
-    """Keeps the fault that each node is under, and records its rows. `heal_all` resumes paused nodes and restarts those
-    that are down."""
+    """Executes faults of processes, keeps each node's current fault, and records the rows. `heal_all` resumes paused
+    nodes and restarts those that are down."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class ProcessFaults:
 
     @property
     def active(self) -> dict[str, ProcessFault]:
-        """Return the fault that each affected node is under."""
+        """Return the current fault of each affected node."""
         return {node: fault for node, (_, fault) in self._active.items()}
 
     @property
@@ -100,7 +101,7 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Take over a kill that somebody else did and that is recorded, so that `restart` can end it."""
+        """Note a kill that somebody else did and that is already recorded, so that `restart` can end it."""
         with self._lock:
             self._active[node] = (fault_id, Kill())
 
@@ -172,8 +173,8 @@ class ProcessFaults:
 
 
 class UnplannedDeaths:
-    """Records processes that ended without the harness. Each is recorded as a kill, because peers see the same, and is
-    not restarted."""
+    """Records processes that ended without the harness. Such an end is recorded as a kill, because peers see the same;
+    the process is not restarted."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -181,8 +182,8 @@ class UnplannedDeaths:
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
-        """Record the death. In the block the caller makes the node refuse connections; at the end of the block `gone`
-        is recorded."""
+        """Record the unplanned end of a process. Within the block the caller refuses connections to the node; the
+        block's end records `gone`."""
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

@@ -3,8 +3,8 @@
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 
 A slow round trip means that the proxies, or the harness itself, were not running. The lateness is recorded as
-`timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds, and is part of every check's tolerance
-(checks/record/lateness.py). A send that timed out because of the proxies says nothing about RocketMQ.
+`timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds. Checks add it to their tolerance
+(checks/record/lateness.py), because a send that timed out in the proxies says nothing about RocketMQ.
 """
 
 import logging
@@ -29,8 +29,8 @@ ROW_S = 0.100
 
 
 class ProxyLagProbe:
-    """Context manager. `record` is called from a thread of its own. A stall that falls between two steps counts, too,
-    if the step took longer than STEP_S."""
+    """Measures how late Toxiproxy is, as a context manager. `record` is called from a thread of its own. A stall
+    between two round trips counts, too, if it is longer than STEP_S."""
 
     def __init__(
         self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder, *, step_s: float = STEP_S

@@ -3,8 +3,8 @@
     node ── connects ─► proxy `node->peer` ── upstream ──► peer          upstream: bytes from the node to the peer
                                          ◄─ downstream ──              downstream: bytes from the peer to the node
 
-toxiproxy-python keeps host and port on its class, has no time limit and ignores most HTTP errors. `Toxiproxy` gives
-each server its own subclass, a limit, and ToxiproxyError. Every call is idempotent, so tenacity may repeat it.
+toxiproxy-python keeps host and port on its class, has no time limit and ignores most HTTP errors. `Toxiproxy` adds a
+subclass per server, a time limit, and ToxiproxyError. Every call is idempotent, so it may be repeated.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Toxiproxy:
         return shown
 
     def set_enabled(self, proxy: str, enabled: bool) -> None:
-        """Enable or disables the proxy. Disabling closes its connections, and new ones are refused."""
+        """Enable or disable the proxy. Disabling closes its connections, and new ones are refused."""
         self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
-        """Enable or disables all of these proxies at once. Returns the proxies that were enabled just before. The
-        requests, one per proxy, are pipelined on one connection, because a crash must refuse at once."""
+        """Enable or disable all of these proxies at once. Returns the proxies that were enabled before. The requests
+        are pipelined on one connection, because after a crash all connections must be refused at once."""
         requests_ = [_request("GET", "/proxies", self.address)]
         requests_ += [
             _request("POST", f"/proxies/{name}", self.address, {"enabled": on}) for name, on in wanted.items()
@@ -185,7 +185,8 @@ class ToxiproxyServer:
     """A toxiproxy-server process that ends with this process, even if this process is killed. Context manager; `stop`
     may be repeated.
 
-    Start it from a thread that outlives it, best the main one: the kernel counts the starting thread as its parent.
+    Start the server from a thread that lives longer, best the main thread, because the kernel counts the starting
+    thread as the parent.
     """
 
     def __init__(self, log_file: Path, *, ports: PortHolder, binary: Path | None = None) -> None:
@@ -197,7 +198,8 @@ class ToxiproxyServer:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Toxiproxy:
-        """Start the server. Returns a client once it answers; ToxiproxyError if it does not within START_LIMIT_S."""
+        """Start the Toxiproxy server. Returns a client once the server answers; ToxiproxyError if that takes longer
+        than START_LIMIT_S."""
         binary = self._binary or find_server()
         api = Toxiproxy(self._ports.take())
         self._log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +242,7 @@ class ToxiproxyServer:
             raise ToxiproxyError(f"Toxiproxy ended at once with status {process.returncode}: {said}") from exc
 
     def stop(self) -> None:
-        """End the server with all proxies and connections, at once, because it has nothing to save."""
+        """End the server with all proxies and connections at once."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -10,7 +10,8 @@ from ..installation import how_to_get_toxiproxy
 
 
 def find_server() -> Path:
-    """Return the path of toxiproxy-server: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError."""
+    """Return the path of toxiproxy-server: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. Raises
+    ToxiproxyError if it is nowhere."""
     named = os.environ.get("NEMESRV_TOXIPROXY")
     if named:
         found = shutil.which(named)

@@ -1,22 +1,23 @@
 """Injects faults of links through Toxiproxy. All faults end when the injector's block ends, in any way.
 
-link_faults.py says what each fault is; here the state of a link becomes toxics. No toxic loses packets.
+link_faults.py defines the faults; this module turns a link's state into toxics. No toxic loses packets.
 
-The toxics of one chain affect each other. Adding one after a black hole releases its bytes. Removing one before it
-blocks Toxiproxy for ever, or loses bytes after 5 s. The chain of toxics of a direction is created once, before its
-first fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
+The toxics of one chain affect each other. A toxic added behind a black hole releases the kept bytes. A toxic removed
+before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. So a direction's chain of toxics is created
+once, before the first fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
-Toxiproxy still accepts when the process behind it is dead, and then closes. A client would lose seconds that a crash
-does not cost. Therefore the proxies to a dead process are disabled until its successor listens. Under a black hole a
-connection must stay without an answer even then: the proxy stays enabled, and the dead peer's port accepts
+If the process behind it is dead, Toxiproxy accepts a connection and then closes it. So a client would lose seconds that
+a crash does not cost. Therefore the proxies to a dead process are disabled until its successor listens. Under a black
+hole a connection must get no answer even then: the proxy stays enabled, and the dead peer's port accepts
 (`PortHolder.swallow`).
 
-Toxics affect all connections of a proxy. If new connections must differ from old ones, the node gets another port to
-connect to (`tell`). For the fault half_open this port is a second proxy, while the first blocks its connections; for
-unanswered SYNs this port has a full accept queue. Outside clients cannot be told. Old clients send to the broker's VIP
-port, two below the proxy's: a second proxy there leads to the first, so faults of the link affect them, too.
+Toxics affect all connections of a proxy. For a fault of new or old connections only, the node gets another port to
+connect to (`tell`). For half_open a second proxy has this port, while the first blocks its connections; for syn_drop
+the port has a full accept queue. Outside clients cannot be given another port. Old clients send to the broker's VIP
+port, two below the proxy's port. A second proxy there leads to the first, so faults of the link affect old clients,
+too.
 """
 
 from collections import defaultdict
@@ -37,7 +38,7 @@ _NEXT = "~"
 
 
 class ProxyApi(Protocol):
-    """The API of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/parts.py)."""
+    """The API of one Toxiproxy (toxiproxy.py), or of one Toxiproxy per host (experiment/hosts/parts.py)."""
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
     def set_enabled(self, proxy: str, enabled: bool) -> None: ...
@@ -73,7 +74,7 @@ class _Proxy(NamedTuple):
 
 
 class LinkFaults(LinkFaultInjector):
-    """The proxies of all links and the faults on them."""
+    """The Toxiproxy proxies of all links, and the faults on these links."""
 
     def __init__(
         self,
@@ -109,7 +110,8 @@ class LinkFaults(LinkFaultInjector):
         """Tells a node where to dial from now on."""
 
     def open(self, upstreams: Mapping[Link, Address], ports: LinkPorts) -> dict[Link, Address]:
-        """Create one proxy per link. `links` has the peers' own addresses. Returns each proxy's address."""
+        """Create one proxy per link. `links` gives the own address of each link's peer. Returns each proxy's
+        address."""
         self._ports = ports
         taken = ports.take_for(link.node for link in upstreams)
         made = {
@@ -139,11 +141,11 @@ class LinkFaults(LinkFaultInjector):
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
-        """Return the address that everybody gets in place of a peer's own: the address for outside clients, if any."""
+        """Return the advertised address of each server: the one for outside clients, if any, else the server's own."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Return the address at which `node` must connect, for each peer's advertised address (for TcpNetwork)."""
+        """Return, for each peer's advertised address, the address to which `node` must connect (for TcpNetwork)."""
         return {self.advertised(self._proxies[of].peer): self._dialled(of) for of in self._from.get(node, ())}
 
     def _dialled(self, link: Link) -> Address:
@@ -153,7 +155,8 @@ class LinkFaults(LinkFaultInjector):
     # -- processes behind the proxies (actors.watch.Dials)
 
     def refuse(self, name: str, pid: int) -> None:
-        """Refuse connections to the node, whose process is gone. Under a black hole they are not refused."""
+        """Refuse connections to the node, because its process is gone; but over a link with a black hole they get no
+        answer."""
         with self._lock:
             at = self._at(name)
             if at not in self._gone and self._pids.get(name, pid) == pid:
@@ -161,7 +164,7 @@ class LinkFaults(LinkFaultInjector):
                 self._switch(at)
 
     def make_way(self, name: str) -> None:
-        """Free the node's port, because its new process is about to listen."""
+        """Free the node's port, because the node's new process is about to listen."""
         with self._lock:
             at = self._at(name)
             self._coming.add(at)
@@ -169,7 +172,7 @@ class LinkFaults(LinkFaultInjector):
                 self._swallow(link, wanted=False)
 
     def admit(self, name: str, pid: int) -> None:
-        """Let connections to the node through again, except where a fault of the link refuses them."""
+        """Admit connections to the node again, except on links with a fault that refuses them."""
         with self._lock:
             self._pids[name] = pid
             at = self._at(name)
@@ -212,8 +215,8 @@ class LinkFaults(LinkFaultInjector):
             self._ports.refuse(address)
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what others did to a proxy that Toxiproxy shows; None while it is not known which of our faults the
-        proxy has."""
+        """Return what others did to a proxy, from Toxiproxy's description; None while the state of nemesrv's own faults
+        there is unknown."""
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:

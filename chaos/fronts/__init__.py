@@ -1,3 +1,3 @@
-"""Proxies before servers that outside clients connect to. A front sees each connection attempt, frame and byte, and can
-misbehave.
+"""Fronts: proxies before servers, to which outside clients connect. A front observes each connection attempt, frame and
+byte, and can misbehave.
 """

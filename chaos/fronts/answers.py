@@ -1,7 +1,6 @@
-"""Answers that a front makes itself, and route answers that it changes: some brokers left out, or other addresses.
-
-Bytes in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a body
-that is written again keeps its own way. If only addresses change, the addresses are replaced in place.
+"""Makes answers that a front gives itself, and changes route answers: some brokers left out, or other addresses. Bytes
+in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a changed
+body is written in the same way. If only addresses change, they are replaced in place.
 """
 
 import re
@@ -19,7 +18,7 @@ _MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
-    """Return a response with `code`. Opaque and header type are those of the request or response in `frame`."""
+    """Return a response with `code`, with opaque and header type of the request or response in `frame`."""
     command = decode_frame(frame)
     remark = f"response code {code} of a front"
     if code == ResponseCode.TOPIC_NOT_EXIST:
@@ -39,21 +38,20 @@ def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """Return the frame with another body. The header of the answer stays byte for byte."""
+    """Return the frame with another body; the header stays the same byte for byte."""
     header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
     return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
 
 
 def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
-    """Return `body` with these addresses replaced; the same bytes if it has none of them."""
+    """Return `body` with these addresses replaced; unchanged if it has none of them."""
     # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
     told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
 
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
-    """Return the frame with these addresses replaced in its header fields; the same bytes if its header has none of
-    them."""
+    """Return the frame with these addresses replaced in its header fields; unchanged if the header has none of them."""
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:
@@ -68,7 +66,8 @@ def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -
 
 
 def without(body: bytes, names: Collection[str]) -> bytes | None:
-    """Return the route without these brokers; None if it lists no others. RemoteProtocolError if it is unreadable."""
+    """Return the route without these brokers; None if the route lists no others. RemoteProtocolError for an unreadable
+    route."""
     route = fastjson.loads(body)
     if not isinstance(route, dict):
         return body

@@ -75,14 +75,15 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """How each server's front must behave towards the node `dialler`, updated with each row of the history."""
+    """How the fronts of the node `dialler` must behave for each server, updated by the rows of the history."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler
         self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
 
     def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
-        """Take a `fault` row. Returns the server whose front must now behave in another way, and how, or None."""
+        """Take a `fault` row of the history. Returns the server whose front must change its behaviour, and the new
+        behaviour; else None."""
         source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
         if target is None and fault in _REFUSED_WHILE:
             server, dials = str(source), Dials.REFUSED
@@ -97,7 +98,7 @@ class Unreachable:
 
     @property
     def meets(self) -> dict[str, Dials]:
-        """Return each server that does not accept connection attempts now, and how it treats them."""
+        """Return the servers that do not accept connection attempts now, and how each treats attempts."""
         return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
 
     def _meets(self, server: str) -> Dials:
@@ -106,8 +107,8 @@ class Unreachable:
 
 
 def behaviour_of(dials: Dials) -> Behaviour:
-    """Return the front's behaviour that treats connection attempts in this way. A server that refuses has also ended
-    its connections."""
+    """Return the behaviour of a front that treats connection attempts in this way. If the server refuses, its existing
+    connections have ended, too."""
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

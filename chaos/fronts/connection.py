@@ -3,8 +3,8 @@
     client end ──► _upward ────► server end       plain: bytes are passed on as they came, then decoded;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
-A frame that has been passed on in part is passed on to its end, even if the behaviour has changed. Therefore no peer
-gets half a frame. Sockets are asyncio's transports.
+A frame of which a part was passed on is passed on completely, even if the behaviour changes meanwhile, so no peer gets
+half a frame. Sockets are asyncio's transports.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELD_MAX = 1 << 20
 
 
 class FrontConnection:
-    """One accepted connection. `client` and `server` are the protocols of its two ends."""
+    """One accepted connection. `client` and `server` are the asyncio protocols of its two ends."""
 
     def __init__(self, front: Front, number: int) -> None:
         self.client = _End(self, By.CLIENT)
@@ -127,8 +127,8 @@ class FrontConnection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """Return the first bytes from the client, as many as the front needs to recognize the caller; fewer if the
-        client's data end before."""
+        """Return the first bytes from the client, as many as the front needs to recognize the caller, or fewer if the
+        client sends no more."""
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun
@@ -261,7 +261,8 @@ class FrontConnection:
             self.client.resume()
 
     def unreachable(self) -> None:
-        """Close, because the server refuses or does not exist. A silent front keeps the connection open."""
+        """Close the connection, because the server refuses or does not exist. A front that swallows requests keeps it
+        open."""
         self._server_is_gone = True
         if not self._front.behaviour.swallows:
             self.end(By.SERVER, How.FIN)
@@ -278,7 +279,7 @@ class FrontConnection:
             self.client.write_eof()
 
     def eof(self, end: _End) -> None:
-        """Pass the end of this end's stream on to the other side, after all bytes that are still on their way."""
+        """Pass the end of this side's stream on to the other side, after all bytes on their way."""
         if end is self.client:
             self._has_begun()
             self._closed(By.CLIENT, How.FIN)
@@ -295,7 +296,8 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """Close the other end, because this end is gone. A silent front keeps it open if the server's end was lost."""
+        """Close the other end of the connection, because this end is gone. If the server's end was lost, a front that
+        swallows requests keeps the client's end open."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True
@@ -400,7 +402,7 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def reset(self) -> None:
-        """Reset this end: its peer gets RST, and written bytes are lost."""
+        """Reset this end of the connection: its peer gets RST, and written bytes are lost."""
         if self.transport is not None:
             taken = self.transport.get_extra_info("socket")
             if taken is not None:

@@ -1,10 +1,10 @@
-"""Decodes the bytes of one connection into requests, answers and server requests. Sans-IO: no socket, no clock.
+"""Decodes the bytes of one connection into requests, answers and server requests, without socket or clock.
 
     client's bytes ─► Stream ─► frames ─► Conversation.of_client ─► Asked
     server's bytes ─► Stream ─► frames ─► Conversation.of_server ─► Answered, Pushed
                         └─► broken: TLS, gRPC, HTTP or garbage  ──► Foreign, and nothing more is decoded
 
-A broken stream says which bytes belong to no frame, so that bytes that were kept back can be passed on.
+A broken stream says which bytes belong to no frame, so that kept bytes can be passed on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class Stream:
         return frames
 
     def break_off(self, frame: bytes) -> None:
-        """Mark the stream as broken at `frame`, whose length was right and which cannot be decoded."""
+        """Mark the stream as broken at `frame`, which has a correct length but cannot be decoded."""
         if not self.is_broken:
             self.is_broken, self.began, self.rest = True, frame, self._reader.rest()
 
@@ -82,7 +82,8 @@ class Conversation:
         self._waiting: dict[int, tuple[int, str]] = {}
 
     def of_client(self, frame: bytes, at_ms: float) -> Asked | None:
-        """Return the request in the frame; None for the client's answer to a server's request. RemoteProtocolError."""
+        """Return the client's request in the frame; None for an answer to a server's request. Raises
+        RemoteProtocolError."""
         command = decode_frame(frame)
         flag, code = command.flag, command.code
         if flag & FLAG_RESPONSE:
@@ -108,11 +109,12 @@ class Conversation:
         )
 
     def asked_for(self, opaque: int) -> tuple[int, str]:
-        """Return code and topic of the waiting request with this opaque: code -1 if none waits, topic of look-ups."""
+        """Return code and topic (of a look-up) of the unanswered request with this opaque; code -1 if there is no such
+        request."""
         return self._waiting.get(opaque, (-1, ""))
 
     def of_server(self, frame: bytes, at_ms: float, by: By = By.SERVER) -> Answered | Pushed:
-        """Return the response or request in the frame. RemoteProtocolError."""
+        """Return the server's response or request in the frame. Raises RemoteProtocolError."""
         command = decode_frame(frame)
         fields = command.ext_fields or {}
         if not command.flag & FLAG_RESPONSE:

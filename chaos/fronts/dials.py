@@ -1,4 +1,5 @@
-"""Sees each connect() of a program and its descendants, even if it is refused or never answered. Linux, without root.
+"""Observes each connect() of a program and its descendants, even if it is refused or never answered. Linux, without
+root.
 
     DialWatch(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
       command(CMD) + pass_fds  ──► subprocess, in a process group of its own (start_new_session=True)
@@ -9,7 +10,7 @@ Works for Java, Go, Node and static binaries, because the kernel reports the cal
 sendto(), and 32-bit programs on a 64-bit kernel. If the kernel or a sandbox forbids the filter, `why_unseen` says so.
 Without the filter, unanswered SYNs are seen in /proc/net/tcp, and refused connects are not seen.
 
-A Dialled may come a few milliseconds after its own result: sort by `at_ms`.
+A Dialled may come some milliseconds after the connect's result, so observations must be sorted by `at_ms`.
 """
 
 import asyncio
@@ -39,7 +40,8 @@ _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
 class DialWatch:
-    """The connects of one program. `front_of` returns the name of the front at an address; None: no front is there."""
+    """Observes the connects of one program. `front_of` returns the name of the front at an address; None: no front is
+    there."""
 
     def __init__(
         self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]
@@ -75,13 +77,13 @@ class DialWatch:
         return (self._write,)
 
     def watch(self) -> None:
-        """Observe connects from now on. Call it once the command has been started."""
+        """Observe connects from now on. Call `watch` once the command has been started."""
         os.close(self._write)
         self._write = -1
         self._lines = PipeLines(self._pipe, lambda line: self._heard(json.loads(line)), ended=self._stop)
 
     async def told(self) -> None:
-        """Return once the command runs, or once it is known why it does not."""
+        """Wait until the command runs, or until it is known why it does not run."""
         await self._told.wait()
 
     async def ended(self) -> None:

@@ -4,9 +4,9 @@ misbehave.
     client ──► Port ──► FrontConnection ──► server          Front(name, upstream, see, clock)
                port.py  connection.py                       open ─► behave, behave, … ─► close
 
-It keeps one port from `open` to `close`; a broker's front keeps the VIP port, too, which leads to the same server.
-Bytes change only by the behaviour's `codes` and `without`, by `addresses` (route answers) and by `said` (requests). A
-front runs in one event loop, and delays bytes between client and server only for back-pressure.
+A front keeps one port from `open` to `close`; a broker's front also keeps the VIP port, which leads to the same server.
+A front changes bytes only as its behaviour's `codes` and `without`, its `addresses` (in route answers) and its `said`
+(in requests) demand. It runs in one event loop, and delays bytes only for back-pressure.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Front:
 
     @property
     def address(self) -> Address:
-        """The address at which the front accepts. The front's address stays known after `close`."""
+        """The address at which the front accepts connections; still known after `close`."""
         assert self._address is not None, f"front {self.name} is not open"
         return self._address
 
@@ -84,11 +84,11 @@ class Front:
 
     @property
     def doors(self) -> tuple[Address, ...]:
-        """Every address at which the front accepts: its own, and a broker's VIP port."""
+        """Every address at which the front accepts connections: its own, and a broker's VIP port."""
         return (self.address, self.address.vip_channel)[: len(self._ports)]
 
     async def open(self, address: Address = ANY_PORT) -> Address:
-        """Accept from now on. Returns the address; OSError if it cannot be bound."""
+        """Accept connections from now on. Returns the address. OSError if the address cannot be bound."""
         for tries_left in reversed(range(1 if address.port else _TRIES)):
             try:
                 self._address = self._ports[0].open(*address)
@@ -109,8 +109,7 @@ class Front:
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave like this from now on. When `behave` returns, open connections have been treated by the new behaviour,
-        too."""
+        """Behave like this from now on. On return, the new behaviour has been applied to open connections, too."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)
@@ -172,5 +171,5 @@ class Front:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def gone(self, connection: FrontConnection) -> None:
-        """Forget the connection, both ends of which are closed."""
+        """Forget a connection that has been closed at both ends."""
         self._connections.discard(connection)

@@ -1,4 +1,4 @@
-"""Tells apart clients that share fronts or a process: which client made which observation. Sans-IO.
+"""Tells apart clients that share fronts (proxies) or a process: which client caused which observation. Does no I/O.
 
     process    the process that /proc gives for the connection
     clientID   heartbeats have it: the number of clients in a process, at least one
@@ -7,9 +7,9 @@
     thread     each Java client connects from one thread of its own
     topics     of several candidates, the client that asks for these topics
 
-A connection is kept back until its first request says its topic, or longer if needed; then its observations are passed
-on in order. If two clients cannot be told apart, both are `unclear`, with the reason. A client whose process cannot be
-seen has ended when its last connection has.
+Observations of a connection are kept back until its first request names a topic, or longer if needed; then they are
+passed on in order. If two clients cannot be told apart, both are `unclear`, with the reason. A client whose process
+cannot be seen counts as ended when its last connection ends.
 """
 
 import re
@@ -90,7 +90,7 @@ class _Held:
 
 
 class Instances:
-    """Passes each observation to its client. `came` and `went` are called once per client, `saw` per observation.
+    """Finds the client of each observation. `came` and `went` are called once per client, `saw` once per observation.
     `clients` is the number of clients in a process, if known."""
 
     def __init__(
@@ -117,7 +117,8 @@ class Instances:
         self._behave: dict[str, Behaviour] = {}
 
     def see(self, one: Observation) -> None:
-        """Pass the observation on now, or once its client is known. A front's behaviour goes to every client."""
+        """Pass the observation on now, or once its client is known. A front's change of behaviour is passed to every
+        client."""
         match one:
             case Behaved():
                 self._behave[one.front] = one.behaviour
@@ -149,7 +150,7 @@ class Instances:
         self._decide(one.at_ms)
 
     def look(self, now_ms: float, lives: Callable[[int], bool]) -> None:
-        """End clients that have no connection left and whose process is gone."""
+        """Note the end of clients without connections whose process is gone."""
         self._decide(now_ms)
         doubtful = {held.process for held in self._held.values()}
         for each in [*self.living()]:

@@ -1,10 +1,11 @@
-"""Rows for an outside client's use of NameServers: list, choices, calls, answers and channels. Sans-IO.
+"""Makes the history's rows of an outside client's use of NameServers: list, choices, calls, answers and channels. Does
+no I/O.
 
     connect without an answer ─► a try that could not connect ┐
     request ─► answer         ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
     request ─► close, or the same request elsewhere ─► none   ┘
 
-Only connects and bytes are seen. All other facts are inferred in the way that fits the client's profile:
+Only connects and bytes are observed. All other facts are inferred as the client's profile says:
 
     channel  one without a request is a probe; a failed connect if the server closed it; a try that came too late if
              the client opened it during a call and closed it at once
@@ -45,7 +46,7 @@ class Put(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The part of a client profile that says which tries belong to one call (oracle/client_profiles.py)."""
+    """A client profile's rules by which several tries belong to one call (oracle/client_profiles.py)."""
 
     shuffled: bool = True
     start: int = 0
@@ -361,7 +362,7 @@ def _name(code: int) -> str:
 
 
 def route_value(body: bytes) -> Any:
-    """A route as the history has it: brokers with their addresses, and their queues."""
+    """A route as recorded in the history: brokers with their addresses, and their queues."""
     try:
         return canonical(TopicRouteData.decode(body))
     except ProtocolError as exc:

@@ -8,8 +8,8 @@ client ──connect()──► Dialled          every attempt, also one that is
 front  ──────────────► Behaved         its behaviour from now on
 stand  ──────────────► Happened        not by a front: a broker died, the list changed
 
-Plain frozen values in order of time. Times are milliseconds on the stand's clock. Asked and Answered are tuples,
-because there are two per request and a tuple is made five times as fast.
+Observations are immutable values in order of time. Times are milliseconds on the clock of the observing stand. Asked
+and Answered are tuples, because they are the most frequent and tuples are made five times as fast.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class By(StrEnum):
-    """The peer that acted."""
+    """The peer that closed or acted: client, server or front."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -38,7 +38,7 @@ class How(StrEnum):
 
 
 class Protocol(StrEnum):
-    """The protocol of a peer that does not speak RocketMQ's."""
+    """The protocol of a peer that does not speak RocketMQ's protocol."""
 
     TLS = "TLS"
     GRPC = "gRPC"
@@ -61,7 +61,7 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp:
-    """An unanswered connect is over: its socket in SYN_SENT (/proc/net/tcp) is gone. Exact to the polling period."""
+    """An unanswered connect has ended: its socket in SYN_SENT (/proc/net/tcp) is gone. Exact to the polling period."""
 
     at_ms: float
     address: Address
@@ -140,7 +140,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """The bytes on this connection are not RocketMQ's remoting protocol. Foreign bytes are passed on all the same."""
+    """The bytes on this connection are not RocketMQ's remoting protocol. They are passed on nevertheless."""
 
     at_ms: float
     front: str
@@ -152,7 +152,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """The front behaves like this from now on. Each process of a situation gets all of these, even earlier ones."""
+    """The front behaves like this from now on. Each client process gets all such observations, even earlier ones."""
 
     at_ms: float
     front: str
@@ -170,7 +170,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """The stand did something that no front can do."""
+    """The stand did something that no front can do, such as changing the list of NameServers."""
 
     at_ms: float
     what: str

@@ -1,4 +1,4 @@
-"""Lines that a process writes into a pipe, read in the event loop."""
+"""Reads lines that a process writes into a pipe, in the event loop."""
 
 import asyncio
 import os
@@ -12,8 +12,8 @@ _CHUNKS_MAX = 1000
 
 
 class PipeLines:
-    """Gives each line of a pipe to `line`, at the pipe's end also an unfinished one; then closes it and calls `ended`.
-    The bytes of a line after the first `longest` bytes are dropped."""
+    """Passes each line of a pipe to `line`, at the pipe's end also an unfinished line; then closes the pipe and calls
+    `ended`. Lines are cut after `longest` bytes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PipeLines:
         self._ended()
 
     def drain(self) -> None:
-        """Read what the pipe has and end, even if another process has its other end."""
+        """Read what the pipe contains and end, even if another process still has the pipe's writing end."""
         for _ in range(_CHUNKS_MAX):
             if self._pipe.closed or not self._read():
                 break
@@ -58,7 +58,7 @@ class PipeLines:
             self._end()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading the pipe."""
         if not self._pipe.closed:
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
             self._pipe.close()

@@ -1,11 +1,11 @@
-"""One port that can accept, refuse or ignore connection attempts, and is never free for others (Linux, no root).
+"""One port that can accept, refuse or ignore connection attempts, and that no other program can take (Linux, no root).
 
     accepted  listen(1024), and the loop accepts
     refused   shutdown(): still bound but not listening, so the kernel answers a SYN with RST
     dropped   listen(0) and one connection that is not accepted: the accept queue is full, so the kernel drops SYNs
               while tcp_abort_on_overflow is 0; a pending connect gets in at its next SYN once the port accepts
 
-Established connections go on in all three states.
+Established connections continue in all three states.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Port:
         self._listens = False
 
     def open(self, host: str, port: int = 0) -> Address:
-        """Bind the port and accept connections from now on. OSError."""
+        """Bind the port and accept connections from now on. Raises OSError."""
         with _reusable(host) as any_port:  # a port that was asked for by number stays bound when nobody listens
             any_port.bind((host, port))
             self._socket = _reusable(host)
@@ -46,7 +46,8 @@ class Port:
         return Address(*self._socket.getsockname()[:2])
 
     def behave(self, dials: Dials) -> None:
-        """Treat connection attempts like this from now on. `accepted` ends the connections of CLOSED and RESET."""
+        """Treat connection attempts like this from now on. For CLOSED and RESET, `accepted` must end the
+        connections."""
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()

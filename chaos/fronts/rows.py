@@ -1,4 +1,4 @@
-"""Turns observations of one outside client into rows of the history, so that the checks can judge it. Sans-IO.
+"""Turns observations of one outside client into rows of the history, so that checks can judge the client. Does no I/O.
 
     Observation ─► ClientRows.saw ─┬─► NameServerRows   name_server_list, name_server_chosen, name_server_call,
                                    │   (look_ups.py)    route_answer, channel
@@ -10,8 +10,8 @@ What cannot be seen from outside is inferred (docs/clients-under-test.md):
     a pull     got no answer if its connection closed first
     the rest   look_ups.py
 
-A row may be earlier than the observation that decides it, so the writer takes `at_ms` from the row. Keys, bodies and
-offsets are left out, because the client's messages are not the run's.
+A row's time, `at_ms`, may be earlier than the observation that decides the row. Keys, bodies and offsets are left out,
+because the client's messages are not the run's.
 """
 
 from collections import Counter
@@ -71,11 +71,9 @@ class _Pull(NamedTuple):
 
 
 class ClientRows:
-    """Makes the rows of one client. `name_servers` and `brokers`: front name to the address in the history.
-
-    `put` gets each row of the history; the rows are not in order of time. `seen`: whether connects are seen (dials.py).
-    `told`: the program reports its own sends and is a node of the run; answers that it did not ask for are recorded,
-    too.
+    """Makes the rows of one client. `name_servers` and `brokers`: front name to the address in the history. `put` gets
+    the rows, which are not in order of time. `seen`: connects are observed (dials.py). `told`: the program is a node of
+    the run and reports its own sends; unrequested answers are recorded, too.
     """
 
     def __init__(
@@ -116,7 +114,7 @@ class ClientRows:
             self._of_broker(one, str(front))
 
     def passed(self, now_ms: float) -> None:
-        """Decide what waited for more observations, as time has passed."""
+        """Decide rows that waited for more observations, because time has passed."""
         self._look_ups.passed(now_ms)
         for op_id, send in [*self._sends.items()]:
             if send.failed_ms is not None and now_ms - send.failed_ms >= SEND_ENDS_MS:
@@ -282,7 +280,7 @@ class ClientRows:
 
 
 def number_of(text: str | None) -> int | None:
-    """Return the number in a request's field, if it is a number."""
+    """Return the number in a request's field; None if the field is no number."""
     try:
         return None if text is None else int(text)
     except ValueError:

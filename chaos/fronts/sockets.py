@@ -35,7 +35,7 @@ def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterato
 
 
 def dialling() -> Iterator[tuple[Address, Address]]:
-    """Return both ends of each connect whose SYN was not answered."""
+    """Return both ends of each connect whose SYN was not answered yet."""
     for table in _TABLES:
         for local, remote in _DIALLING.findall(_read(table)):
             yield _address(local), _address(remote)
@@ -52,8 +52,8 @@ def _read(table: str) -> str:
 class DiallingLately:
     """Gives any number of callers the result of `dialling`; a recent result is used again.
 
-    With ten thousand sockets one look takes 30 ms of CPU. Looking takes one part in SHARE of the time, or happens once
-    per OLD_S if that is rarer. An unanswered connect lasts seconds.
+    Reading ten thousand sockets takes 30 ms of CPU, so reading takes at most one part in SHARE of the time, or happens
+    once per OLD_S if that is rarer. An unanswered connect lasts seconds.
     """
 
     SHARE = 5
@@ -67,7 +67,7 @@ class DiallingLately:
         self._at_s, self._took_s = -float("inf"), 0.0
 
     def look(self) -> tuple[float, frozenset[tuple[Address, Address]]]:
-        """Return the age of the look in seconds, and its result."""
+        """Return how many seconds ago the sockets were read, and the unanswered connects."""
         if self._now_s() - self._at_s > min(self.OLD_S, max(self.NEW_S, self.SHARE * self._took_s)):
             began_s = self._cpu_s()
             self._seen = frozenset(dialling())
@@ -76,7 +76,7 @@ class DiallingLately:
 
 
 def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | None:
-    """Return which of these processes has the connection from `peer` to `own`; None if none of them visibly has it."""
+    """Return which of these processes has the connection from `peer` to `own`; None if unknown."""
     inodes = {each.inode for each in sockets(peer.port) if each.local == peer and each.remote == own} - {0}
     return next((process for process in processes if inodes & inodes_of(process)), None)
 

@@ -1,4 +1,5 @@
-"""Runs a program and reports each connect() of it and its descendants before the kernel executes it. Stdlib only.
+"""Runs a program and reports each connect() of the program and its descendants before the kernel executes the call.
+Stdlib only.
 
     python -I -S supervise.py FD CMD ARGS…
 
@@ -6,10 +7,10 @@
         │                        every connect() of it and its descendants waits for our answer
         └── for each: reads the address and the process, says CONTINUE, writes a line to FD ──► dials.py
 
-It is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the parent of
-daemons. supervise.py ignores the signals of its process group. It ends with CMD's exit status once all processes that
-CMD started have ended, so waiting for supervise.py is waiting for the program. Writing to FD never blocks; lines that
-are not read are lost. supervise.py is run by its path, so that CMD does not wait for nemesrv's imports.
+supervise.py is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the
+parent of daemons. supervise.py ignores the signals of its process group. It ends with CMD's exit status once all
+processes that CMD started have ended. Writing to FD never blocks; lines that are not read are lost. supervise.py is run
+by its path, so that CMD does not wait for nemesrv's imports.
 """
 
 import contextlib
@@ -56,7 +57,8 @@ class NotHere(Exception):
 
 
 def install(libc: ctypes.CDLL) -> int:
-    """Make each connect() of this process and its descendants wait. Returns the filter's listener. NotHere."""
+    """Make each connect() of this process and its descendants wait for an answer. Returns the filter's listener. Raises
+    NotHere."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise NotHere(f"connect() calls are not known on {platform.machine()}")
@@ -163,7 +165,7 @@ class Supervisor:
             return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
     def run(self, child: int, listener: int | None) -> int:
-        """Answer the kernel's questions until all that CMD started has ended. Returns its wait status."""
+        """Answer the kernel's questions until all processes that CMD started have ended. Returns CMD's wait status."""
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
