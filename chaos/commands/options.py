@@ -68,10 +68,10 @@ class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         return made
 
 
-EPISODE_RANK = Matching(
-    "episode=rank",
+EPISODE_PLACE = Matching(
+    "episode=place",
     r"\s*([1-9]\d{0,5})=([1-9]\d{0,5})\s*",
-    "EPISODE=RANK, both from 1, such as 1=2",
+    "EPISODE=PLACE, both from 1, such as 1=2",
     lambda found: (int(found[1]), int(found[2])),
 )
 SEEDS = Matching(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .ending import supervised
-from .options import EPISODE_RANK, WholeNumber, json_option, set_option
+from .options import EPISODE_PLACE, WholeNumber, json_option, set_option
 
 EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 
@@ -27,10 +27,10 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 @click.option(
     "--hypothesis",
     "hypotheses",
-    type=EPISODE_RANK,
+    type=EPISODE_PLACE,
     multiple=True,
-    help="Use explanation number RANK of episode number EPISODE of an imported run, instead of the first explanation. "
-    "May be repeated.",
+    help="Use the explanation in this PLACE of the list of episode EPISODE of an imported run, instead of the first. "
+    "`nemesrv import` prints `or 1=2`. May be repeated.",
 )
 @click.option(
     "--episode",

@@ -171,6 +171,8 @@ def _sentence(entry: Mapping[str, Any]) -> str:
             return f"{node} registered with {subject}{in_brackets and ' again'}"
         case "timed_out":
             return f"{node} waited in vain for an answer of {subject or 'a server'}"
+        case "closed":
+            return f"{node}'s connection to {subject} ended"
         case "failed" if how == "its registration there":
             return f"{node} could not register with {subject}"
         case "failed":

@@ -24,7 +24,7 @@ from ...chaos.settings.catalogue import settings_for
 from ...chaos.settings.setting import GROUPS
 from ...chaos.topology import broker_node
 from .incident_file import Entry, Incident, IncidentEpisode, IncidentHypothesis, read_incident
-from .original import Original, compared_to_ms, exactness, phases_in
+from .original import PHASES_NOT_KEPT, Original, compared_to_ms, exactness, phases_in
 
 LEAD_S = 60.0
 """Steady time before the first fault."""
@@ -112,6 +112,8 @@ def imported(
     if virtual:
         phases = phases_in(rows, world, from_ms)
         document["phases"] = {names.ours[node]: phase for node, phase in phases.items() if node in names.ours}
+    else:
+        notes.append(PHASES_NOT_KEPT)
     bounds = {one.source: one.bound_ms for one in incident.sources}
     exact = exactness(rows)
     return Original(
@@ -150,14 +152,14 @@ def _chosen(
                 raise ScenarioError(option, "", str(number), allowed)
     found: list[_Chosen] = []
     for number, episode in enumerate(incident.episodes, start=1):
-        if episodes and number not in episodes:
+        if (episodes and number not in episodes) or (episode.follows and number not in {*episodes, *hypotheses}):
             continue
         said = hypotheses.get(number)
-        ranked = sorted(enumerate(episode.hypotheses), key=lambda one: one[1].rank)
-        if said is not None and said > len(ranked):
-            allowed = f"one of the {len(ranked)} hypotheses of episode {number} in {file}, counted from 1"
+        if said is not None and said > len(episode.hypotheses):
+            allowed = f"one of the {len(episode.hypotheses)} hypotheses of episode {number} in {file}, counted from 1"
             raise ScenarioError("--hypothesis", "", f"{number}={said}", allowed)
-        at, taken = ranked[(said or 1) - 1] if ranked else (0, None)
+        at = (said or 1) - 1
+        taken = episode.hypotheses[at] if episode.hypotheses else None
         if taken is None or not (taken.timeline or taken.nodes):
             why = "has no fault that explains it"
             if taken is not None and taken.fault == "switch":

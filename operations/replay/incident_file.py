@@ -43,6 +43,8 @@ class IncidentEpisode(_Read):
     to_ms: float | None = None
     """None: it had not ended at the end of the record."""
     hypotheses: tuple[IncidentHypothesis, ...] = ()
+    follows: int | None = None
+    """The number of the episode whose effect this is."""
 
 
 class ImportedClient(_Read):

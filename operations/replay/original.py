@@ -26,6 +26,11 @@ _PERIODS = {"producer": "P_ms", "consumer": "P_ms", "name_server": "S_ms", "brok
 _LAG_SHARE = 0.95
 """Share of a node's `timer_lag` rows that are ignored: a paused node is late once."""
 
+PHASES_NOT_KEPT = (
+    "The real clock does not keep the phases of timers: transitions come up to a period earlier or later than in the "
+    "original. This lowers the similarity and says nothing against the explanation; `--clock virtual` keeps them."
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class Original:
@@ -92,6 +97,7 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
         document["phases"] = {**said, **(document.get("phases") or {})}
     else:
         document.pop("phases", None)
+        notes.append(PHASES_NOT_KEPT)
     by_http = bool((document.get("cluster") or {}).get("name_server_list"))
     javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
     later = later_lists_of(rows)

@@ -43,7 +43,7 @@ class ReplayOptions:
     seed: int | None = None
     sets: tuple[str, ...] = ()
     hypotheses: Mapping[int, int] | None = None
-    """Episode to rank, both from 1, if it is not the first."""
+    """Episode to the place of its explanation in incident.json, both from 1, if that is not the first."""
     episodes: tuple[int, ...] = ()
     """Only these, from 1; empty: all that lie together."""
     varied: tuple[str, ...] = ()

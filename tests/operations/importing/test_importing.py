@@ -129,6 +129,15 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
     assert [line for line in others if line.startswith(f"    follows from 1: {effect}")] == others[-1:]
 
 
+def test_a_channel_that_ended_is_not_said_to_be_closed_by_the_client_that_logged_it() -> None:
+    """A broker that dies ends the channel; its client's log has `CLOSE`, as if the client had closed it."""
+    found = reconstruct(plain_logs([APACHES / "broker-crash-5"])[0])
+    assert [line.split("  ")[-2] for line in _timeline(found.timeline) if "connection" in line] == [
+        "consumer-0's connection to broker-a ended",
+        "producer-0's connection to broker-a ended",
+    ]
+
+
 def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_only() -> None:
     found = reconstruct(plain_logs([APACHES / "broker-crash-5"])[0])
     (fault,) = episodes_of(found.rows, timers=found.timers_used).episodes

@@ -15,6 +15,7 @@ from nemesrv.chaos.history.rows import read_rows, write_parquet
 from nemesrv.chaos.history.transitions import Transition
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.operations.replay.original import PHASES_NOT_KEPT
 from nemesrv.operations.replay.running import ReplayOptions, as_logged, read_original, replay, scenario_of, write
 
 SEEN = {
@@ -139,6 +140,36 @@ def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path:
     (tmp_path / "history").symlink_to(folder / "history")
     (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
     assert scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x").timeline[0].do == "black_hole"
+
+
+def test_an_episode_that_follows_from_another_is_replayed_with_it_and_needs_no_note(
+    folder: Path, tmp_path: Path
+) -> None:
+    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    effect = {"rank": 1, "fault": "broker_is_not_registered", "sentence": "A client has no address of trade-1"}
+    document["episodes"].append({"from_ms": CUT_MS + 90_000, "to_ms": None, "hypotheses": [effect], "follows": 1})
+    (tmp_path / "history").symlink_to(folder / "history")
+    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    assert read_original(tmp_path, ReplayOptions()).notes == read_original(folder, ReplayOptions()).notes
+    asked = read_original(tmp_path, ReplayOptions(episodes=(1, 2))).notes
+    assert asked[0] == "Episode 2 has no fault that explains it, so nothing is done for it."
+
+
+def test_a_hypothesis_is_counted_by_its_place_whatever_its_rank(folder: Path, tmp_path: Path) -> None:
+    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    first, second = document["episodes"][0]["hypotheses"]
+    first["rank"], second["rank"] = 2, 1
+    (tmp_path / "history").symlink_to(folder / "history")
+    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    for place, told in ((1, first), (2, second)):
+        (chosen,) = read_original(tmp_path, ReplayOptions(hypotheses={1: place})).chosen
+        assert chosen["sentence"] == told["sentence"]
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_on_the_real_clock_a_replay_says_that_phases_are_not_kept(virtual: bool, folder: Path) -> None:
+    notes = read_original(folder, ReplayOptions(virtual=virtual)).notes
+    assert (PHASES_NOT_KEPT in notes) is not virtual
 
 
 def test_the_scenario_has_what_the_import_found(folder: Path) -> None:

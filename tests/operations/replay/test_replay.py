@@ -111,7 +111,7 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
 def test_a_hypothesis_is_an_episode_and_a_rank(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["replay", str(folder), "--hypothesis", "one"])
     assert done.exit_code == 2
-    assert "'one' is not allowed; expected EPISODE=RANK, both from 1, such as 1=2" in done.output
+    assert "'one' is not allowed; expected EPISODE=PLACE, both from 1, such as 1=2" in done.output
 
 
 def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
