@@ -7,9 +7,9 @@ from nemesrv.chaos.scenarios.defect import Defect
 
 _HEAD = """# Planted defects
 
-What `nemesrv selftest` plants, one at a time, in nodes that are otherwise right. A defect is found when every check of
-its third column without brackets says INVALID, and no other check does except those in brackets, which may see the
-same wrong from another side. Written from `chaos/proof/defects/` by `python -m tests.generated`; a test compares.
+`nemesrv selftest` plants these defects, one at a time, in nodes that are otherwise right. A defect is found when every
+check of its third column without brackets says INVALID. Only checks in brackets may say INVALID, too, because they may
+see the same error from another side. Written from `chaos/proof/defects/` by `python -m tests.generated`.
 
 | defect | what is wrong | found by | scenario | planted in |
 |---|---|---|---|---|

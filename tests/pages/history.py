@@ -23,7 +23,7 @@ by their statistics. The files of a recorded run follow each other in time.
 All rows have one time axis: milliseconds of RocketMQ time since the run's origin, from the host's monotonic clock
 times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
 
-Of a run on several hosts the time axis is the harness's clock. Nodes stamp their lines by their host's clock. The
+The time axis of a run on several hosts is the harness's clock. Nodes stamp their lines by their host's clock. The
 harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`), and the merge corrects
 each row's time by its host's offset at that time. The possible error, and its effect on verdicts:
 [oracle](oracle.md#the-clocks-of-several-hosts).

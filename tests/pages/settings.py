@@ -45,9 +45,9 @@ VALID settings (…
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
   `sendLatencyFaultEnable` of `producers`. Different values in both places are refused.
 * A name that RocketMQ does not have is refused, with the nearest name that it has. A setting that our nodes do not
-  obey is refused, too. So is a silence limit that healthy brokers would exceed (it must be longer than
-  `registerNameServerPeriod` + `registerBrokerTimeoutMills`; of clients' channels longer than
-  `heartbeatBrokerInterval`).
+  obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be longer than
+  `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
+  `heartbeatBrokerInterval`.
 * Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them
   is the widest.
 * (constant) marks a literal in Java's code, in that profile or in both: RocketMQ itself cannot change it, an
