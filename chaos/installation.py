@@ -7,8 +7,8 @@
     extra `statistics`   compare
     extra `watch`        the metrics of `nemesrv watch`
 
-In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from nemesrv's own
-source: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
+In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from where nemesrv itself
+was installed: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
 """
 
 import json
@@ -39,7 +39,7 @@ def in_checkout() -> bool:
 
 
 def how_to_get_toxiproxy() -> str:
-    """Return how to get a Toxiproxy server, as the end of a sentence."""
+    """Return how to get a Toxiproxy server, as text that ends an error message."""
     else_ = "put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"
     if in_checkout():
         return f"run `make setup`, {else_}"
@@ -47,7 +47,7 @@ def how_to_get_toxiproxy() -> str:
 
 
 def has(extra: str) -> bool:
-    """Whether everything of that extra is installed. Nothing is imported."""
+    """Whether every package of this extra is installed. Nothing is imported."""
     return all(find_spec(module) is not None for module in EXTRAS[extra])
 
 
@@ -60,14 +60,15 @@ def require_extras(what: str, *extras: str) -> None:
 
 
 def mend_import(module: str | None) -> str:
-    """Return the sentence for a module that could not be imported; "" if it belongs to no extra of nemesrv."""
+    """Return the sentence that says how to install a module that could not be imported; "" if no extra of nemesrv has
+    the module."""
     top = (module or "").partition(".")[0]
     extras = [extra for extra, modules in EXTRAS.items() if top in modules]
     return _sentence("this", [top], extras) if extras else ""
 
 
 def how_to_get(extras: Iterable[str]) -> str:
-    """Return the command that installs the extras in this Python."""
+    """Return the command that installs these extras in this Python."""
     if in_checkout() and Path(sys.prefix).resolve() == (_SET_UP.parents[1] / ".venv").resolve():
         return "run `make setup`"
     return f'python -m pip install {_source()[0]}"{_source()[1].format(extras=",".join(extras))}"'

@@ -1,4 +1,4 @@
-"""Makes every verdict: takes a history and its checks, and writes what a person and a CI server read.
+"""Makes every verdict: judges a history by its checks, and writes results for persons and CI servers.
 
     run, self-test, pytest plugin ── of_run ─┐
     check: a folder, a URI, any size ─ find ─┼─► judge ─► keep ─► verdicts.json, junit.xml, report.html
@@ -56,7 +56,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The history's place, its checks, and the place of the result."""
+    """Where a history is, by which checks it is judged, and where the verdicts are written."""
 
     where: str
     checks: tuple[str, ...]
@@ -98,13 +98,13 @@ class Judged:
 
 
 def exit_status(judged: Iterable[Judged]) -> int:
-    """Return the exit status: INVALID counts before UNKNOWN before VALID."""
+    """Return the exit status: that of INVALID if any check says so, else of UNKNOWN, else of VALID."""
     return EXIT_STATUS[worst(each.verdict for each in judged)]
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in `default`. None
-    gives None. ScenarioError for an unknown check."""
+    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in the argument
+    `default`. None gives None. ScenarioError for an unknown check."""
     if text is None:
         return None
     sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
@@ -122,15 +122,14 @@ def of_run(folder: RunFolder, scenario: Scenario) -> History:
 
 
 def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
-    """Each check's reason for having had nothing to examine."""
+    """Return each check's reason why it had nothing to examine."""
     return {verdict.name: verdict.why for verdict in left_out}
 
 
 def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
-    """The engine for this history, or, with None, for one that is not recorded yet.
-
-    The default is Spark if Spark is installed, but plain Python for a small history from the virtual clock.
-    ScenarioError or HarnessError if the one asked for cannot judge it.
+    """Return the engine (Spark or plain Python) for this history; None: for a history not recorded yet. The default is
+    Spark if Spark is installed, but plain Python for a small history from the virtual clock. ScenarioError or
+    HarnessError if the requested engine cannot judge the history.
     """
     if where is not None and local_path(where) is None:
         if asked == Engine.PLAIN:
@@ -149,8 +148,8 @@ def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | 
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """Return the history at a path or URI; if `checks` is None, with the checks of the scenario.yaml beside it.
 
-    `spark` is called for a history elsewhere. ScenarioError for a path without a history, for other files, and for a
-    history with neither scenario nor checks.
+    `spark` is called for a history on another machine. ScenarioError for a path without a history, for other files, and
+    for a history with neither scenario nor checks.
     """
     path = local_path(where)
     if path is None:
@@ -233,10 +232,10 @@ def _plain_verdicts(history: History) -> list[Verdict]:
 def apart(
     checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
 ) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts that count, and those left out because all checks were asked for and these examined nothing.
+    """Return the verdicts that count, and those left out because all checks were requested and these examined nothing.
 
-    A failed check counts, and a check that could judge something in a longer run counts (but no check of consuming in a
-    run without consumers). If no verdict would be left, all verdicts count.
+    The verdict of a failed check counts, and that of a check that could judge something in a longer run (but no check
+    of consuming in a run without consumers). If no verdict would count, all verdicts count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
@@ -289,10 +288,9 @@ def show(
     full: bool = False,
     took_s: float | None = None,
 ) -> None:
-    """Print the result on stdout: sentences, a table of what is not VALID, the VALID groups, and the report's place; or
-    one JSON object. Append the verdicts as Markdown to `summary_file`.
-
-    `full`: a row per check. `took_s`: duration of the run.
+    """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
+    path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
+    `took_s`: duration of the run.
     """
     history = judged.history
     if as_json:

@@ -1,5 +1,5 @@
-"""Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. Takes 0.1
-s: Java's version is read from the file `release` beside it, if there is one."""
+"""Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. The
+measurement takes 0.1 s, because Java's version is read from the JDK's file `release`, if it exists."""
 
 import multiprocessing
 import os
@@ -38,8 +38,8 @@ def processors() -> int:
 
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
-    """Return the result of `work` for each job, in order and as early as possible, from so many processes. Few jobs, or
-    one at a time, run in this process, because a new process costs as much as a short run."""
+    """Return the result of `work` for each job, in order and as early as possible, from this many processes. A few
+    jobs, or one at a time, run in this process, because starting a process takes as long as a short job."""
     at_once = min(at_once, len(jobs))
     if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
         yield from map(work, jobs)
@@ -76,7 +76,7 @@ class ToxiproxyProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Sizes in bytes; None: no limit."""
+    """What this machine has for an experiment. Sizes are in bytes; None means no limit."""
 
     java: Java
     open_files: int
@@ -96,7 +96,7 @@ class Machine:
 
 
 def measure(run_folder: Path) -> Machine:
-    """Measure the machine now. `run_folder` need not exist."""
+    """Measure what the machine has now. `run_folder` need not exist."""
     there = next(each for each in (run_folder.resolve(), *run_folder.resolve().parents) if each.exists())
     temporary = Path(tempfile.gettempdir())
     address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -116,7 +116,7 @@ def measure(run_folder: Path) -> Machine:
 
 
 def allow_open_files(count: int) -> None:
-    """Raise our own limit, which children inherit, towards the hard one; never lower it."""
+    """Raise this process's limit of open files, which children inherit, up to the hard limit; never lower it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _limit(soft) < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
@@ -154,7 +154,7 @@ def java_version(text: str) -> int | None:
 
 
 def java_found(java: Java) -> tuple[str, str]:
-    """Return the Java found and, if Spark cannot use it, a sentence with the remedy."""
+    """Return the Java that was found and, if Spark cannot use it, a sentence that says what to do."""
     from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
     mend_home = "" if java.home is None else ", or unset JAVA_HOME"
     if java.path is None and java.home is not None:
@@ -174,7 +174,7 @@ def java_found(java: Java) -> tuple[str, str]:
 
 
 def require_java() -> None:
-    """HarnessError if Spark would find no Java, or one that is too old."""
+    """Raise HarnessError if Spark would find no Java, or a too old one."""
     if mend := java_found(find_java())[1]:
         raise HarnessError(mend)
 

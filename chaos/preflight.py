@@ -1,11 +1,11 @@
-"""Tests before anything is started whether this machine has what the command needs. If the machine lacks something, one
-sentence names it and the fix.
+"""Tests before anything is started whether this machine has what the command needs. If something is missing, a sentence
+names it and says what to do.
 
     measure (machine.py) ─► Machine ─┐
          the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first missing part
                                                        └► `nemesrv preflight`: all parts, a line each
 
-The needs were measured on runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files,
+The needs were measured in runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files,
 Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which 0.6 GB
 are Spark's.
 """
@@ -44,7 +44,7 @@ _MEMORY_A_JAVA_NODE = 200 * MB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNeeds:
-    """What a command needs; sizes in bytes."""
+    """What a command needs of the machine; sizes are in bytes."""
 
     open_files: int = _JVM_FILES
     tasks: int = _OWN_TASKS + _JVM_TASKS
@@ -82,14 +82,14 @@ class MachineNeeds:
 
     @classmethod
     def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> MachineNeeds:
-        """The largest need of these runs, part by part."""
+        """Return the largest need of these runs, for each part of the machine."""
         needs = [cls.of_run(scenario, spark=spark) for scenario in scenarios]
         return max(needs, key=lambda each: (each.memory, each.open_files), default=cls.of_judging(spark=spark))
 
 
 @dataclass(frozen=True, slots=True)
 class MachinePart:
-    """One part of the machine: what was found and, if it is not enough, the sentence with the remedy."""
+    """One part of the machine: what was found and, if it is not enough, a sentence that says what to do."""
 
     part: str
     found: str
@@ -97,7 +97,7 @@ class MachinePart:
 
 
 def machine_parts(machine: Machine, needs: MachineNeeds) -> tuple[MachinePart, ...]:
-    """Every part that the command needs, in order."""
+    """Return every part of the machine that the command needs, in order."""
     parts = [
         *([MachinePart("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),
@@ -174,7 +174,8 @@ def _toxiproxy(machine: Machine) -> MachinePart:
 
 
 def require(needs: MachineNeeds, run_folder: Path) -> None:
-    """HarnessError with the first remedy; nothing is started. Raises the limit of open files as needed."""
+    """Raise HarnessError for the first missing part, before anything is started. Also raise the limit of open files as
+    needed."""
     if sys.platform != "linux":
         return
     wrong = [each.mend for each in machine_parts(measure(run_folder), needs) if each.mend]
@@ -186,7 +187,7 @@ def require(needs: MachineNeeds, run_folder: Path) -> None:
 
 def require_programs(scenario: Scenario, scale: float) -> None:
     """Fetch all of Apache's programs in the scenario by Maven, if necessary, and test that they can run at its rate.
-    HarnessError with one sentence; nothing is started."""
+    Raises HarnessError with one sentence; nothing is started."""
     if programs := programs_of(scenario):
         try:
             bring(programs, scale)
@@ -195,11 +196,11 @@ def require_programs(scenario: Scenario, scale: float) -> None:
 
 
 class PaceMissing(HarnessError):
-    """Apache's programs cannot run at that rate here."""
+    """Apache's programs cannot run with time scaled at this rate on this machine."""
 
 
 def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, ProgramPart], ...]:
-    """Apache's programs that these nodes (None: all) are or become: implementation and part."""
+    """Return Apache's programs (implementation and part) that these nodes run now or later; None: all nodes."""
     kinds = scenario.topology().kinds
     made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
@@ -212,7 +213,7 @@ def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tupl
 
 
 def bring(programs: Iterable[tuple[str, ProgramPart]], scale: float) -> None:
-    """Fetch these by Maven, if necessary, and test the rate. HarnessError."""
+    """Fetch these programs by Maven, if necessary, and test that they can run at the rate. Raises HarnessError."""
     for text, part in programs:
         if part is ProgramPart.CLIENTS:
             class_path(text)

@@ -19,7 +19,7 @@ def parts_dir(run_dir: Path | str) -> Path:
 
 
 def part_files(run_dir: Path | str) -> list[Path]:
-    """Return the parts of a growing history, in the order of writing, which is the order of time."""
+    """Return the part files of a growing history, in order of time."""
     return sorted(parts_dir(run_dir).glob("part-*.parquet"))
 
 
@@ -34,17 +34,17 @@ def raw_name(node: str, incarnation: int) -> str:
 
 
 def number_of(raw: Path) -> int:
-    """Return the file's number: 0 for the first file of a process, plus 1 per rotation."""
+    """Return the raw file's number: 0 for the first file of a process, plus 1 per rotation."""
     return int(raw.stem.rpartition(".")[2].partition("-")[2] or 0)
 
 
 def rotated(first: Path, number: int) -> Path:
-    """Return the file with that number, of the process whose first file is `first`."""
+    """Return the path of the raw file with this number, of the process whose first file is `first`."""
     return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first
 
 
 def read_raw(path: Path) -> Iterator[Row | None]:
-    """Each line of a JSONL file as a row; None for a torn line."""
+    """Return each line of a JSONL file as a row; None for an incomplete line."""
     with path.open("rb") as file:
         for line in file:
             try:

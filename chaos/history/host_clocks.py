@@ -3,9 +3,9 @@
     harness  ── sent ──┐                      ┌── received ──►     middle = (sent + received) / 2
     host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
 
-A reading's error grows by DRIFT with time. At each moment the reading with the smallest error counts, before it or
-after it. Readings that contradict each other even with grown errors prove a jump: the host stood still. The time of the
-jump is unknown, so nothing is said about it. Pure. All times are RocketMQ milliseconds.
+A reading's error grows by DRIFT with time. At each moment, the earlier or later reading with the smallest error counts.
+Readings that contradict each other even with grown errors prove that the clock jumped, because the host stood still.
+The time of such a jump is unknown, and so is the clock around it. No I/O. All times are RocketMQ milliseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Correction = Callable[[float], float]
 
 
 class ClockReading(NamedTuple):
-    """A reading of a host's clock: at `at_ms` of the harness's clock it was ahead by `offset_ms` ± `bound_ms`."""
+    """A reading of a host's clock: at `at_ms` of the harness's clock, the host's clock was ahead by `offset_ms` ±
+    `bound_ms`."""
 
     at_ms: float
     offset_ms: float
@@ -40,7 +41,7 @@ class ClockReading(NamedTuple):
 
     @classmethod
     def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> ClockReading:
-        """Make a reading from one request and its answer."""
+        """Make a reading of a host's clock from one request and its answer."""
         at_ms = (sent_ms + received_ms) / 2
         return cls(at_ms, host_ms - at_ms, (received_ms - sent_ms) / 2)
 
@@ -55,7 +56,7 @@ def reading_of(value: Mapping[str, Any]) -> ClockReading:
 
 
 class Jump(NamedTuple):
-    """A jump of the host's clock by so much between two moments (below 0: the clock stood still)."""
+    """A jump of the host's clock between two moments, in milliseconds (below 0: the clock stood still)."""
 
     from_ms: float
     to_ms: float
@@ -63,7 +64,7 @@ class Jump(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """Largest error of corrected times in this stretch."""
+    """The largest error of corrected times from one moment to another."""
 
     from_ms: float
     to_ms: float
@@ -72,7 +73,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """One host's clock over a run."""
+    """The offset and error of one host's clock over a run."""
 
     stretches: tuple[tuple[ClockReading, ...], ...] = ()
     """Stretches between jumps, in order of time; each reading has the smallest error that is known of its moment."""
@@ -87,12 +88,12 @@ class HostClock:
 
     @classmethod
     def of(cls, readings: Iterable[ClockReading]) -> HostClock:
-        """Make the clock of all readings, in any order. Without readings the clock is unknown."""
+        """Make a host's clock from all its readings, in any order. Without readings the clock is unknown."""
         stretches, jumps = _split(sorted(readings))
         return cls(tuple(map(_best, stretches)), jumps)
 
     def bounds(self, from_ms: float, to_ms: float) -> list[Bound]:
-        """Return the error in [from_ms, to_ms], piece by piece; inf where the clock may have jumped."""
+        """Return the clock's error in [from_ms, to_ms], piece by piece; infinite where the clock may have jumped."""
         if not self._knots:
             return [Bound(from_ms, to_ms, math.inf)]
         edges = {from_ms, to_ms, *(at for at in self._times if from_ms < at < to_ms)}
@@ -110,8 +111,8 @@ class HostClock:
         return nearest.bound_ms + DRIFT * max(abs(from_ms - nearest.at_ms), abs(to_ms - nearest.at_ms))
 
     def correction(self) -> Correction:
-        """Return the correction from the host's clock to the harness's time: linear between readings, constant beyond
-        them. CLOCK_MONOTONIC never goes back, so each of its times occurs once."""
+        """Return the correction from the host's clock to the harness's time: linear between readings, constant before
+        the first and after the last. CLOCK_MONOTONIC never goes back, so each of its times occurs once."""
         shows: list[float] = []
         late: list[float] = []
         """By how much the harness's clock showed more then."""
@@ -203,14 +204,14 @@ _RECENT = 240
 
 
 class Axis:
-    """The host of each node, and the hosts' clocks."""
+    """The common time axis of a run: the host of each node, and the hosts' clocks."""
 
     def __init__(self) -> None:
         self._host_of: dict[str, str] = {}
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Take a row about hosts. The row's `value` may be an object or JSON text."""
+        """Learn from a row about hosts or their clocks. The row's `value` may be an object or JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}
@@ -221,7 +222,7 @@ class Axis:
             self._host_of[str(row["source"])] = str(value["host"])
 
     def correction_of(self, node: str) -> Correction | None:
-        """Return the correction for the rows of one process; None if its rows need no correction."""
+        """Return the time correction for the rows of one process; None if its rows need no correction."""
         readings = self._readings.get(self._host_of.get(node, ""))
         return HostClock.of(readings).correction() if readings else None
 
@@ -235,7 +236,7 @@ class Axis:
 
 
 class LiveAxis(Axis):
-    """The common time axis during a run: each row is corrected by the readings that are known then."""
+    """The common time axis while a run is still recorded: each row is corrected by the readings known so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -269,7 +270,8 @@ class LiveAxis(Axis):
 
 
 def axis_of(run_dir: Path | str) -> Axis | None:
-    """Return the hosts in the run's raw rows and parts; None for one host, or if no clock was measured."""
+    """Return the common time axis of a run on several hosts, from its raw rows and parts; None for one host, or if no
+    clock was measured."""
     own = [path for path in raw_dir(run_dir).glob("*.jsonl") if process_of(path)[0] == CLOCKS]
     if not own:
         return None

@@ -1,4 +1,4 @@
-"""Merges the rows of a run's processes into Parquet: a small history, a large one, or one kept in parts."""
+"""Merges the rows of a run's processes into a Parquet history, small, large, or already written in parts."""
 
 import heapq
 import itertools
@@ -25,10 +25,9 @@ IN_MEMORY_BYTES = 256 * 1024 * 1024
 
 
 def to_parquet(run_dir: Path | str) -> Merged:
-    """Merge into the run's Parquet file or files. HarnessError if nothing was recorded.
-
-    More than IN_MEMORY_BYTES are merged in slices, into files with one event per row group. A run kept in parts is
-    merged from these and the rest. Rows of many hosts get one time axis.
+    """Merge a run's raw rows into its Parquet file or files. HarnessError if nothing was recorded. More than
+    IN_MEMORY_BYTES are merged in slices, into files with one event per row group. Parts of a growing history are merged
+    with the remaining rows. Rows of several hosts get a common time axis.
     """
     axis, files = axis_of(run_dir), sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files and not part_files(run_dir):
@@ -84,7 +83,7 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
 
 
 def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """Merge in slices, so that memory holds only one."""
+    """Merge a large history in slices, so that memory holds only one slice."""
     torn = [0]
     rows = heapq.merge(
         *(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=row_order
@@ -136,12 +135,12 @@ def _tables(by_event: dict[str, list[Row]]) -> Iterator[pa.Table]:
 
 
 def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
-    """Write the next part, completely or not at all. OSError from the disk."""
+    """Write the next part of a growing history, completely or not at all. Raises OSError."""
     return write_whole(to_table(rows), parts_dir(run_dir) / f"part-{number:06d}.parquet")
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """Merge the parts, if there are any, and the rows that no part has yet. The parts stay. Memory holds at most one
+    """Merge the parts of a growing history and the rows that no part has yet. The parts stay. Memory holds at most one
     slice. Up to SLICE_ROWS rows become one file in order of time; more become clustered files (`write_clustered`)."""
     files = part_files(run_dir)
     known, torn = _known(files), [0]
@@ -162,7 +161,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
 
 
 def discard(run_dir: Path | str) -> None:
-    """Remove parts and raw lines. Call it only after `merge`."""
+    """Remove a run's parts and raw files. Call `discard` only after `merge`."""
     for folder in (parts_dir(run_dir), raw_dir(run_dir)):
         for path in folder.glob("*"):
             path.unlink()

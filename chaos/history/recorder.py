@@ -5,7 +5,7 @@ end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: se
 because its name begins with an underscore. Times are milliseconds of RocketMQ time since the experiment's origin.
 
 Events wait at most 20 ms in memory and then go to the kernel by one `write`, so SIGKILL can lose no more than these 20
-ms. A kill may tear the last line of a file; readers skip it.
+ms. A kill may leave the last line of a file incomplete; readers skip this line.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class EventLines:
-    """Makes of one process's events the lines of its file, numbered from 0.
+    """Turns one process's events into lines of its file, numbered from 0.
 
     {"node":"ns-0","role":"name_server","incarnation":0,"event":"route", │ "topic":…,"value":…,"time_ms":…,"seq":…}
     the same for each event of that name: encoded once                   │ encoded for each
@@ -65,7 +65,8 @@ class EventLines:
         self.seq = 0
 
     def line(self, event: str, fields: dict[str, object], at_ms: float | None = None) -> bytes:
-        """Return the next line, with the clock's time or this time. `fields` are not validated: use check_fields."""
+        """Return the next line of the file, with the clock's time or the given time. `check_fields` validates `fields`;
+        this method does not."""
         fields["time_ms"] = self._clock.monotonic_s() * 1000.0 if at_ms is None else at_ms
         fields["seq"] = self.seq
         try:
@@ -91,8 +92,8 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
 
 
 class HistoryWriter:
-    """A Recorder that appends to one JSONL file. Thread-safe; `close` it when the node ends. `rotate_bytes`: after so
-    many bytes it continues in the next file (files.py), so the first can be deleted."""
+    """A Recorder that appends to a JSONL file. Thread-safe; `close` it when the node ends. `rotate_bytes`: after this
+    many bytes it continues in another file (files.py), so the first can be deleted."""
 
     def __init__(
         self, path: Path, node: str, role: str, incarnation: int, clock: Clock, rotate_bytes: int | None = None
@@ -112,7 +113,7 @@ class HistoryWriter:
         self._append(event, fields, None)
 
     def at(self, at_ms: float, event: str, /, **fields: object) -> None:
-        """Append an event of that time; rows of a file need not be in order of time."""
+        """Append an event with the given time; rows of a file need not be in order of time."""
         self._append(event, fields, at_ms)
 
     def _append(self, event: str, fields: dict[str, object], at_ms: float | None) -> None:
@@ -166,7 +167,7 @@ class HistoryWriter:
             os.close(fd)
 
     def close(self) -> None:
-        """Flush and close. Later events are ignored, so that a node's last callbacks do not fail."""
+        """Flush and close the file. Later events are ignored, so that a node's last callbacks do not fail."""
         with self._lock:
             if self._fd is None:
                 return
@@ -183,7 +184,7 @@ def _appended(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
-    """The place where a process records, and its identity; can be pickled, so the process opens its file itself."""
+    """Where a process records, and under which name. The spec can be pickled, so the process opens its file itself."""
 
     path: Path
     node: str
@@ -203,17 +204,17 @@ class RecorderSpec:
         *,
         rotate_bytes: int | None = None,
     ) -> RecorderSpec:
-        """Return the spec with the file name that `to_parquet` looks for."""
+        """Return a spec whose file name is the one that `to_parquet` looks for."""
         path = raw_dir(run_dir) / raw_name(node, incarnation)
         return cls(path, node, role, incarnation, clock, rotate_bytes)
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:
-        """Return the spec for the node's next process: the same folder, a file of its own."""
+        """Return the spec for the node's next process: the same folder, another file."""
         path = self.path.with_name(raw_name(self.node, incarnation))
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
 
     def open(self) -> HistoryWriter:
-        """Return a writer at the end of the file, whose folder is created if missing. OSError."""
+        """Return a writer that appends to the file, whose folder is created if missing. Raises OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock, self.rotate_bytes)
 
@@ -222,13 +223,14 @@ STEP_S, STEP_MAX_S = 0.020, 0.100
 
 
 def step_s_of(scale: float) -> float:
-    """Return the machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
-    Shorter steps would cost too much CPU at time scale 1, and no timer is that short."""
+    """Return the machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within limits. Shorter
+    steps would cost too much CPU, and no timer of RocketMQ is that short."""
     return max(STEP_S, min(STEP_MAX_S, 0.200 / scale))
 
 
 def unseen_s_of(scale: float) -> float:
-    """Return the part of a stall that may fall between two steps longer than STEP_S; it counts as lateness, too."""
+    """Return how long a stall between two measurements can go unseen if their distance is longer than STEP_S; this time
+    counts as lateness, too."""
     return step_s_of(scale) - STEP_S
 
 
@@ -236,20 +238,20 @@ def unseen_s_of(scale: float) -> float:
 class LagProbe:
     """Measures and records how late timers fire in this process, for the tolerance of the checks.
 
-    The probe sleeps one step after the other (step_s_of). Each `timer_lag` row has the largest lateness since the row
-    before (`lag_ms`) and the span (`duration_ms`), in RocketMQ milliseconds. The probe writes one row per RocketMQ
-    second, but at least one per 250 ms and at most one per 50 ms of machine time.
+    The probe sleeps again and again for `step_s_of`. Each `timer_lag` row has the largest lateness since the previous
+    row (`lag_ms`) and the time between both rows (`duration_ms`), in RocketMQ milliseconds. One row is written per
+    RocketMQ second, but at least one per 250 ms and at most one per 50 ms of machine time.
     """
 
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self, record: Recorder, clock: Clock) -> None:
-        """Begin to measure, on the running event loop."""
+        """Begin to measure late timers on the running event loop."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._measure(record, clock))
 
     async def stop(self) -> None:
-        """End, and record the lateness since the last row."""
+        """End the measurement, and record the lateness since the last row."""
         if self._task is not None:
             task, self._task = self._task, None
             await cancel_all((task,))

@@ -92,7 +92,7 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
 
 
 def write_table(table: pa.Table, run_dir: Path | str) -> Path:
-    """Write a table, which is in the history's order, as the run's history."""
+    """Write an Arrow table that is in the history's order as the run's history."""
     path = write_whole(table, parquet_path(run_dir))
     for old in path.parent.glob("part-*.parquet"):
         if old != path:  # of a large history that was here before
@@ -110,7 +110,7 @@ def write_whole(table: pa.Table, path: Path) -> Path:
 
 
 def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> list[Row]:
-    """Return the run's history, or these events of it, as dicts in order with `value` decoded; for small runs."""
+    """Return a small run's history, or its rows of these events, as dicts in order, with `value` decoded."""
     return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)], events)
 
 

@@ -1,5 +1,5 @@
-"""The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md. A column
-is a line of columns.toml, an event an entry of events.toml."""
+"""The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md.
+columns.toml has a line for each column, events.toml an entry for each event."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def parquet_path(run_dir: Path | str) -> Path:
 
 
 class Group(StrEnum):
-    """How many rows an event has, and their use."""
+    """How many rows an event has, and what uses them."""
 
     ENVIRONMENT = "environment"
     """What the harness did; as many rows as the scenario has actions. The World is made from these."""

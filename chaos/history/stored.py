@@ -32,7 +32,7 @@ def local_path(where: Path | str) -> Path | None:
 
 
 def local_size(where: Path | str) -> int | None:
-    """Return the size of a history on this machine in bytes, merged or not; None if it is elsewhere."""
+    """Return the size of a history on this machine in bytes, merged or not; None for a history elsewhere."""
     path = local_path(where)
     if path is None:
         return None
@@ -41,7 +41,7 @@ def local_size(where: Path | str) -> int | None:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the history's files; none if it was never merged, or is no history."""
+    """Return the history's Parquet files; empty if it was never merged, or is no history."""
     if path.is_file():
         return [path]
     history = parquet_path(path).parent
@@ -49,7 +49,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def merged_files(path: Path) -> list[Path]:
-    """Return the history's files, merged now if necessary. HarnessError if nothing was recorded."""
+    """Return the history's Parquet files, after merging if necessary. HarnessError if nothing was recorded."""
     from .merge import to_parquet
 
     if not parquet_files(path):
@@ -77,7 +77,7 @@ def refuse_unreadable(files: Sequence[Path]) -> None:
 
 
 def row_count(path: Path) -> int:
-    """Return the number of rows by the files' metadata."""
+    """Return the history's number of rows, from the metadata of its files."""
     import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))

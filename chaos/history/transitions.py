@@ -1,4 +1,4 @@
-"""Transitions: the changes in a history, with their times. Pure.
+"""Transitions: the changes in a history, with their times. No I/O.
 
 | who | kind | whom | how |
 |---|---|---|---|
@@ -36,7 +36,7 @@ order, and logs have whole seconds."""
 
 
 class Transition(NamedTuple):
-    """One change, in milliseconds of the compared axis."""
+    """One change in a history; its time is in milliseconds of the axis on which runs are compared."""
 
     at_ms: float
     node: str
@@ -46,12 +46,12 @@ class Transition(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """A value that is equal for the same change at another time."""
+        """A key that is equal for the same change at another time."""
         return self.node, self.kind, self.subject, self.how
 
     @property
     def words(self) -> str:
-        """Return `ns-0 lost broker-a (silent)`."""
+        """Return the change in words, such as `ns-0 lost broker-a (silent)`."""
         kind = "cannot register" if self.kind == "registers" and self.how != "ok" else self.kind
         otherwise = "{0.node}: {0.kind} {0.subject}" + (" ({0.how})" if self.how else "")
         return _WORDS.get(kind, otherwise).format(self)
@@ -78,7 +78,7 @@ Lane = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTransitions:
-    """The transitions in a stretch of a history."""
+    """The transitions in a period of a history."""
 
     transitions: Sequence[Transition]
     held: Mapping[Lane, Sequence[tuple[float, float, str]]]
@@ -98,8 +98,8 @@ def seen(
 ) -> ShownTransitions:
     """Return the transitions of the rows (in order) in [from, to). Times count from `zero_ms` (else `from_ms`).
 
-    `names`: the other history's names of nodes. `clients`: client id to node, if the id does not show it. `blink_ms`:
-    shorter states are left out, with the changes that they made; 0: everything counts.
+    `names`: the nodes' names in the other, compared history. `clients`: client id to node, if the id does not show the
+    node. `blink_ms`: states shorter than this are left out with their changes; 0 keeps all.
     """
     reader = _Reader(dict(names or {}), dict(clients or {}))
     for row in rows:
@@ -275,8 +275,8 @@ class _Reader:
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        """Note which NameServer a client chose. Brokers are left out, because a broker registers with all NameServers
-        instead of choosing one."""
+        """Note which NameServer a client chose. Brokers are left out, because a broker registers with all
+        NameServers."""
         if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"
@@ -317,8 +317,8 @@ EVENTS = (*_HANDLERS, "name_server_list")
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
-    """Return each client's NameServers in the order of use, by name. The order starts at the NameServer chosen at
-    `at_ms`, else at the first choice. A broker's list is in its own order."""
+    """Return each client's NameServers by name, in the order of use, starting at the NameServer chosen at `at_ms`, else
+    at the first choice. A broker's NameServers are in the order of its list."""
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}
@@ -341,7 +341,7 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """Return the lists of later processes that began after `at_ms`, if their order differs."""
+    """Return the NameServer lists of clients' later processes that began after `at_ms`, if their order differs."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):

@@ -4,8 +4,8 @@
                      0 1 2 3 │ … run_end      a process that measures its timers' lateness wrote no more, and
                                               nobody ended it: its last rows are missing
 
-Each process numbers its rows from 0 (recorder.py), so a lost row leaves a gap. A torn last row of a killed process is
-no gap. Imports have no such numbers.
+Each process numbers its rows from 0 (recorder.py), so a lost row leaves a gap. The incomplete last row of a killed
+process is no gap. Imported histories have no such numbers.
 """
 
 import math
@@ -42,7 +42,7 @@ class RecordedProcess(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Missing rows between two rows that exist. `since_ms` is None for rows missing before the first."""
+    """Missing rows between two rows that exist. `since_ms` is None if rows before the first one are missing."""
 
     rows: int
     since_ms: float | None
@@ -86,8 +86,8 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 def missing(
     processes: Sequence[RecordedProcess], gaps_of: Callable[[RecordedProcess], Iterable[Gap]], table: pa.Table
 ) -> list[Row]:
-    """Return the `rows_missing` rows of these processes; none for an import. `table` has at least all rows that are no
-    traffic."""
+    """Return the `rows_missing` rows of these processes; empty for an imported history. `table` has at least all rows
+    except traffic."""
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

@@ -2,9 +2,9 @@
 
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
-One judging takes up to some seconds of a processor. A verdict can still change long after a change, for instance when a
-NameServer fails to drop a broker. So the time from a judging to the next judging equals the time from the last change
-to that judging.
+Judging takes up to some seconds of CPU time. A verdict can change long after the last change in the cluster, for
+instance because a NameServer fails to drop a broker. So judgings become rarer: the time from one to the next equals the
+time from the last change to the first of the two.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ MARGIN_MS = 20_000.0
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row is a change, such as a fault or a drop. All other rows change no verdict; only passing time
-    does."""
+    """Whether the row of the history is a change, such as a fault or a dropped broker. Other rows change no verdict."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
 def quiet_after_ms(world: World) -> float:
-    """Return the distance from every change beyond which a row is far from all of them, whatever faults are still to
-    come. No check has a longer time limit, counted from a change."""
+    """Return the time after a change beyond which no check depends on the change, whatever faults follow."""
     from ..oracle.quiet import settle_ms
 
     t, nodes, brokers = world.timers, len(world.nodes), len(world.of_kind("broker"))
@@ -56,7 +54,7 @@ RARELY_S = 600.0
 
 @dataclass(slots=True)
 class Pace:
-    """Says when a growing history is to be judged. All times are seconds of the machine's clock."""
+    """Decides when a growing history is judged. All times are seconds of the machine's clock."""
 
     every_s: float = EVERY_S
     rarely_s: float = RARELY_S
@@ -65,7 +63,8 @@ class Pace:
     _judged_s: float = field(default=float("-inf"), init=False)
 
     def due(self, now_s: float, changed_ms: float) -> bool:
-        """Whether a judging is due; if so, it counts as done. `changed_ms` is the run time of the last change."""
+        """Whether the history must be judged now; if so, the judging counts as done. `changed_ms` is the run time of
+        the last change."""
         if changed_ms > self._changed_ms:
             self._changed_ms, self._changed_s = changed_ms, now_s
         gap_s = self.every_s if self._changed_s > self._judged_s else self._judged_s - self._changed_s

@@ -1,4 +1,4 @@
-"""`nemesrv fault` reaches a cluster that stays up over a Unix socket, one request a line.
+"""`nemesrv fault` reaches a cluster of `nemesrv up` over a Unix socket, one request a line.
 
     <run>/up.json   {"pid": 4711, "socket": "/tmp/nsv-up-…/control"}      there while the cluster is up
 
@@ -6,8 +6,8 @@
     {"do": "list"}                                                     ─►  {"faults": [{"fault_id": …, …}], "at_s": …}
     what is wrong                                                      ─►  {"error": "one sentence", "status": 2}
 
-Requests use the keys of a scenario's timeline, and wrong ones get the same messages. The socket is in a folder that
-only this user may enter; the run folder's path may be too long for a socket.
+Requests use the keys of a scenario's timeline; wrong requests get the same messages as a wrong timeline. The socket is
+not in the run folder, whose path may be too long for a socket, but in a folder that only this user may enter.
 """
 
 import json
@@ -39,7 +39,7 @@ _FLAGS = ("stream", "latency_ms", "jitter_ms", "rate_kb_s")
 
 
 class FaultDoor:
-    """Context manager that serves requests for faults, one after the other, from `open` until it is closed."""
+    """Context manager that serves requests for faults, one after the other, from `open` until the block ends."""
 
     def __init__(self, cluster: RunningCluster, outside: OutsideFaults | None = None) -> None:
         self._cluster, self._outside = cluster, outside
@@ -61,7 +61,7 @@ class FaultDoor:
         return self._cluster.run_dir / DOOR
 
     def open(self) -> None:
-        """Accept `nemesrv fault` from now on."""
+        """Accept requests of `nemesrv fault` from now on."""
         self._thread.start()
         temporary = self._door.with_name(f".{DOOR}.tmp")
         said = {"pid": os.getpid(), "socket": str(self._folder / "control")}
@@ -103,7 +103,8 @@ class FaultDoor:
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
-        """Return every fault in force: this experiment's own, and those of others through Toxiproxy or by signals."""
+        """Return every fault in force: those of `nemesrv fault`, and those that others set through Toxiproxy or by
+        signals."""
         experiment = self._cluster.experiment
         found = [
             {"fault_id": fault_id, "fault": fault.do, "on": ", ".join(map(str, links))}

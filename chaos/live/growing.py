@@ -1,10 +1,10 @@
-"""Writes a growing history in parts, and judges it again and again if checks are named.
+"""Writes a growing history in parts, and judges it repeatedly if checks are named.
 
     each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► all parts judged ─► verdicts that changed
 
-Each judging covers the whole history so far, in this process. Above ROWS_MAX rows judging would slow down the cluster,
-which runs on the same machine; the history is then judged at the end only. Far from every change, parts are written
-rarely and thinned (segments.py). A cluster at rest takes some kilobytes a day.
+Each judging covers the whole history so far, in this process. A history of more than ROWS_MAX rows is judged at the end
+only, because judging would slow down the cluster on the same machine. Long after every change, parts are written
+rarely, with fewer rows (segments.py). A cluster at rest then writes some kilobytes a day.
 """
 
 import logging
@@ -35,8 +35,8 @@ Say = Callable[[float, Verdict], None]
 
 @dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """Context manager that keeps and judges the history in a thread. `quiet_after_ms`: distance from every change
-    beyond which only the largest lateness is kept (changes.py)."""
+    """Context manager that writes and judges a growing history in a thread. `quiet_after_ms`: the time after a change
+    from which on only the largest lateness is kept (changes.py)."""
 
     run_dir: Path
     clock: StageClock

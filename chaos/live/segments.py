@@ -1,14 +1,15 @@
-"""The lines that processes append become parts of a history. Each part has all rows up to one moment.
+"""Writes the lines that processes append into parts of a history. Each part ends at one moment and has all rows before
+it.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
     broker-a.1.jsonl  ─┤ killed: not waited for
     harness.0.jsonl   ┤ idle: not waited for      rows up to it ─► _parts/part-000017.parquet, never touched
 
-Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
-is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Rows
-that come later but are older than the watermark are in the next part. A torn line is skipped. A raw file whose process
-writes in its next one is deleted when all of it is in parts.
+Each process writes rows in order of time, and a `timer_lag` row at least every 250 ms, so its file is complete up to
+the last row. Parts do not wait for a process that has written nothing for IDLE_S (dead, paused or idle). Late rows,
+older than the watermark, are in the next part. Incomplete lines are skipped. When a process continues in another file
+and all rows of the old file are in parts, the old file is deleted.
 """
 
 from dataclasses import dataclass, field
@@ -114,13 +115,14 @@ class SegmentWriter:
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def read(self, clock_ms: float, now_s: float) -> float:
-        """Read the appended lines. Returns the moment up to which all rows are known. `clock_ms` is the run's time and
-        `now_s` the machine's, both taken before this call. OSError from the disk."""
+        """Read the lines appended since the last call. Returns the moment up to which all rows are known. `clock_ms` is
+        the run's time and `now_s` the machine's, both taken before this call. Raises OSError."""
         self._read(now_s)
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
     def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Path | None:
-        """Write the rows up to `until_ms` into a part. After `thin_after_ms` only one lateness row a minute is kept."""
+        """Write the rows up to `until_ms` into the next part. After `thin_after_ms` only one lateness row a minute is
+        written."""
         rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
         self.watermark_ms = max(self.watermark_ms, until_ms)
         if not rows:
@@ -158,10 +160,9 @@ class SegmentWriter:
 
 
 def thinned(rows: list[Row], after_ms: float) -> list[Row]:
-    """Return all rows, but after `after_ms` one `timer_lag` row per process and minute of RocketMQ time.
-
-    The row that is kept has the largest lag, and its `duration_ms` covers the rows that it replaces. Used far from
-    every change, where checks ask only for the largest lateness.
+    """Return all rows, but after `after_ms` only one `timer_lag` row per process and minute of RocketMQ time. The kept
+    row has the largest lag, and its `duration_ms` covers the rows that it replaces. Used long after every change, when
+    checks need only the largest lateness.
     """
     found: list[Row] = []
     of_minute: dict[tuple[str, int, int], Row] = {}

@@ -3,8 +3,8 @@
     session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (fault_door.py) or by others ─► end
         └─ watch: the history is written in parts and judged by --check ──────────────────────────────► verdicts
 
-Every address in the JSON line and in routes is that of a proxy of the link `external -> server`. So the links of your
-own clients can be cut, too. Your own clients are not nodes of the run.
+Every address in the JSON line and in routes belongs to a proxy of the link `external -> server`, so the links of your
+own clients can be cut, too. Your clients are not nodes of the run.
 """
 
 import json
@@ -66,8 +66,8 @@ def scenario_of(
 ) -> Scenario:
     """Return a scenario of NameServers, brokers and the links to them, with an empty timeline.
 
-    `clients`: the clients under test by name, with their profiles. A client without a profile gets the
-    implementation's, 4.9 if the servers are ours. ScenarioError for a scenario that is not possible.
+    `clients`: the clients under test by name, with their profiles. A client without a profile gets that of the servers'
+    implementation, 4.9 for nemesrv's own servers. ScenarioError for an impossible scenario.
     """
     follows = profile_of(implementation, "", "--implementation")
     document = {
@@ -98,8 +98,8 @@ def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True, kw_only=True)
 class Up:
-    """One cluster that stays up. If `judged`, the scenario's checks judge it while it is up and at its end. `for_s`:
-    its length in seconds of RocketMQ time; None: until Ctrl-C."""
+    """A cluster of `nemesrv up`. If `judged`, the scenario's checks judge it while it runs and at its end. `for_s`: how
+    long it runs, in seconds of RocketMQ time; None: until Ctrl-C."""
 
     scenario: Scenario
     as_json: bool = False
@@ -115,8 +115,8 @@ class Up:
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def serve(self) -> int:
-        """Keep the cluster up. Returns the exit status: the verdict's if the cluster was judged, else 0. HarnessError
-        if a part does not start."""
+        """Run the cluster. Returns the exit status: the verdict's if the cluster was judged, else 0. HarnessError if a
+        part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
         here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)

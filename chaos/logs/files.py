@@ -2,7 +2,7 @@
 
     places ─► planned() ─► Part (one file, or a range of its bytes, or a member of an archive) ─► read_part() ─► rows
 
-A range has the lines that begin in it. A sentence reports what cannot be read; the rest is read.
+A range contains the lines that begin in it. Unreadable files are reported in a sentence each; all others are read.
 """
 
 import bz2
@@ -58,7 +58,7 @@ _CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zs
 
 
 class LogError(ScenarioError):
-    """The place has no logs (exit status 2)."""
+    """Raised if there are no logs at a given place (exit status 2)."""
 
     def __init__(self, said: str) -> None:
         HarnessError.__init__(self, said)
@@ -67,7 +67,7 @@ class LogError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a log that one task reads."""
+    """The part of a log file that one task reads."""
 
     file: str
     """As in rows."""
@@ -89,7 +89,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Read:
-    """The result of reading a part."""
+    """The result of reading one part of a log file."""
 
     counts: Counts
     notes: list[str] = field(default_factory=list)
@@ -100,7 +100,8 @@ class Read:
 
 @contextmanager
 def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Iterator[list[str]]:
-    """Return the places, with a temporary file for `-`. LogError if standard input is empty."""
+    """Return the places of logs, with `-` replaced by a temporary file of standard input. LogError if standard input is
+    empty."""
     if "-" not in places:
         yield list(places)
         return
@@ -119,8 +120,8 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 
 def planned(places: Iterable[str | Path]) -> Plan:
-    """Return the parts of all logs at these places. Places with files of the same names give them their own names as
-    well. LogError for a missing place, and if no log exists at all."""
+    """Return the parts of all logs at these places. If several places have files of equal names, the place's name is
+    added to the file's. LogError for a missing place, and if no log exists at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)
@@ -241,7 +242,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 
 
 def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
-    """Return the part's rows, and its result once all rows are taken."""
+    """Return the rows of one part of a log, and its counts once all rows are taken."""
     read = Read(Counts())
     return _rows(part, read, skim), read
 
@@ -285,7 +286,7 @@ def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
-    """Return whole lines of the part, unpacked and otherwise unchanged; nothing of what is unreadable."""
+    """Return whole lines of one part of a log, unpacked but otherwise unchanged, without unreadable data."""
     with suppress(*_CANNOT), ExitStack() as stack:
         yield from (block for block, _ in _blocks_in(part, _opened(part, stack)[0], []))
 

@@ -1,4 +1,5 @@
-"""The head of a line: time, level, writer, text. One layout per kind of writer, with edited variants. Pure.
+"""Reads the head of a log line: time, level, writer, text. One layout per kind of program, with variants edited by
+persons. No I/O.
 
     2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
     2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log
@@ -11,7 +12,8 @@
     2026-11-22 01:26:38,851 INFO 4711 [mq:client] …                       Node
     20.05.2024 14:20:00 …   May 20, 2024 …   24-05-20 …   1716186000384 …  other formats of the stamp, of any of these
 
-`stamp_ms` has the stamp's digits read as UTC. `zone` is the layout's or the stamp's own; None if unknown.
+`stamp_ms` has the time stamp's digits read as UTC. `zone` is the time zone of the layout or of the stamp; None if
+unknown.
 """
 
 import json
@@ -30,7 +32,7 @@ CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
 
 
 class Head(NamedTuple):
-    """The head of a line that begins a record."""
+    """The head of a line that begins a log record."""
 
     text: str
     writer: str
@@ -100,7 +102,7 @@ _cache: dict[str, int | None] = {}
 
 
 def second_of(stamp: str) -> int | None:
-    """Return the milliseconds of a stamp's digits to its second, read as UTC; None for an invalid time."""
+    """Return the time of a stamp's digits up to the second, read as UTC, in milliseconds; None for an invalid time."""
     try:
         return _cache[stamp]
     except KeyError:
@@ -148,9 +150,9 @@ _EPOCH = re.compile(r"\[?(?P<seconds>1\d{9})[.,]?(?P<digits>\d{3})\d{0,6}\]?(?=[
 
 
 def as_usual(line: str, year: int) -> tuple[str, str | None] | None:
-    """Return the line with its stamp in the usual format, and the stamp's zone; None if the stamp has no known format.
-    `year` is the year of stamps that have no year. In a date such as `05/06/2024` the month comes first, as Java writes
-    dates with slashes."""
+    """Return the line with its time stamp in the usual format, and the stamp's time zone; None if the stamp's format is
+    unknown. `year` is the year for time stamps that have no year. In a date such as `05/06/2024` the month comes first,
+    as Java writes dates with slashes."""
     if (found := _EPOCH.match(line)) is not None:
         at = datetime.fromtimestamp(int(found["seconds"]), UTC)
         return f"{at:%Y-%m-%d %H:%M:%S},{found['digits']}{line[found.end() :]}", "+00:00"
@@ -245,7 +247,8 @@ def go(line: str) -> Head | None:
 
 
 def host(line: str) -> Head | None:
-    """Return the head in a user's own pattern; parts in brackets or before ` - ` or ` : ` are known by their form."""
+    """Return the head of a line in a user's own log pattern; parts in brackets or before ` - ` or ` : ` are recognized
+    by their form."""
     if (found := _HOST_STAMP.match(line)) is None:
         return None
     level, thread, logger = found["level"] or "", None, None
@@ -290,7 +293,7 @@ _LEVEL_FIRST = re.compile(rf"{_LEVEL} +(?P<thread>[A-Za-z][\w#.-]*) +- +(?P<text
 
 
 def without_stamp(line: str) -> Head | None:
-    """Return the head of a server's line without its stamp."""
+    """Return the head of a server's log line that has no time stamp."""
     if (found := _LEVEL_FIRST.match(line)) is None:
         return None
     level, thread, text = found.group("level", "thread", "text")
@@ -298,12 +301,12 @@ def without_stamp(line: str) -> Head | None:
 
 
 def node(line: str) -> Head | None:
-    """Return the head of Node's screen output, which has no stamp."""
+    """Return the head of a line of Node.js's screen output, which has no time stamp."""
     return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
 
 
 def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
-    """Return the record in a line of JSON, or the line in it, and the container runtime's stamp."""
+    """Return the log record or log line inside a line of JSON, and the container runtime's time stamp."""
     if isinstance(inner := found.get("log"), str):  # docker's json-file
         return inner.rstrip("\n"), found.get("time")
     text = next((found[key] for key in ("message", "msg") if isinstance(found.get(key), str)), None)
@@ -326,7 +329,7 @@ STRICT = (server, client_49, client_5, bare, cpp, go)
 
 
 def head_of(line: str) -> Head | None:
-    """Return the head of the line; None if the line continues the record before."""
+    """Return the head of the line; None if the line continues the previous record."""
     first = line[:1]
     if not first or first in " \t":
         return None

@@ -1,12 +1,13 @@
-"""Reads logs from anywhere into rows, and counts each file's lines. The entry point of this room. Spark.
+"""Reads logs from anywhere into rows with Spark, and counts each file's lines. The entry point of chaos/logs.
 
     logs = skimmed(spark, ["collected/", "ns-1.zip", "s3a://incident/*.log.gz"], {"broker_registered", …}, hosts_in)
     logs.rows      of these events, here: file │ line │ prefix │ stamp_ms │ resolution_ms │ zone │ … │ event │ fields
     logs.files     of each: writer, lines understood, not understood, continued, most frequent unknown
     logs.notes     what could not be read, one sentence each
 
-One pass, with one task per file or range of a large file. Each writes its events as Parquet into a temporary folder.
-Executors must see the logs and that folder at the same path. `read_plain` reads small logs without Spark.
+Logs are read once, with one task per file or range of a large file. Each task writes its events as Parquet into a
+temporary folder. Spark's executors must see the logs and this folder at the same path. `read_plain` reads small logs
+without Spark.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _FIRST_YEAR_MS = 1_325_376_000_000
 
 @dataclass(slots=True)
 class FileRead:
-    """The line counts of a file. `lines` is the sum of the next three."""
+    """The line counts of a log file. `lines` is the sum of the next three fields."""
 
     file: str = ""
     writer: str | None = None
@@ -71,7 +72,7 @@ class LogsRead:
 
 
 def read_plain(places: Sequence[str | Path]) -> LogsRead:
-    """Return all events, read in this process, in the order of files and lines."""
+    """Return all events of the logs, read in this process, in the order of files and lines."""
     plan = planned(places)
     rows, summaries = list[LogRow](), list[dict[str, Any]]()
     before: Counter[str] = Counter()
@@ -90,7 +91,7 @@ LARGE = 256 << 20
 
 
 def are_large(places: Sequence[str | Path]) -> bool:
-    """Whether the logs at these places are large. Errors of places are reported when the logs are read."""
+    """Whether the logs at these places are large. Wrong places are reported only when the logs are read."""
     try:
         sizes = {part.path: part.size for part in planned(places).parts}
     except LogError:
@@ -110,11 +111,10 @@ def skimmed(
     events: Collection[str],
     hosts_in: Callable[[list[LogRow]], Collection[str]],
 ) -> LogsRead:
-    """The rows of these events, unordered; lines of other events are only counted.
-
-    Without Spark processes of this machine read, and all places are on it. `hosts_in`: of all rows but connections,
-    the hosts whose connections are wanted, too. LogError for a place that is not there, and where no log is at all;
-    what cannot be read is a note.
+    """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes of
+    this machine read, and all logs must be on it. `hosts_in` gets all rows except connections, and returns the hosts
+    whose connections are wanted, too. LogError for a missing place, and if there is no log at all; other unreadable
+    files are noted.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:

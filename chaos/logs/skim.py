@@ -1,11 +1,11 @@
-"""Skips lines that nobody needs, a block at a time; they are most of a large log. Arrow.
+"""Skips unneeded lines, which are most of a large log, a block at a time with Arrow.
 
     block of bytes ─► Skim.over ─► stretches: (begin, end, None)      lines to read, one by one
                                               (begin, end, Stamps)    lines that are only counted
     connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once the needed hosts are known
 
-Only for RocketMQ's own two layouts with nothing before the stamp, and for shapes with a unique beginning (`NOISE`).
-Lines that may matter are read one by one.
+Lines are skipped only in RocketMQ's own two layouts with nothing before the time stamp, and only if their text has a
+unique beginning (`NOISE`). All other lines are read one by one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORTH_IT = 0.3
 
 
 class Stamps(NamedTuple):
-    """Skipped lines: their number, and each stamp that differs from the stamp of the line before."""
+    """The number of skipped lines, and each of their time stamps that differs from the previous line's."""
 
     lines: int
     writer: str
@@ -62,7 +62,7 @@ Stretch = tuple[int, int, Stamps | None]
 
 @dataclass(slots=True)
 class Aside:
-    """Puts aside the lines of a file about hosts that may not be needed."""
+    """Stores a log file's lines about connections of hosts in another file, because most are not needed."""
 
     path: Path
     lines: int = 0
@@ -90,7 +90,7 @@ class Aside:
 
 
 def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Return number and text of each line about these hosts, and of lines with an unclear host."""
+    """Return number and text of the stored lines about these hosts, and of lines with an unclear host."""
     import pyarrow.parquet as pq
 
     asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
@@ -100,7 +100,7 @@ def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
 
 @dataclass(slots=True)
 class Skim:
-    """Skips lines of all events but those that become rows; skipped lines are only counted."""
+    """Skips lines of events that do not become rows; skipped lines are only counted."""
 
     events: frozenset[str]
     """Including those put aside, which may have other layouts."""
@@ -108,7 +108,7 @@ class Skim:
     """Where connections of hosts go; None: they are read like any line."""
 
     def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
-        """Return the block's stretches, in order; None if all of it must be read."""
+        """Return the block's stretches of read and skipped lines, in order; None if the whole block must be read."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc

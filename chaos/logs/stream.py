@@ -1,11 +1,11 @@
-"""Reads the lines of a log into rows: records with their continuation lines and events, and counts of the rest. Pure.
+"""Turns the lines of a log into rows: records with their continuation lines and events. The rest is counted. No I/O.
 
     2026-11-22 12:18:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception      ┐
     org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info …   ├─► one LogRow
     See http://rocketmq.apache.org/docs/faq/ for further details.                                   ┘
 
-Every line is counted once: as understood, as not understood, or as a continuation of the record before. What a tool put
-before each line (`ns1: `, `broker-a | `, docker's own stamp) is removed and kept.
+Every line is counted once: as understood, as not understood, or as a continuation of the previous record. A prefix that
+a tool put before each line (`ns1: `, `broker-a | `, docker's time stamp) is removed and kept separately.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ SHAPES_MAX = 2_000
 
 
 class LogRow(NamedTuple):
-    """An event and its place in the logs."""
+    """An event and its place (file, line) in the logs."""
 
     file: str
     line: int
@@ -102,7 +102,7 @@ class LogRow(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """The line counts of a file: `lines` is the sum of the other three."""
+    """The line counts of a log file: `lines` is the sum of the other three."""
 
     lines: int = 0
     understood: int = 0
@@ -154,7 +154,7 @@ def _in_json(line: str) -> Head | None:
 
 
 class Reader:
-    """Takes lines, gives rows, and counts one file."""
+    """Turns the lines of one log file into rows, and counts the lines."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Reader:
         """Of each stream the line of which only pieces were read."""
 
     def block(self, data: bytes) -> Iterator[LogRow]:
-        """Take these bytes of whole lines, and return the rows now complete. Lines that a `skim` skips are counted."""
+        """Take bytes of whole lines, and return the rows that are now complete. Lines that `skim` skips are counted."""
         # lines that end as on old Macs, and what a screen overwrote
         if (ends := data.count(b"\r")) and ends > data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -225,7 +225,7 @@ class Reader:
             yield row
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
-        """Take these lines, and return the rows that are now complete."""
+        """Take further lines, and return the rows that are now complete."""
         counts, pending, more, opened, closed = self.counts, self._pending, self._more, self._opened, self._closed
         for line in lines:
             self._number += 1
@@ -290,14 +290,14 @@ class Reader:
         return True
 
     def beyond(self, lines: Iterable[str]) -> None:
-        """Read lines after the end of this part, which may continue the last record."""
+        """Take lines after the end of this part of the log, because they may continue the last record."""
         for line in lines:
             head, prefix, _outer, rest = self._slowly(line.rstrip("\r"))
             if head is not None or (rest and not self._went_on(prefix, rest)):
                 return
 
     def finished(self) -> Iterator[LogRow]:
-        """Return the rows of records that were open at the end."""
+        """Return the rows of records that were still incomplete at the end of the log."""
         for prefix, last in self._pending.items():
             if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
                 yield row
@@ -598,7 +598,7 @@ _TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|
 
 
 def exception_of(lines: Sequence[str]) -> dict[str, str] | None:
-    """Return the exception in a record's continuation: RocketMQ's own if it has one, else the first."""
+    """Return the exception in a record's continuation lines: RocketMQ's own if there is one, else the first."""
     matches = [
         (at, found) for at, line in enumerate(lines, 1) if (found := _EXCEPTION_LINE.fullmatch(line)) is not None
     ]

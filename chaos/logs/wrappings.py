@@ -1,4 +1,4 @@
-"""Removes what collectors put around a log line, recognized by its form. Pure.
+"""Removes what log collectors put around a log line, recognized by its form. No I/O.
 
 {"_source": {"message": "2024-05-20 14:20:00 INFO main - …"}}         JSON: the field with a record
 2024-05-20T06:20:00+0000 mq-1 java[4711]: 2024-05-20 14:20:00 INFO …   a head that repeats before records
@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 
 
 def holds_record(text: str) -> bool:
-    """Whether a record begins there, or after a head."""
+    """Whether a log record begins at the start of the text, or after a collector's prefix."""
     return _may_hold(text) and any(_begins_record(text[at:]) for at in _may_begin(text))
 
 
@@ -57,7 +57,7 @@ def _begins_record(text: str) -> bool:
 
 
 def json_object(line: str) -> dict[str, Any] | None:
-    """Return the JSON object of a line, alone or in a list."""
+    """Return the JSON object in a line, alone or in a list."""
     line = line.strip().removeprefix("[").rstrip(",]") if line[0] == "[" or line[-1] in ",]" else line
     if not line.startswith("{") or '":' not in line:
         return None
@@ -75,7 +75,7 @@ _MEMBER = re.compile(
 
 
 def member(line: str) -> str | None:
-    """Return the record in a line of pretty-printed JSON or YAML, like `  "message": "2024-05-20 …",`."""
+    """Return the log record in a line of pretty-printed JSON or YAML, like ` "message": "2024-05-20 …",`."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
     text = found["bare"] or (found["yaml"] or "").replace("''", "'") or _unquoted(found["text"] or found["said"] or "")
@@ -84,7 +84,7 @@ def member(line: str) -> str | None:
 
 
 def records_in(line: str) -> list[str]:
-    """Return the texts with records in a JSON line that has several."""
+    """Return the texts of all log records in a JSON line that has several."""
     if line.count("}") < 2 or line.count(":") < 6 or len(_MAY_BEGIN.findall(line)) < 2:
         return []
     try:
@@ -96,7 +96,7 @@ def records_in(line: str) -> list[str]:
 
 
 def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Return each text in an object, with its path."""
+    """Return each text in a JSON object, with its path."""
     for key, said in found.items():
         if isinstance(said, str):
             yield before + key, said
@@ -107,7 +107,7 @@ def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def stream_of(found: Mapping[str, Any]) -> str | None:
-    """Return the log that an object's line belongs to: its pod, container or host."""
+    """Return the log to which a JSON object's line belongs, by pod, container or host."""
     if len(found) <= 3 and "log" in found:  # docker's own: the line, its output and its stamp
         return None
     said = [text for path, text in fields_of(found) if _is_of_a_stream(path)]
@@ -120,13 +120,14 @@ def _is_of_a_stream(path: str) -> bool:
 
 
 class Heads:
-    """Collectors' prefixes of records in this file; continuation lines may have the same prefixes."""
+    """The prefixes that collectors put before records of this file; continuation lines may have the same prefixes."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
 
     def taken_off(self, line: str) -> tuple[str | None, int | None, str] | None:
-        """Return the log, the head's exact stamp in UTC, and the line after the head; None if the line has no head."""
+        """Remove a collector's prefix: return the log's name, the prefix's exact time in UTC, and the rest of the line;
+        None without a prefix."""
         at = None
         if not self._known and not _may_hold(line):
             return None
@@ -173,7 +174,7 @@ def _stamp_in(head: str) -> int | None:
 
 
 def utc_ms(found: re.Match[str]) -> int | None:
-    """Return a stamp with a zone as UTC milliseconds."""
+    """Return a time stamp that has a time zone as UTC milliseconds."""
     second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"].replace(":", "")
     if second is None:
         return None

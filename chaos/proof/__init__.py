@@ -1,1 +1,1 @@
-"""Proves that every check can fail: planted defects, the self-test, worked incidents; and compares runs."""
+"""Proves by planted defects, the self-test and reported incidents that every check can fail; and compares runs."""

@@ -143,7 +143,7 @@ _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
 
 
 def event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return the event of a record's text, with its fields; None if no shape fits."""
+    """Return the event of a log record's text, with its fields; None if no known text fits."""
     text = text.rstrip("\r\n")
     if (shape := _shape_of(text)) is not None and (found := shape.matches.fullmatch(text)) is not None:
         return shape.event, _fields(found)
@@ -184,7 +184,7 @@ def setting_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return the event of an edited text: with additional spaces, or without its end (field `cut`)."""
+    """Return the event of a log text that was edited: with additional spaces, or without its end (field `cut`)."""
     text = _SPACES.sub(" ", text).strip()
     for mark in _MARKS_OF_A_CUT:
         text = text.removesuffix(mark).removeprefix(mark).strip()
@@ -211,7 +211,7 @@ _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
 
 def tokens_of(pattern: str) -> list[str]:
-    """Return the parts of a regular expression in sequence, each with its repetition."""
+    """Return the parts of a regular expression in sequence, each with its repetition count."""
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -243,7 +243,8 @@ def _group_end(pattern: str, at: int) -> int:
 
 @cache
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return a pattern for texts that begin like the shape and end after its first field; None without fields."""
+    """Return a pattern for texts that begin like a known log text and end after its first field; None if the text has
+    no fields."""
     tokens = tokens_of(pattern)
     first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):
@@ -255,7 +256,7 @@ def cut_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
-    """Return the fields of a cut line. A field in the last word, which may be incomplete, is left out."""
+    """Return the fields of a cut log line, without a field in the last word, which may be incomplete."""
     known = cut_pattern(pattern)
     found = None if known is None else known.fullmatch(text)
     if found is None:
@@ -290,7 +291,7 @@ GO = dict(_go_messages())
 
 
 def go_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return the event of `msg="…" topic=T` or `message          topic=T`."""
+    """Return the event of a Go client's log text, such as `msg="…" topic=T` or `message topic=T`."""
     pairs = {key: _unquoted(said) for key, said in _PAIR.findall(text)}
     said = pairs["msg"] if text.startswith("msg=") and "msg" in pairs else _before_pairs(text)
     if (found := GO.get(said)) is None:
