@@ -33,7 +33,7 @@ from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts, dues_of
 from ..record.control import Control
 from ..record.route_tables import exists
-from ..record.uncommitted import behind, forgotten
+from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
 
 NAME = "commits_follow_work"
@@ -82,17 +82,18 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         _stopped(control, world),
     )
     groups = {group.name: group for group in askers(world)}
+    unkept = tuple(not_kept(facts, rules, groups))
+    facts = facts.without({one.place for one in unkept})  # where the broker has another offset, no consumer can help it
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
-        *forgotten(facts, rules, groups),
+        *forgotten(unkept, rules, groups),
         *_given_up(facts, rules, control),
     ]
     wrong = [finding for finding in found if finding.wrong]
-    # what a broker does with an offset its consumers cannot help
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
     first = first[:FINDINGS_MAX]
     first += [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
@@ -147,7 +148,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit received messages only and in time, and offsets go back only after a fault or rebalance",
+    says="consumers commit received messages only and in time, brokers keep each offset, and none goes back but by a fault or rebalance",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),

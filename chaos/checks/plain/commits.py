@@ -20,7 +20,7 @@ from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, asker_of
+from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, Place, asker_of
 from ..record.control import Control
 from ..record.control import Row as ControlRow
 from ..record.uncommitted import brokers_that_tell, interval_ms
@@ -44,9 +44,6 @@ from .part import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Place = tuple[str, str, int, str]
-"""Topic, broker name, queue id, group."""
 
 
 def commits(part: Part, world: World) -> CommitFacts:

@@ -1,9 +1,9 @@
 """The commits that need an explanation, one by one, and the number of all others."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from ...oracle.by_hand import ALL_CONSUMERS
 from ...oracle.deliveries import Dues, Queue
@@ -12,6 +12,10 @@ from ...topology import CONSUMER_GROUP
 from ..check import Facts, joined
 from .control import Control, once
 from .uses import PART_MS
+
+Place = tuple[str, str, int, str]
+"""Topic, broker name, queue id, group."""
+_OfQueue = TypeVar("_OfQueue", bound="OfQueue")
 
 
 @dataclass(frozen=True, order=True)
@@ -29,8 +33,7 @@ class OfQueue:
         return self.topic, self.broker_name, self.queue_id
 
     @property
-    def place(self) -> tuple[str, str, int, str]:
-        """Its queue, and its group."""
+    def place(self) -> Place:
         return *self.queue, self.group
 
     def told(self, rule: str) -> dict[str, Any]:
@@ -142,6 +145,21 @@ class CommitFacts(Facts):
     behind: tuple[Behind, ...] = joined()
     at_slaves: tuple[AtSlave, ...] = joined()
     given_up: tuple[GivenUp, ...] = joined()
+
+    def without(self, places: Set[Place]) -> Self:
+        """The same without these places, but for what brokers forgot."""
+
+        def elsewhere(found: Iterable[_OfQueue]) -> tuple[_OfQueue, ...]:
+            return tuple(one for one in found if one.place not in places)
+
+        return replace(
+            self,
+            ahead=elsewhere(self.ahead),
+            back=elsewhere(self.back),
+            older=elsewhere(self.older),
+            behind=elsewhere(self.behind),
+            given_up=elsewhere(self.given_up),
+        )
 
     def in_order(self) -> Self:
         """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""

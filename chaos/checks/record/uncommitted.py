@@ -13,7 +13,7 @@ commit on, were worked off, too: an offset says just that.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
@@ -26,7 +26,7 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, counted, finding
 from ..tolerance import Tolerance, tolerance
-from .commits import Behind, CommitFacts
+from .commits import Behind, CommitFacts, Forgotten
 from .control import Control
 from .timer_acts import Run, by_process
 
@@ -144,13 +144,17 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
 
-def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Forgotten]:
     """Offsets that a process of a broker was told and did not have at the next commit."""
     for one in facts.forgotten:
         if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
             continue
-        if rules.was_reset(one.queue, groups[one.group], one.told_ms, one.at_ms):
-            continue
+        if not rules.was_reset(one.queue, groups[one.group], one.told_ms, one.at_ms):
+            yield one
+
+
+def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+    for one in unkept:
         yield finding(
             (one.broker_name, rules.holder(one.queue, groups[one.group], one.at_ms) or one.group, one.topic),
             "had another offset than was committed",

@@ -50,10 +50,12 @@ def committed(
     before: int,
     by: str | None = "consumer-0",
     group: str = CONSUMER_GROUP,
+    queue_id: int = 0,
 ) -> HistoryBuilder:
     client = None if by is None else f"127.0.0.1@{by}#1700000000000"
     value = {"group": group, "client": client, "before": before}
-    return builder.at(seconds).event("broker-a", "commit", f="update", offset=offset, value=value, **AT)
+    where = AT | {"queue_id": queue_id}
+    return builder.at(seconds).event("broker-a", "commit", f="update", offset=offset, value=value, **where)
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
@@ -345,6 +347,24 @@ def test_a_process_of_a_broker_has_what_it_was_told_last_and_nothing_else() -> N
     assert (had(3).verdict, had(-1, restarted=True).verdict) == (Validity.VALID, Validity.VALID)
 
 
+def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_committed_past_anything() -> None:
+    builder = worked(story(), 30)
+    for offset in (10, 20, 30):
+        committed(builder, 100 + offset, offset, offset - 9 if offset > 10 else -1)
+    builder = dropped(builder.at(140), offset=30).event(
+        "broker-a",
+        "commit",
+        f="update",
+        offset=29,
+        **AT,
+        value={"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": 31},
+    )
+    found = verdict(taken(builder.at(150), offset=31, node="consumer-1"))
+    assert {(example.who, example.more["kind"]) for example in found.examples} == {
+        ("broker-a", "had another offset than was committed")
+    }
+
+
 def test_a_slave_that_took_over_its_masters_offsets_has_forgotten_nothing() -> None:
     """Random scenario 90770: the master had none of that queue yet when the slave took its table."""
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"queues": 1})
@@ -400,7 +420,8 @@ def _of_all_kinds() -> HistoryBuilder:
     committed(sent(sent(builder, 200, 90), 200, 91), 201, 92, 60)
     received(builder, 203, 90)
     received(builder, 211, 91)
-    committed(builder, 220, 93, 70)
+    committed(builder, 220, 93, 92)
+    committed(committed(builder, 220, 5, -1, queue_id=1), 221, 6, 4, queue_id=1)
     for offset in (92, 93, 95):
         received(builder, 221, offset)
     ran(builder, 116, 222, 228)
@@ -411,4 +432,4 @@ def _of_all_kinds() -> HistoryBuilder:
 def test_all_kinds_together_are_each_counted() -> None:
     builder = _of_all_kinds()
     plain = builder.judged(CHECK)
-    assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 1, 1, 1]
+    assert [plain.measured[name] for name in _COUNTED] == [13, 3, 1, 1, 1, 1, 1]
