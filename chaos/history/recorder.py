@@ -85,10 +85,10 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
     """Raise TypeError if the catalogue has no such event, or the event has no such column."""
     allowed = _COLUMNS_OF.get(event)
     if allowed is None:
-        raise TypeError(f"{event!r} is no event of the history: the catalogue is chaos/history/schema.py")
+        raise TypeError(f"{event!r} is no event of the history: the catalogue is chaos/history/events.toml")
     if not allowed.issuperset(fields):
         unknown = ", ".join(sorted(fields.keys() - allowed))
-        raise TypeError(f"event {event!r} fills {unknown}, which its entry in chaos/history/schema.py does not name")
+        raise TypeError(f"event {event!r} fills {unknown}, which its entry in chaos/history/events.toml does not name")
 
 
 class HistoryWriter:

@@ -215,6 +215,9 @@ def _missed(outcome: SelftestOutcome) -> str:
 
 
 def _sums(outcomes: Sequence[SelftestOutcome]) -> str:
-    planted = [outcome.passed for outcome in outcomes if outcome.defect is not None]
+    planted = [outcome for outcome in outcomes if outcome.defect is not None]
     twins = [outcome.passed for outcome in outcomes if outcome.defect is None]
-    return f"{sum(planted)} of {len(planted)} defects found, {sum(twins)} of {len(twins)} twins clean"
+    found = [outcome for outcome in planted if outcome.meant <= outcome.found and not outcome.unjudged]
+    strange = sum(not outcome.passed for outcome in found)
+    also = f" ({strange} of them by a check that must not find it, too)" if strange else ""
+    return f"{len(found)} of {len(planted)} defects found{also}, {sum(twins)} of {len(twins)} twins clean"
