@@ -148,7 +148,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit received messages only and in time, brokers keep each offset, and none goes back but by a fault or rebalance",
+    says="consumers commit what they received, in time; brokers keep offsets; only faults and rebalances set them back",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
