@@ -183,7 +183,7 @@ def diagnosed(
     RocketMQ."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS) if are_large(places) else plain_logs(places)
-    is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)
+    is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")

@@ -39,6 +39,8 @@ BEFORE_MS = 300_000.0
 ELSEWHERE, BESIDE = 2.0, 2.2
 CALM_LINES = 3
 """Least lines, none of them of trouble, of which it is said that nothing is wrong."""
+BESIDE_TROUBLE = 3.0
+"""How much less "nothing was wrong" weighs beside a cause."""
 TROUBLED = 0.2
 """Share of warnings and exceptions above which "nothing was wrong" weighs less."""
 
@@ -106,14 +108,15 @@ def probable(
         told += [*no_broker(found, texts), *clock_set_back(found)]
         if not any(one.weight >= KNOWN_WEIGHT for one in told):
             told += dropped(found)
-    if not any(one.weight >= BY_WORDS for one in told):
-        told += in_words(texts.in_words)
+    spoken = [] if any(one.weight >= BY_WORDS for one in told) else in_words(texts.in_words)
+    told += spoken
     if found is None and not told and not texts.looked and texts.lines >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
         well = _nothing(found, texts, weighed.values(), failures)
+        well.weight -= BESIDE_TROUBLE if spoken else 0.0
         weighed[NOTHING] = _joined(weighed[NOTHING], well) if NOTHING in weighed else well
     ranked = shared(weighed.values())
     if not ranked or ranked[0].share < KNOWN_FROM:
@@ -209,7 +212,7 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
     weight -= 4.0 if failures else 0.0
     weight -= 1.5 if texts.troubled >= TROUBLED * max(texts.lines, 10) else 0.0
-    weight -= 3.0 if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
+    weight -= BESIDE_TROUBLE if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
     return _well(weight)
 
 

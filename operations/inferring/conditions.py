@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
-from .said import BY_WORDS, CAUSES, KEPT, Cause, Said, Texts
+from .said import BY_WORDS, CAUSES, KEPT, OF_OTHERS, Cause, Said, Texts
 from .telling import Episode, Hypothesis, named_in
-from .words import RANK
+from .words import ANYBODYS, RANK
 
 UNKNOWN = 2.0
 """Weight of an unknown cause, in nats."""
@@ -74,10 +74,13 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 def in_words(said: Iterable[Said]) -> list[Condition]:
     """Return the causes that the words of error lines suggest; of several causes, the nearest to a root cause weighs
-    most."""
-    found = sorted(conditions(said), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
+    most. Peers that other programs do not reach count only if no line is RocketMQ's."""
+    lines = list(said)
+    ours = [one for one in lines if one.weight >= BY_WORDS]
+    told = [one for one in lines if one.weight >= BY_WORDS or one.cause in ANYBODYS] if ours else lines
+    found = sorted(conditions(told), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
     for place, one in enumerate(found):
-        one.weight = BY_WORDS - BESIDE_WORDS * min(place, 1)
+        one.weight = (BY_WORDS if ours else OF_OTHERS) - BESIDE_WORDS * min(place, 1)
     return found
 
 

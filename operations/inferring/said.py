@@ -27,14 +27,14 @@ import pyarrow.compute as pc
 from ...chaos.logs.files import Part, blocks_of, planned
 from ...chaos.logs.reading import are_large, by_processes
 from ...chaos.logs.shapes import event_of
-from .words import TROUBLE, in_words
+from .words import TROUBLE, in_words, is_ours
 
 SHOWN = 300
 """Most characters of a line that are shown."""
 KEPT = 2_000
 """Lines of one cause: more of them make it no surer, and a log may have millions."""
-IN_WORDS, BY_WORDS = 2_000, 2.4
-"""Lines of a part that are read by their words only, and the weight of such a reading."""
+IN_WORDS, BY_WORDS, OF_OTHERS = 2_000, 2.4, 2.3
+"""Lines of a part that are read by their words only, the weight of such a reading, and that of another program's."""
 REFUSES_AT, TAKES_AGAIN_AT = 0.9, 0.85
 """diskSpaceWarningLevelRatio, above which a broker refuses messages, and diskSpaceCleanForciblyRatio, below which it
 takes them again."""
@@ -112,8 +112,8 @@ class Texts:
     lines: int = 0
     troubled: int = 0
     """Number of lines of level WARN or ERROR, and of exceptions."""
-    fails: bool = False
-    """Whether an exception of RocketMQ's is among them."""
+    fails: int = 0
+    """Number of lines with an exception of RocketMQ's, without those that a harmless line explains."""
     are_rocketmqs: bool = False
     """Whether a line names RocketMQ, or reads like its own without a head."""
 
@@ -140,7 +140,7 @@ class Texts:
         self.lines += other.lines
         self.looked += other.looked
         self.troubled += other.troubled
-        self.fails |= other.fails
+        self.fails += other.fails
         self.are_rocketmqs |= other.are_rocketmqs
 
     def lasts_ms(self, file: str) -> float:
@@ -175,7 +175,7 @@ def _read(part: Part) -> Texts:
             texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
-        texts.fails = texts.fails or _FAILS.search(block) is not None
+        texts.fails += len(_FAILS.findall(block))
         pattern = _ANY if texts.looked >= IN_WORDS else f"{_ANY}|{TROUBLE}"
         if _says(pa.array([block], pa.large_binary()), pattern)[0]:
             lines = block.split(b"\n")
@@ -186,6 +186,7 @@ def _read(part: Part) -> Texts:
                 for one in of_line(text, f"{above}\n{trace}", part.file, number):
                     stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
                     texts.add(replace(one, stamp_ms=stamp_ms))
+                    texts.fails -= one.cause == "nothing" and _FAILS.search(lines[at]) is not None
                     told = True
                 texts.looked += not told
                 if not told and texts.looked <= IN_WORDS and (cause := in_words(text, above, trace)):
@@ -207,7 +208,7 @@ def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
 
 
 _HEAD_BYTES = 8192
-_FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception")
+_FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception\b.*")
 _NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)")
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
@@ -284,10 +285,10 @@ def _in_words(cause: str, text: str, around: str, file: str, number: int) -> Sai
     address = found[0] if cause.startswith("-") and (found := _HOST_AND_PORT.search(text)) else ""
     if cause.startswith("-"):
         cause, _ = _of_peer(cause, BY_WORDS, address, around)
-    return Said(cause, BY_WORDS, file, number, text.strip()[:SHOWN], address)
+    return Said(cause, BY_WORDS if is_ours(around) else OF_OTHERS, file, number, text.strip()[:SHOWN], address)
 
 
-_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{4,5}\b|\bnull\b")
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{4,5}\b|(?:(?<=to )|(?<=to <))null\b")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 LIKE_THE_LIMIT = 3
 """A length of more than so many limits is no request, but the first bytes of another protocol."""
@@ -297,10 +298,10 @@ STOOD_S, LONG_S = 3.0, 10.0
 
 def _of_disk(used: Sequence[float], *, is_refused: bool) -> tuple[str, float]:
     """Return the cause by the share in use, of an answer that refuses a message or of a measurement; -1.0 stands for a
-    missing folder."""
+    missing folder. A disk that only fills does no harm yet."""
     if max(used) >= (TAKES_AGAIN_AT if is_refused else REFUSES_AT):
         return "disk-full", 6.5
-    return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0)
+    return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0) if is_refused else ("nothing", 2.5)
 
 
 _LONG_ENOUGH = 12
@@ -318,18 +319,23 @@ _HEAD = re.compile(r"(?:ERROR|WARN|INFO) \w+ - ")
 _NAME_SERVER_PORT = re.compile(r":\d*9876$")
 _BROKER_PORT = re.compile(r":\d*(?:109(?:09|11|12)|[1-6]0911)$")
 _ASKS_NAME_SERVER = re.compile(
-    r"BrokerOuterAPI|NameserverChannel|RouteInfoFromNameServer|registerBroker|name server|getBrokerClusterInfo|namesrv"
+    r"BrokerOuterAPI|NameserverChannel|RouteInfoFromNameServer|registerBroker|name ?server|getBrokerClusterInfo|namesrv"
+    r"|topic route"
     r"|code: ?10[0-6]\b"
 )
 _ASKS_BROKER = re.compile(
-    r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat"
+    r"BrokersSent|sendKernelImpl|sendMessage|[Pp]ull ?[Mm]essage|fetchPublish|BrokerRuntime|[Hh]eart ?[Bb]eat|to broker"
     r"|code: ?(?:1[0-5]|3\d|310)\b"
 )
+_IS_ASKED = re.compile(r"NettyServer|NETTY SERVER|page ?cache|processRequest|write response", re.IGNORECASE)
 _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
-    """Return the kind of the unreachable peer, by its port or the caller: NameServer, broker, or `peer` if unclear."""
+    """Return the kind of the unreachable peer, by its port or the caller: NameServer, broker, or `peer` if unclear; a
+    server's connections are its clients'."""
+    if not address and cause == "-not-reached" and _IS_ASKED.search(around):
+        return "client-gone", weight
     if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):

@@ -10,7 +10,11 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-TROUBLE = r"WARN|ERROR|FATAL|SEVERE|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash|失败|异常|错误"
+TROUBLE = (
+    r"WARN|ERROR|FATA|SEVERE|=(?:warn|fatal)|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash"
+    r"|[Cc](?:an|ould) ?not|[Uu]nable to|[Ii]llegal|[Ii]nvalid|[Tt]imed? ?out|[Dd]enied|[Rr]efused|not (?:exist|found)"
+    r"|[Oo]ut of memory|失败|异常|错误|无法|超时"
+)
 """What each such line has, for RE2 and `re`."""
 
 
@@ -29,42 +33,67 @@ _PLACES: Sequence[tuple[str, re.Pattern[str]]] = [*_read("places", _TOLD)]
 RANK = {cause: rank for rank, (cause, _) in enumerate(reversed([*_WORDS, *_PLACES]))}
 """The higher, the nearer to the root: effects come last in words.toml."""
 
-_CALM = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug)\b")
+ANYBODYS = frozenset(
+    {"disk-fails", "disk-full", "disk-read-only", "kubernetes-refuses", "name-not-resolved", "out-of-memory"}
+    | {"port-taken", "tls-mismatch", "too-many-open-files", "-gives-no-answer", "-not-reached"}
+)
+"""Causes that are no program's own."""
+_LEVEL = re.compile(r"\b(INFO|DEBUG|TRACE)\b|[\[(](info|debug)[\])]|\b(?:WARN|ERROR|FATAL|SEVERE)|[\[(](?:warn|error)")
+_CALM_LEVEL = re.compile(r"level\"?[=:] ?\"?(?:info|debug)", re.IGNORECASE)
 _HEAD = 120
 _FRAME = re.compile(r"\s*(?:at |\.\.\. )")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
-    r"|producer|consumer|\btopic|\bons\b",
+    r"|producer|consumer|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"
+    r"|(?-i:\b(?:[A-Z][a-z0-9]+){2,}\w*(?:-\w+)*\]? - )",
     re.IGNORECASE,
 )
-_REASON = re.compile(r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: ")
-_NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime|NullPointer)\w+(?:Exception|Error)\b")
+_REASON = re.compile(
+    r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: |\b\w*[Ee]rr(?:or)?=\"?|\bmsg=\""
+    r"|\"(?:msg|message|err|error)\": *\""
+)
+_NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime)\w+(?:Exception|Error)\b")
+_SILENT = re.compile(r"NullPointer|OutOfBounds|Buffer(?:Over|Under)flow|ConcurrentModification")
+"""Exceptions whose words say nothing of the cause: their place does."""
 _TROUBLED = re.compile(TROUBLE)
-_BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: )")
+_BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |:msg: ?)")
+_CLASS = re.compile(r"\b(?:[a-z][\w-]*\.){2,}[A-Z][\w$]*(?:[.#]\w+)?")
 _NESTED, _SAYS = 3, 240
 _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){2,}\S*")
 
 
 def in_words(text: str, before: str, trace: str) -> str | None:
-    """Return the cause by the line's words, else by the package in the stack trace."""
-    around = f"{before}\n{text}\n{trace}"
-    if _FRAME.match(text) or not _TROUBLED.search(text) or not _OURS.search(around):
+    """Return the cause by the line's words, else by the package in the stack trace or the thread that logs. A line that
+    is not RocketMQ's gives only causes that any program may have."""
+    if _FRAME.match(text) or _CALM_LEVEL.search(text) or not _TROUBLED.search(text):
         return None
+    cause = _spoken(text, trace)
+    is_told = cause in ANYBODYS or (cause and is_ours(f"{before}\n{text}\n{trace}"))
+    return cause if is_told else None
+
+
+def is_ours(around: str) -> bool:
+    """Whether a line, with what stands around it, speaks of RocketMQ."""
+    return _OURS.search(around) is not None
+
+
+def _spoken(text: str, trace: str) -> str | None:
     lines = trace.splitlines()
     if any(_REASON.search(line) and in_words(line, text, "\n".join(lines[at:])) for at, line in enumerate(lines, 1)):
         return None
     *_, says = _REASON.split(text)
     if says == text:
-        if _CALM.search(text[:_HEAD]):
+        if (level := _LEVEL.search(text[:_HEAD])) and any(level.groups()):
             return None
-        says = _BEFORE.sub("", text)
+        says = _CLASS.sub("", _BEFORE.sub("", text))
     else:
         names = _NAME.findall(text)
         says = f"{names[-1] if names else ''}: {says}"
     for _ in range(_NESTED):
         says = _VALUES.sub("", says)
     says = says[:_SAYS]
+    words = () if _SILENT.match(says) else _WORDS
     return next(
-        (cause for cause, pattern in _WORDS if pattern.search(says)),
+        (cause for cause, pattern in words if pattern.search(says)),
         next((cause for cause, pattern in _PLACES if pattern.search(f"{text}\n{trace}")), None),
     )

@@ -110,7 +110,7 @@ def answer_of(case: Case) -> tuple[str, str]:
     return answer.name, answer.certainty
 
 
-STILL_MISSED = {"no-broker-version-exporter-5.4", "not-in-assigned-list-flink", "send-times-out-mqcloud"}
+STILL_MISSED = {"send-times-out-mqcloud"}
 """What no rule answers yet."""
 
 
@@ -138,6 +138,16 @@ def test_what_caused_an_exception_is_the_cause_and_not_what_it_led_to(tmp_path: 
     trace = "2026-01-01 00:00:01 ERROR main - load file /a/0 error\n\tat a.B.c(B.java:1)\nCaused by: java.lang.{}\n"
     one = of_files(tmp_path, store=trace.format("OutOfMemoryError: Map failed"))
     assert one.answer.name == "out-of-memory"
+
+
+def test_trouble_of_any_program_is_told_and_whom_others_do_not_reach_only_where_no_line_is_rocketmqs(
+    tmp_path: Path,
+) -> None:
+    others = "2026-01-01 00:00:01 ERROR pool-1 - jdbc: connection to 10.0.0.9:3306 failed\n"
+    assert of_files(tmp_path, app=others).answer.name == "peer-not-reached"
+    ours = "2026-01-01 00:00:02 ERROR pool-1 - rocketmq: the signature of this key is wrong\n"
+    assert of_files(tmp_path, app=others + ours).answer.name == "access-refused"
+    assert of_files(tmp_path, app=f"{ours}kernel: oom: java killed, error -12\n").answer.name == "out-of-memory"
 
 
 def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
@@ -193,6 +203,11 @@ ONE_LINE = {
     ),
     "Caused by: BeanCreationException: 'x': org/apache/rocketmq/common/MessageModel": "libraries-do-not-fit",
     "RemotingConnectException: connect to 10.0.0.7 :10911 failed": "broker-address-not-reached",
+    "MQClientException: CODE: 1  DESC: The stats <TOPIC_PUT_NUMS> <t> not exist": "nothing",
+    "MQClientException: CODE: 13  DESC: the message body is null": "message-not-allowed",
+    "2026-01-01 00:00:01 INFO A - physic disk maybe full soon, so reclaim space, 0.82, x": "nothing",
+    "The message queue is not in assigned list, may be rebalancing, message queue: x": "group-rebalances",
+    "The message queue is not in assigned list, message queue: x": "queue-not-locked",
 }
 
 
