@@ -15,7 +15,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -68,6 +68,14 @@ class Cost:
         without = tuple(Without(**one) for one in document["without_broker"])
         return cls(**{**document, "without_broker": without})
 
+    def renamed(self, names: Mapping[str, str]) -> Cost:
+        """Return the cost with these names of nodes instead of the run's own."""
+        without = (
+            replace(one, client=names.get(one.client, one.client), broker=names.get(one.broker, one.broker))
+            for one in self.without_broker
+        )
+        return replace(self, without_broker=tuple(without))
+
     @property
     def sentence(self) -> str:
         """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
@@ -97,6 +105,19 @@ def _without(broker: str, gaps: Sequence[Without]) -> str:
     if len(gaps) == 1:
         return f"{longest.client} was without {broker} for {when}"
     return f"{len(gaps)} clients were without {broker}, {longest.client} the longest, for {when}"
+
+
+def of_sides(costs: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Return `replay: consumer-0 was without broker-a for …` of each side. `costs`: a side's name, and the sentence of
+    its cost; None if no client worked."""
+    unknown = "not known: no send or pull is recorded, as in RocketMQ's logs"
+    return [f"{side}: {sentence or unknown}" for side, sentence in costs]
+
+
+def sides_of_replay(document: Mapping[str, Any]) -> list[str]:
+    """Return the costs of the original, the replay and each variant. `document` is replay.json."""
+    variants = ((f"with {one['vary']}", one["cost"][1]) for one in document["variants"])
+    return of_sides([*document["cost"].items(), *variants])
 
 
 def cost_of(run_dir: Path) -> Cost | None:

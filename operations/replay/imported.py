@@ -55,7 +55,7 @@ _FITTED_MS = 1_500.0
 _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
 _WITH_NAMES = ("nodes", "links", "broker", "name_servers", "address")
 """Keys of a timeline's entry that name nodes."""
-_SHOWN = {"rank", "fault", "certainty", "sentence"}
+_SHOWN = {"fault", "certainty", "sentence"}
 _BOOTS_MS = 2_000.0, 300_000.0
 """A restarted broker of Apache's takes up to this long to boot and register; a replay's registers at once. A longer
 time has another cause."""
@@ -67,8 +67,13 @@ class _Chosen(NamedTuple):
     number: int
     episode: IncidentEpisode
     hypothesis: IncidentHypothesis
-    place: str
-    """Its place in incident.json."""
+    place: int
+    """Of the hypothesis in its episode, from 1."""
+
+    @property
+    def at(self) -> str:
+        """Its timeline's place in incident.json."""
+        return f"episodes.{self.number - 1}.hypotheses.{self.place - 1}.timeline"
 
 
 def imported(
@@ -130,7 +135,9 @@ def imported(
         imported=True,
         notes=notes,
         places=places,
-        chosen=[{"episode": one.number, **one.hypothesis.model_dump(include=_SHOWN)} for one in chosen],
+        chosen=[
+            {"episode": one.number, "place": one.place, **one.hypothesis.model_dump(include=_SHOWN)} for one in chosen
+        ],
     )
 
 
@@ -158,15 +165,15 @@ def _chosen(
         if said is not None and said > len(episode.hypotheses):
             allowed = f"one of the {len(episode.hypotheses)} hypotheses of episode {number} in {file}, counted from 1"
             raise ScenarioError("--hypothesis", "", f"{number}={said}", allowed)
-        at = (said or 1) - 1
-        taken = episode.hypotheses[at] if episode.hypotheses else None
+        place = said or 1
+        taken = episode.hypotheses[place - 1] if episode.hypotheses else None
         if taken is None or not (taken.timeline or taken.nodes):
             why = "has no fault that explains it"
             if taken is not None and taken.fault == "switch":
                 why = f"is a change of roles that nobody did by hand ({taken.sentence})"
             notes.append(f"Episode {number} {why}, so nothing is done for it.")
             continue
-        found.append(_Chosen(number, episode, taken, f"episodes.{number - 1}.hypotheses.{at}.timeline"))
+        found.append(_Chosen(number, episode, taken, place))
     named = {*hypotheses, *episodes}
     sure = [one for one in found if one.hypothesis.certainty != "unsure" or one.number in named]
     for one in found:
@@ -200,7 +207,7 @@ def _timeline(
     """The entries in order of time, under scenarios' names, with their places in incident.json. A fault without an end
     lasts until comparing ends."""
     entries = [
-        (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.place}.{at}")
+        (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.at}.{at}")
         for one in chosen
         for at, entry in enumerate(one.hypothesis.timeline)
         for said in _booted(entry.model_dump(), rows, notes)

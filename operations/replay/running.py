@@ -22,6 +22,7 @@ from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
 from ...chaos.proof.statistics.per_client import ClientFigures, beside, client_lines, clients_of
 from ...chaos.reporting import write_replay
 from ...chaos.reports.ci import INCIDENT
+from ...chaos.reports.cost import Cost, cost_of, sides_of_replay
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
@@ -214,7 +215,7 @@ def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
         again = held_against(replayed.original, scenario, folder)
         was, now = _clients(replayed), _clients(again)
         changes = replayed.held[1].transitions, again.held[1].transitions
-        said = beside(vary, was, now, changes)
+        said = beside(vary, was, now, changes, (_cost(replayed), _cost(again)))
         if EXPIRY in vary and IDLE not in vary and not said["changed"]:
             idle_s = replayed.original.world.timers.I_ms / 1000
             said["sentence"] += (
@@ -228,12 +229,19 @@ def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
 def _clients(replayed: Replayed) -> dict[str, ClientFigures]:
     rows = rows_of(replayed.folder.path, OF_CLIENTS)
     begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
-    names = replayed.original.names
-    return clients_of(rows, begin_ms, begin_ms + replayed.lasts_ms, replayed.held[1].transitions, names)
+    names, to_ms = replayed.original.names, begin_ms + replayed.lasts_ms
+    return clients_of(rows, begin_ms, to_ms, replayed.held[1].transitions, names, cost_of(replayed.folder.path))
+
+
+def _cost(replayed: Replayed) -> Cost | None:
+    """The replay's cost for its clients, with the original's names."""
+    cost = cost_of(replayed.folder.path)
+    return None if cost is None else cost.renamed(replayed.original.names)
 
 
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     original = replayed.original
+    costs = {"original": cost_of(original.folder), "replay": _cost(replayed)}
     return {
         "format": 1,
         "original": str(original.folder),
@@ -251,6 +259,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "names": dict(original.names),
         "transitions": [_transition(pair) for pair in replayed.similarity.pairs],
         "lanes": _lanes(replayed),
+        "cost": {side: None if cost is None else cost.sentence for side, cost in costs.items()},
         "variants": list(variants),
     }
 
@@ -312,6 +321,8 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
     yield from client_lines(document["variants"])
+    yield "cost for the clients"
+    yield from (f"  {line}" for line in sides_of_replay(document))
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():
         yield f"report: {folder / 'report.html'}"

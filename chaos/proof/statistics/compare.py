@@ -22,6 +22,7 @@ from ...history.stored import rows_of
 from ...history.transitions import EVENTS as OF_TRANSITIONS
 from ...history.transitions import Transition, seen
 from ...oracle.world import World
+from ...reports.cost import Cost, cost_of, of_sides
 from ...reports.terminal import measured, print_rows, standard_output
 from ...verdict import Verdict
 from .per_client import EVENTS as OF_CLIENTS
@@ -47,6 +48,8 @@ class ComparedRun:
     samples: RunSamples
     clients: Mapping[str, ClientFigures]
     transitions: Sequence[Transition]
+    cost: Cost | None
+    """None: no client worked."""
     verdicts: Sequence[Verdict] = ()
     """None where it was not judged."""
 
@@ -59,10 +62,12 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Co
     from_ms = phases.get("steady", -math.inf)
     to_ms = min(phases.get("final_reads", math.inf), world.end_ms)
     transitions = seen(rows, from_ms, to_ms, zero_ms=world.timeline_ms).transitions
+    cost = cost_of(folder)
     return ComparedRun(
         samples=samples_of(name or str(folder), rows),
-        clients=clients_of(rows, from_ms, to_ms, transitions, {}),
+        clients=clients_of(rows, from_ms, to_ms, transitions, {}, cost),
         transitions=transitions,
+        cost=cost,
         verdicts=verdicts,
     )
 
@@ -101,10 +106,11 @@ class Sides:
 
     @cached_property
     def clients(self) -> dict[str, Any]:
-        """Each client on sides A and B: the medians of its figures over the runs, and the transitions of each side's
-        first run."""
+        """Each client on sides A and B: the medians of its figures over the runs, and the transitions and cost of each
+        side's first run."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
-        return beside("B", was, now, (self.a[0].transitions, self.b[0].transitions))
+        a, b = self.a[0], self.b[0]
+        return beside("B", was, now, (a.transitions, b.transitions), (a.cost, b.cost))
 
     def cut_short(self, metric: str) -> list[int]:
         return [sum(run.cut_short.get(metric, 0) for run in side) for side in self.samples]
@@ -157,7 +163,8 @@ def print_sides(sides: Sides, *, as_json: bool) -> None:
     _print_comparisons(console, sides)
     _print_routes(console, sides)
     _print_checks(console, sides)
-    for line in client_lines([sides.clients]):
+    costs = zip(("cost of A's first run", "cost of B's first run"), sides.clients["cost"], strict=True)
+    for line in (*client_lines([sides.clients]), *of_sides(costs)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -176,6 +183,7 @@ def _document(sides: Sides) -> dict[str, Any]:
         "routes_that_differ": sides.routes,
         "checks": [[[verdict.to_json() for verdict in run.verdicts] for run in side] for side in sides.runs],
         "clients": sides.clients["clients"],
+        "cost": sides.clients["cost"],
         "sentence": sides.clients["sentence"],
     }
 

@@ -1,15 +1,16 @@
-"""Each client's sends, pulls and recovery in a run, and how they differ from another run's. Pure."""
+"""Each client's sends, recovery and time without a broker in a run, and how they differ from another run's. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import median_low
 from typing import Any
 
 from ...history.matching import TransitionPair, matched
 from ...history.transitions import Transition
+from ...reports.cost import LEAST_MS, Cost
 
-EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
+EVENTS = ("send", "fault", "phase")
 _FAR = 0.1
 """Shares and seconds whose difference is less than this part are equal."""
 CHANGED_MAX = 12
@@ -23,20 +24,11 @@ class ClientFigures:
 
     sends: int = 0
     failed: int = 0
-    longest_gap_ms: float | None = None
-    """Between two successes: sends of a producer, receipts of a consumer; from the first until the end."""
+    without_broker_ms: float = 0.0
+    """The longest time in which a broker answered none of its sends or pulls."""
     recovered_ms: float | None = None
     """From the first fault to the last failed send, 0 if none failed after it; None for a consumer."""
     transitions: int = 0
-    _last_ms: float | None = field(default=None, repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
-
-    def good(self, at_ms: float) -> None:
-        if self._last_ms is not None:
-            self.longest_gap_ms = max(self.longest_gap_ms or 0.0, at_ms - self._last_ms)
-        self._last_ms = at_ms
 
 
 def clients_of(
@@ -45,9 +37,10 @@ def clients_of(
     to_ms: float,
     transitions: Sequence[Transition],
     names: Mapping[str, str],
+    cost: Cost | None,
 ) -> dict[str, ClientFigures]:
-    """Return each client's figures from `begin_ms` to `to_ms` on the history's time axis. `rows` are in order of
-    time."""
+    """Return each client's figures from `begin_ms` to `to_ms` on the history's time axis, and the times without a
+    broker of the whole run's `cost`. `rows` are in order of time."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
@@ -62,16 +55,13 @@ def clients_of(
             client.sends += 1
             if client.recovered_ms is None:
                 client.recovered_ms = 0.0
-            if row["type"] == "ok":
-                client.good(at_ms)
-            else:
+            if row["type"] != "ok":
                 client.failed += 1
                 if fault_ms is not None:
                     client.recovered_ms = at_ms - fault_ms
-        elif event == "receive":
-            found[names.get(row["node"], row["node"])].good(at_ms)
-    for client in found.values():
-        client.good(to_ms)
+    for gap in cost.without_broker if cost is not None else ():
+        client = found[names.get(gap.client, gap.client)]
+        client.without_broker_ms = max(client.without_broker_ms, gap.took_ms)
     for one in transitions:
         if one.node in found:
             found[one.node].transitions += 1
@@ -83,7 +73,7 @@ def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigu
     found: dict[str, ClientFigures] = {}
     for name in sorted({name for run in runs for name in run}):
         figures = found[name] = ClientFigures()
-        for figure in figures.to_json():
+        for figure in asdict(figures):
             known = [value for run in runs if name in run and (value := getattr(run[name], figure)) is not None]
             setattr(figures, figure, median_low(known) if known else None)
     return found
@@ -94,9 +84,10 @@ def beside(
     was: Mapping[str, ClientFigures],
     now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
+    costs: tuple[Cost | None, Cost | None],
 ) -> dict[str, Any]:
-    """Return each client's figures on both sides, and the difference in a sentence. `vary` says which setting was
-    changed."""
+    """Return each client's figures and the costs on both sides, and the difference in a sentence. `vary` says which
+    setting was changed."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
@@ -107,7 +98,7 @@ def beside(
         "moved": sum(None not in pair for pair in changed),
     }
     clients = {
-        name: (was.get(name, ClientFigures()).to_json(), now.get(name, ClientFigures()).to_json())
+        name: (asdict(was.get(name, ClientFigures())), asdict(now.get(name, ClientFigures())))
         for name in sorted({*was, *now})
     }
     return {
@@ -115,12 +106,17 @@ def beside(
         "transitions": changes,
         "changed": [_changed(pair) for pair in changed],
         "clients": clients,
-        "sentence": _sentence(vary, was, now, changes),
+        "cost": [None if cost is None else cost.sentence for cost in costs],
+        "sentence": _sentence(vary, was, now, changes, costs),
     }
 
 
 def _sentence(
-    vary: str, was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures], changes: Mapping[str, int]
+    vary: str,
+    was: Mapping[str, ClientFigures],
+    now: Mapping[str, ClientFigures],
+    changes: Mapping[str, int],
+    costs: tuple[Cost | None, Cost | None],
 ) -> str:
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
@@ -130,13 +126,18 @@ def _sentence(
         word = "fewer" if failed[1] < failed[0] else "more"
         parts.append(f"{word} failed sends, {failed[1]:,} in place of {failed[0]:,} ({shares} of all, then and now)")
     for name, said, less, more in (
-        ("longest_gap_ms", "longest gap of a client", "shorter", "longer"),
+        ("without_broker_ms", "longest time of a client without a broker", "shorter", "longer"),
         ("recovered_ms", "last failed send after the fault", "earlier", "later"),
     ):
         then, since = _worst(was, name), _worst(now, name)
         if then is not None and since is not None and abs(since - then) > max(_APART_MS, _FAR * max(since, then)):
             word = less if since < then else more
             parts.append(f"the {said} {word}, {_s(since)} in place of {_s(then)}")
+    waited = [cost.messages["waited"] for cost in costs if cost is not None]
+    if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
+        word = "fewer" if waited[1] < waited[0] else "more"
+        counts = f"{waited[1]:,} in place of {waited[0]:,}"
+        parts.append(f"{word} messages that waited longer than {LEAST_MS / 1000:g} s, {counts}")
     if any(changes[name] for name in ("gone", "moved", "new")):
         told = [f"{changes['gone']} would not have come"] if changes["gone"] else []
         told += [f"{changes['moved']} would have come at another time"] if changes["moved"] else []
@@ -170,13 +171,13 @@ def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if (more := len(one["changed"]) - CHANGED_MAX) > 0:
             yield f"  and {more} more"
     width = max((len(client) for one in variants for client in one["clients"]), default=6)
-    head = f"{'failed sends':>14}  {'longest gap':>20}  {'recovered after':>20}  {'transitions':>11}"
+    head = f"{'failed sends':>14}  {'without a broker':>20}  {'last failed send':>20}  {'transitions':>11}"
     yield f"  {'client':{width}}  {head}"
     for one in variants:
         yield f"  {one['vary']}"
         for client, (was, now) in one["clients"].items():
             failed = f"{was['failed']} -> {now['failed']}"
-            gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("longest_gap_ms", "recovered_ms"))
+            gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("without_broker_ms", "recovered_ms"))
             changes = f"{was['transitions']} -> {now['transitions']}"
             yield f"  {client:{width}}  {failed:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
 

@@ -29,6 +29,7 @@ from ...oracle.windows import legend
 from ...verdict import Verdict
 from ..answers import of_incident
 from ..ci import read_incident
+from ..cost import sides_of_replay
 from ..groups import exercised_line, groups
 from ..sentences import allowed_sentence, clients_sentence, measured_sentences, nearest_sentence
 from ..terminal import brief, left_out_line
@@ -86,6 +87,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
 def template(name: str) -> Template:
     known = Environment(autoescape=True, loader=FunctionLoader(_text))
     known.globals |= {"CHECKS": CHECKS, "groups": groups, "clients_of": clients_sentence, "legend": legend}
+    known.globals |= {"costs_of": sides_of_replay}
     known.globals |= {"brief": brief, "measured_sentences": measured_sentences}
     known.globals |= {"allowed_sentence": allowed_sentence, "nearest_sentence": nearest_sentence}
     return known.get_template(name)

@@ -28,7 +28,7 @@ DOCUMENT: dict[str, Any] = {
     "not_compared": ["producer-0 chose"],
     "names": {"broker-b": "trade-1"},
     "notes": ["Episode 2 is left out."],
-    "hypotheses": [{"episode": 1, "rank": 1, "sentence": "ns-0 & broker-a", "certainty": "likely"}],
+    "hypotheses": [{"episode": 1, "place": 1, "sentence": "ns-0 & broker-a", "certainty": "likely"}],
     "matched": 1, "missing": 1, "extra": 1,
     "transitions": [
         change("both", "lost", 20, 22, how="silent"),
@@ -40,6 +40,7 @@ DOCUMENT: dict[str, Any] = {
         {"node": "producer-0", "of": "orders", "original": [], "replay": [[40_000, 60_000, "broker-b"]]},
     ],
     "variants": [],
+    "cost": {"original": None, "replay": "consumer-0 was without broker-a for 41.0 s"},
 }  # fmt: skip
 
 
@@ -60,6 +61,8 @@ def test_the_page_says_how_alike_they_are_and_what_was_left_out(file: Path) -> N
     assert "so not compared: producer-0 chose" in page
     assert "ns-0 &amp; broker-a" in page
     assert "In the run below broker-b is trade-1." in page
+    assert "<li>original: not known: no send or pull is recorded, as in RocketMQ&#39;s logs</li>" in page
+    assert "<li>replay: consumer-0 was without broker-a for 41.0 s</li>" in page
     assert "3 transitions: 1 in both, 1 only in the original, 1 only in the replay." in page
     judged = (file.parent / "judged.html").read_text(encoding="utf-8")
     assert '<span class="badge INVALID">INVALID</span>' in judged, "once judged, the verdict counts"

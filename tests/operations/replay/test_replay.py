@@ -108,7 +108,7 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
     assert json.loads(done.output)["parts"]["came"] < 0.7
 
 
-def test_a_hypothesis_is_an_episode_and_a_rank(folder: Path) -> None:
+def test_a_hypothesis_is_an_episode_and_a_place(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["replay", str(folder), "--hypothesis", "one"])
     assert done.exit_code == 2
     assert "'one' is not allowed; expected EPISODE=PLACE, both from 1, such as 1=2" in done.output
@@ -131,6 +131,12 @@ def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tm
     assert "The original above, the replay beneath" in page
     assert "What would have been different" in page
     assert "happens again</span> cut-off" in page
+    costs = done.output[done.output.index("cost for the clients\n") :].splitlines()[1:5]
+    whose, told = zip(*(line.strip().split(": ", 1) for line in costs), strict=True)
+    assert whose == ("original", "replay", *(f"with {one['vary']}" for one in (first, second)))
+    assert all("without broker-" in sentence for sentence in told)
+    assert told[1] != told[2]
+    assert "Cost for the clients" in page
     wrong = CliRunner().invoke(cli, ["replay", str(folder), "--vary", "cluster.profile=6"])
     assert isinstance(wrong.exception, ScenarioError)
     assert "cluster.profile" in str(wrong.exception)

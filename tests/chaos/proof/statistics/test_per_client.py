@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nemesrv.chaos.history.transitions import Transition
-from nemesrv.chaos.proof.statistics.per_client import ClientFigures, beside, clients_of, typical
+from nemesrv.chaos.proof.statistics.per_client import ClientFigures, beside, client_lines, clients_of, typical
+from nemesrv.chaos.reports.cost import Cost, Without
 
 
 def row(at_s: float, event: str, node: str = "producer-0", **fields: Any) -> dict[str, Any]:
@@ -20,56 +21,73 @@ HISTORY = [
     row(26, "send", type="fail"),
     row(29, "send", type="invoke"),
     row(30, "send", type="ok"),
-    row(31, "receive", "consumer-0"),
-    row(33, "receive", "consumer-0"),
     row(40, "send", type="info"),
 ]
 
 
-def test_sends_gaps_and_the_last_failure_are_counted_within_the_stretch() -> None:
+UNKNOWN = None, None
+
+
+def costing(took_s: float, waited: int) -> Cost:
+    """consumer-0 was without broker-a for so long, and so many messages waited."""
+    of, span = {"client": "consumer-0", "broker": "broker-a"}, {"from_s": 20, "to_s": 20 + took_s}
+    gap = Without(**of, **span, took_ms=1000 * took_s, came_back=True)
+    return Cost(
+        longest_without_broker_ms=gap.took_ms,
+        without_broker=(gap,),
+        sends={"ok": 14, "failed": 0, "unanswered": 0},
+        messages={"waited": waited, "longest_ms": 1000 * took_s, "never_received": 0},
+    )
+
+
+def test_sends_the_last_failure_and_the_time_without_a_broker_are_told_of_each_client() -> None:
     changed = [Transition(1000.0, "producer-0", "took", "orders", "broker-b")]
-    found = clients_of(HISTORY, 10_000, 35_000, changed, {"producer-0": "client-7"})
-    assert found["client-7"].to_json() == {
-        "sends": 14, "failed": 2, "longest_gap_ms": 10_000, "recovered_ms": 6_000, "transitions": 0,
-    }  # fmt: skip
-    assert clients_of(HISTORY, 10_000, 35_000, changed, {})["producer-0"].transitions == 1
-    consumer = found["consumer-0"]
-    assert (consumer.sends, consumer.longest_gap_ms, consumer.recovered_ms) == (0, 2_000, None)
+    found = clients_of(HISTORY, 10_000, 35_000, changed, {"producer-0": "client-7"}, costing(41, 126))
+    assert found["client-7"] == ClientFigures(sends=14, failed=2, recovered_ms=6_000)
+    assert found["consumer-0"] == ClientFigures(without_broker_ms=41_000)
+    assert clients_of(HISTORY, 10_000, 35_000, changed, {}, None)["producer-0"].transitions == 1
 
 
-def test_a_gap_lasts_until_the_end_where_nothing_succeeds_any_more() -> None:
-    found = clients_of([row(1, "send", type="ok"), row(2, "send", type="ok")], 0, 60_000, (), {})
-    assert found["producer-0"].longest_gap_ms == 58_000
-    assert found["producer-0"].recovered_ms == 0
+def test_a_variant_that_makes_fewer_messages_wait_is_not_called_the_same() -> None:
+    was, now = (clients_of(HISTORY, 10_000, 35_000, (), {}, cost) for cost in (costing(61, 126), costing(31, 71)))
+    said = beside("x=1", was, now, ([], []), (costing(61, 126), costing(31, 71)))
+    assert said["sentence"] == (
+        "With x=1: the longest time of a client without a broker shorter, 31.0 s in place of 61.0 s; "
+        "fewer messages that waited longer than 5 s, 71 in place of 126."
+    )
+    assert said["cost"][1] == costing(31, 71).sentence
+    assert [line.split()[4:8] for line in client_lines([said]) if "consumer-0" in line] == [["61.0", "s", "->", "31.0"]]
+    same = beside("x=1", was, was, ([], []), (costing(61, 126), costing(61, 126)))["sentence"]
+    assert same == "With x=1: nothing would have been different."
 
 
 def test_a_sentence_says_what_differs_and_nothing_else() -> None:
-    was = {"producer-0": ClientFigures(sends=100, failed=40, longest_gap_ms=3_000, recovered_ms=120_000)}
-    now = {"producer-0": ClientFigures(sends=100, failed=1, longest_gap_ms=3_200, recovered_ms=3_000)}
+    was = {"producer-0": ClientFigures(sends=100, failed=40, recovered_ms=120_000)}
+    now = {"producer-0": ClientFigures(sends=100, failed=1, recovered_ms=3_000)}
     lost, came = Transition(5.0, "ns-0", "lost", "broker-a", "silent"), Transition(9.0, "ns-0", "came", "broker-a")
     same = [lost, came], [lost, came]
-    said = beside("x=1", was, now, same)["sentence"]
+    said = beside("x=1", was, now, same, UNKNOWN)["sentence"]
     assert said == (
         "With x=1: fewer failed sends, 1 in place of 40 (40.0 % and 1.0 % of all, then and now); "
         "the last failed send after the fault earlier, 3.0 s in place of 120.0 s."
     )
-    assert beside("x=1", was, was, same)["sentence"] == "With x=1: nothing would have been different."
+    assert beside("x=1", was, was, same, UNKNOWN)["sentence"] == "With x=1: nothing would have been different."
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
-    said = beside("x=1", was, was, other)["sentence"]
+    said = beside("x=1", was, was, other, UNKNOWN)["sentence"]
     told = "1 would not have come, 1 would have come at another time, 1 would have come besides"
     assert said == f"With x=1: of 2 transitions {told}."
-    assert set(beside("x=1", was, was, other)["changed"]) == {
+    assert set(beside("x=1", was, was, other, UNKNOWN)["changed"]) == {
         "ns-0 lost broker-a (silent): not at 0.0 s",
         "ns-0 has broker-a: at 3.0 s in place of 0.0 s",
         "ns-0 lost broker-a (closed): at 0.0 s, besides",
     }
-    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same)["sentence"]
+    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
 
 
 def test_of_several_runs_a_client_has_the_median_of_each_number() -> None:
     runs = [
         {"producer-0": ClientFigures(sends=10, failed=number, recovered_ms=1000.0 * number)} for number in (1, 5, 2)
     ]
-    found = typical([*runs, {"consumer-0": ClientFigures(longest_gap_ms=7.0)}])
+    found = typical([*runs, {"consumer-0": ClientFigures(without_broker_ms=7.0)}])
     assert (found["producer-0"].failed, found["producer-0"].recovered_ms) == (2, 2_000)
-    assert (found["consumer-0"].longest_gap_ms, found["consumer-0"].recovered_ms) == (7.0, None)
+    assert (found["consumer-0"].without_broker_ms, found["consumer-0"].recovered_ms) == (7.0, None)
