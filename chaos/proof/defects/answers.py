@@ -85,7 +85,7 @@ def broker_acknowledges_late(broker: Broker) -> None:
 @planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
 @in_its_parts
 def broker_wakes_no_pull(broker: Broker) -> None:
-    """a broker wakes no held pull when a message comes, but looks after them every 5 s"""
+    """a broker answers no waiting pull when a message comes, but only at its check of waiting pulls every 5 s"""
     replace_part(broker._pull, "arrived", does_nothing)
 
 
@@ -95,7 +95,7 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true recovery_time")
 def name_server_answers_as_before(server: NameServer) -> None:
-    """every NameServer answers from its cache as before it dropped a broker"""
+    """every NameServer goes on answering from its cache with a broker that it has dropped"""
     dropping = False
 
     @around(server, "_settle")
@@ -191,7 +191,7 @@ def name_server_answers_an_old_route(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} living_are_used")
 def name_server_answers_another_topic(server: NameServer) -> None:
-    """a NameServer answers look-ups with the route of the next topic"""
+    """a NameServer answers look-ups of a topic with the route of another topic"""
 
     def other(topic: str, answer: RemotingCommand) -> RemotingCommand:
         topics = sorted(server.table.topic_queue_table)
@@ -205,7 +205,7 @@ def name_server_answers_another_topic(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_a_queue_more(server: NameServer) -> None:
-    """a NameServer's answers have one write queue more than its table"""
+    """a NameServer's answers have one write queue more than its route table"""
     _with_rows(server, lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1))
 
 

@@ -1,6 +1,6 @@
 """Defects of Apache's servers, planted from outside: in their fronts, their configuration, or by a restart. The Java
-programs are unchanged, and no fault is recorded. The self-test, which needs no Java, does not use these: run them with
-`nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
+programs are unchanged, and no fault is recorded. The self-test does not use these defects, because it needs no Java:
+run them with `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
 """
 
 from typing import Any
@@ -31,9 +31,10 @@ planted = Planted(of_apache=True)
 @planted(BROKER_A, "broker-crash", caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def apache_broker_is_not_heard(node: Any) -> None:
-    """for 25 s after its restart a broker's registrations never reach ns-0, and are answered
+    """for 25 s after its restart a broker's registrations are answered with success but never reach ns-0
 
-    The broker's front of ns-0 answers each registration of the broker's second process itself, with code 0.
+    The broker's front (the proxy before ns-0) itself answers each registration of the broker's second process with code
+    0.
     """
     if not node._context.incarnation:
         return
@@ -69,7 +70,7 @@ def apache_broker_registers_with_one(node: Any) -> None:
 def apache_member_elects_itself(node: Any) -> None:
     """a member of a DLedger group is told of no other member, and elects itself beside the others' leader
 
-    It believes that it alone is the majority of its group.
+    The member believes that it alone is the majority of its group.
     """
 
     @around(node, "_said")
@@ -83,10 +84,10 @@ def apache_member_elects_itself(node: Any) -> None:
 @planted(NS_0, "smoke", caught_by="routes_are_true registrations_are_kept no_false_eviction")
 @may_find(_OF_ROUTES)
 def apache_name_server_is_emptied(node: Any) -> None:
-    """a NameServer's JVM is exchanged for one with an empty table, and nobody says so
+    """a NameServer's JVM is replaced by one with an empty table, without a recorded fault
 
-    Its JVM is killed, and another JVM with an empty table takes its place behind the same front; the run does not
-    notice. The second JVM was started before, because brokers that wait at the front while a JVM starts would fill its
+    The NameServer's JVM is killed, and another JVM with an empty table takes its place behind the same front (proxy).
+    The second JVM was started before, because brokers that wait at the front while a JVM starts would fill the new
     table at once.
     """
     boot, saw, seen = node._boot, node._saw, list[Asked]()

@@ -43,7 +43,7 @@ def broker_skips_a_name_server(broker: Broker) -> None:
 @may_find("client_routes_are_true messages_delivered timers_kept")
 @in_its_parts
 def broker_never_tries_again(broker: Broker) -> None:
-    """brokers never register again with a NameServer that did not answer them once"""
+    """brokers never register again with a NameServer that once did not answer"""
     lost = set[Address]()
 
     @around(broker._registration, "_register")
@@ -60,7 +60,7 @@ def broker_never_tries_again(broker: Broker) -> None:
 @may_find("answers_are_true client_routes_are_true messages_delivered")
 @in_its_parts
 def broker_registers_half(broker: Broker) -> None:
-    """a broker registers only the first half of its topics when it registers them all"""
+    """a broker's full registrations contain only the first half of its topics"""
 
     @around(broker._registration, "_command")
     def command_of_half(command: Any, changed: Sequence[TopicConfig], version: DataVersion) -> Any:
@@ -70,7 +70,7 @@ def broker_registers_half(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="availability")
 @may_find("living_are_used recovery_time")
 def broker_refuses_sends(broker: Broker) -> None:
-    """a broker that NameServers name, and may be written to, answers every send with code 14"""
+    """a broker that routes name as writable answers every send with code 14"""
 
     @around(broker._server._endpoint, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -107,7 +107,7 @@ def broker_registers_a_dead_id(broker: Broker) -> None:
 @may_find("answers_are_true")
 @in_its_parts
 def broker_never_steps_its_version(broker: Broker) -> None:
-    """a broker registers new topics under the data version of its first registration"""
+    """a broker registers new topics with the data version of its first registration"""
     first = list[DataVersion]()
 
     @around(broker._registration, "_command")
@@ -123,7 +123,7 @@ def broker_never_steps_its_version(broker: Broker) -> None:
 )
 @in_its_parts
 def broker_registers_rarely(broker: Broker) -> None:
-    """a broker registers every 220 s, so that NameServers give it up"""
+    """a broker registers only every 220 s, so NameServers drop it"""
     registration, clock = broker._registration, broker._context.clock
 
     async def register_all_rarely() -> None:
@@ -231,9 +231,8 @@ def broker_loses_tags(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("duplicates messages_delivered no_acknowledged_loss prompt_answers timers_kept")
 def broker_stores_out_of_order(broker: Broker) -> None:
-    """a broker stores each 4 messages of a queue from the last to the first
-
-    The messages are acknowledged in the order in which they came.
+    """a broker stores each 4 messages of a queue from the last to the first The messages are acknowledged in the order
+    in which they came.
     """
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
@@ -282,7 +281,7 @@ def broker_keeps_who_unregisters(broker: Broker) -> None:
 @may_find("messages_delivered duplicates queue_ownership timers_kept")
 @in_its_parts
 def broker_keeps_the_next_offset(broker: Broker) -> None:
-    """brokers keep each committed offset one too high"""
+    """brokers store each committed offset one too high"""
 
     @around(broker.services.offsets, "commit")
     def commit_the_next(commit: Any, group: str, topic: str, queue_id: int, offset: int) -> int:
@@ -291,7 +290,7 @@ def broker_keeps_the_next_offset(broker: Broker) -> None:
 
 @planted(BROKERS, "smoke", caught_by="answers_asked_for")
 def broker_answers_oneway(broker: Broker) -> None:
-    """brokers answer requests whose sender said that it wants no answer"""
+    """brokers answer oneway requests, which must get no answer"""
 
     @around(broker._server._endpoint, "handler")
     def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Any:

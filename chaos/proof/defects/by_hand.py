@@ -36,7 +36,7 @@ def name_server_goes_by_another_clock(server: NameServer) -> None:
     "registrations_are_kept routes_converge recovery_time"
 )
 def name_server_feels_steps_twice(server: NameServer) -> None:
-    """a NameServer whose clock is stepped by a minute drops healthy brokers"""
+    """a NameServer's clock jumps twice as far as the operator sets it, so the NameServer drops healthy brokers"""
 
     @around(_clock_of(server), "adjust")
     def adjust_twice(adjust: Any, step_ms: float | None, rate: float) -> None:
@@ -46,20 +46,21 @@ def name_server_feels_steps_twice(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("registrations_are_kept")
 def name_server_takes_out_nobody(server: NameServer) -> None:
-    """a NameServer answers unregistrations and drops no broker; it still notices closed channels and silence"""
+    """a NameServer answers unregistrations without dropping the broker; it still drops brokers for closed channels and
+    silence"""
     replace_part(server.table, "unregister", lambda _: ())
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_wipes_nothing(server: NameServer) -> None:
-    """a NameServer answers wipeWritePermOfBroker and leaves every permission as it is"""
+    """a NameServer answers wipeWritePermOfBroker, but changes no permission"""
     replace_part(server.table, "wipe_write_perm", lambda _: 1)
 
 
 @planted(NS_0, _SCENARIO, caught_by="routes_as_registered")
 @may_find("answers_are_true done_by_hand routes_converge")
 def name_server_keeps_what_is_wiped(server: NameServer) -> None:
-    """a NameServer keeps a broker's write permission wiped, although the broker registers a new version"""
+    """a NameServer keeps a broker's write permission wiped even after the broker registers a new data version"""
     table, wiped = server.table, set[str]()
     right = table.wipe_write_perm
 
@@ -79,14 +80,14 @@ def name_server_keeps_what_is_wiped(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("routes_as_registered routes_converge")
 def name_server_deletes_no_topic(server: NameServer) -> None:
-    """a NameServer answers deleteTopicInNamesrv and keeps the topic"""
+    """a NameServer answers deleteTopicInNamesrv, but keeps the topic"""
     replace_part(server.table, "delete_topic", does_nothing)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("registrations_are_kept")
 def name_server_deletes_of_all_clusters(server: NameServer) -> None:
-    """a NameServer deletes a topic for the brokers of every cluster, although only one cluster was asked for"""
+    """a NameServer deletes a topic at the brokers of every cluster, although the request names one cluster"""
 
     @around(server.table, "delete_topic")
     def delete_everywhere(delete: Any, topic: str, cluster_name: str | None = None) -> None:
@@ -96,13 +97,13 @@ def name_server_deletes_of_all_clusters(server: NameServer) -> None:
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_knows_its_brokers(server: NameServer) -> None:
-    """a NameServer acknowledges the registration of a new broker, and does not put it into its table"""
+    """a NameServer acknowledges the registration of a new broker, but does not put the broker into its table"""
     registering(server, lambda registration: registration if registration.broker_name in _ITS_BROKERS else None)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_keeps_strangers(server: NameServer) -> None:
-    """a NameServer keeps brokers that were registered by hand, though they are silent and their channel closed"""
+    """a NameServer keeps brokers that were registered by hand, even if they are silent and their channel is closed"""
 
     @around(server.table, "register")
     def register_for_good(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -114,7 +115,7 @@ def name_server_keeps_strangers(server: NameServer) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
 @in_its_parts
 def broker_changes_no_topic(broker: Broker) -> None:
-    """a broker creates topics, but only acknowledges changes of a topic"""
+    """a broker acknowledges changes of a topic without executing them; it still creates topics"""
     topics = broker.services.topics
 
     @around(topics, "put")

@@ -1,6 +1,6 @@
 """Defects of clients' choice and use of NameServers: the first choice, the order, staying, leaving, polling; and of
-routes. They are planted in producers and consumers; defects of the first choice also in each client that the prober
-starts.
+routes. These defects are planted in producers and consumers; defects of the first choice also in each client that the
+prober starts.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData]
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="client_routes_are_true")
 @may_find("recovery_time availability queue_ownership no_acknowledged_loss dead_brokers_avoided")
 def client_takes_no_broker_back(node: Node) -> None:
-    """clients never take a broker that was not in their first routes"""
+    """clients ignore brokers that were not in their first routes"""
 
     def without_new_brokers(old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
         if old is None:
@@ -105,7 +105,7 @@ def client_starts_at_the_first(client: NameServerClient) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_never_shuffles(client: NameServerClient) -> None:
-    """clients draw their first NameServer, but do not shuffle the list"""
+    """clients choose their first NameServer at random, but do not shuffle the list"""
     replace_part(client.selector, "shuffle", does_nothing)
 
 
@@ -128,7 +128,7 @@ def client_knows_only_the_first(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_skips_an_entry(client: NameServerClient) -> None:
-    """clients leave out every other NameServer of their list when they move on"""
+    """when clients move on to another NameServer, they skip every second one of their list"""
     around(client.selector, "next_index")(lambda next_index: (next_index(), next_index())[1])
 
 
@@ -148,7 +148,7 @@ def client_goes_on_at_random(client: NameServerClient) -> None:
 @may_find("client_routes_are_true recovery_time")  # no look-up is answered before the fault ends
 @in_every_name_server_client
 def client_never_moves_on(client: NameServerClient) -> None:
-    """clients go back to the NameServer that has just failed them"""
+    """clients go back to the NameServer that has just failed"""
     first: list[int] = []
 
     @around(client.selector, "next_index")
@@ -161,7 +161,7 @@ def client_never_moves_on(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_chooses_for_each_request(client: NameServerClient) -> None:
-    """clients choose another NameServer for each request, as Go's do"""
+    """clients choose another NameServer for each request, as the Go client does"""
     replace_part(client.selector, "sticky", does_nothing)
 
 
@@ -192,7 +192,7 @@ def client_leaves_at_every_poll(node: Node) -> None:
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="name_server_selection dead_name_servers_left")
 @may_find("client_routes_are_true recovery_time timers_kept")  # no look-up is answered before the fault ends
 def client_keeps_a_silent_channel(node: Node) -> None:
-    """clients keep a channel that does not answer, and so never leave its NameServer"""
+    """clients keep a channel on which no answer comes, so they never leave the channel's NameServer"""
     replace_part(instance_of(node).remoting, "_close_on_timeout", False)
 
 
@@ -234,7 +234,7 @@ def client_stops_polling_after_a_failure(node: Node) -> None:
 @planted(Where(LASTING_CLIENTS.kinds, PRODUCER_0.nodes), "name-server-partition", caught_by="recovery_time")
 @may_find("timers_kept availability client_routes_are_true dead_name_servers_left")
 def producer_gives_up_after_a_failure(node: Node) -> None:
-    """one producer asks no NameServer any more after one that did not answer"""
+    """one producer never asks a NameServer again after a NameServer did not answer"""
     failed = False
 
     @around(instance_of(node).name_server, "query_route")
@@ -252,7 +252,7 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
 @planted(LASTING_CLIENTS, "name-servers-restart", caught_by="availability")
 @may_find("client_routes_are_true commits_follow_work messages_delivered queue_ownership recovery_time timers_kept")
 def client_clears_routes_on_17(node: Node) -> None:
-    """clients forget a topic's route when a NameServer that has just started does not know it yet"""
+    """clients forget a topic's route when a newly started NameServer does not know the topic yet (code 17)"""
     instance = instance_of(node)
 
     @around(instance.name_server, "query_route")

@@ -1,5 +1,5 @@
-"""Defects of consumers: which queues a consumer takes, what it pulls, delivers and commits; and of brokers that lose a
-group's offsets."""
+"""Defects of consumers (which queues they take, what they pull, deliver and commit), and of brokers that lose a group's
+offsets."""
 
 from collections.abc import Callable, Collection
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("duplicates")
 def consumer_takes_all_queues(node: ConsumerNode) -> None:
-    """a consumer takes every queue, those of the others too"""
+    """a consumer takes every queue, also those of the group's other consumers"""
     rebalancer = _rebalancer(node)
 
     async def allocate(topic: str) -> Queues:
@@ -69,7 +69,7 @@ def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used duplicates messages_delivered")
 def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
-    """one consumer sorts the group's members the other way round, so two take the same queues"""
+    """one consumer sorts the group's members in reverse order, so two consumers take the same queues"""
     rebalancer, instance = _rebalancer(node), node.instance
     group = rebalancer._config.consumer_group
 
@@ -87,7 +87,7 @@ def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("queue_ownership timers_kept")
 def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
-    """consumers keep the queues and the address of a broker that has left the routes"""
+    """consumers keep the queues and the address of a broker that is no longer in the routes"""
     rebalancer = _rebalancer(node)
 
     @around(rebalancer, "_allocate")
@@ -123,14 +123,14 @@ def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "smoke", caught_by="duplicates")
 @may_find("commits_follow_work living_are_used messages_delivered order_kept queue_ownership")
 def consumer_pulls_the_wrong_queue(node: ConsumerNode) -> None:
-    """consumers pull the first queue of a broker for each queue of it that they hold"""
+    """instead of their own queues at a broker, consumers pull the first queue of the broker"""
     service = node.client._pull_service
     around(service, "pull_queue")(lambda pull_queue, queue, *where: pull_queue(queue._replace(queue_id=0), *where))
 
 
 @planted(CONSUMER_0, "smoke", caught_by="living_are_used messages_delivered")
 def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
-    """a consumer holds the first queue of a broker, and never pulls it"""
+    """a consumer takes the first queue of a broker, but never pulls it"""
 
     @around(node.client._pull_service, "pull_queue")
     def pull_the_others(pull_queue: Any, queue: MessageQueue, held: ProcessQueue, offset: int) -> None:
@@ -141,10 +141,7 @@ def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-joins", caught_by="living_are_used")
 @may_find("messages_delivered queue_ownership")
 def consumer_half_sees_a_new_broker(node: ConsumerNode) -> None:
-    """consumers know every other queue of a broker that joins later
-
-    A broker that was not in the first route counts as a later one.
-    """
+    """consumers see only every second queue of a broker that was not in their first route"""
     known = set[str]()
 
     @around(_rebalancer(node), "update_subscribe_info")
@@ -161,7 +158,7 @@ Submit = Callable[[MessageQueue, ProcessQueue, list[StoredMessage]], None]
 @planted(CONSUMERS, "smoke", caught_by="duplicates")
 @may_find("order_kept")
 def consumer_delivers_twice(node: ConsumerNode) -> None:
-    """consumers hand each message to the listener twice"""
+    """consumers deliver each message to the listener twice"""
 
     @around(node.client._consume_service, "submit")
     def submit_twice(submit: Submit, *messages: Any) -> None:
@@ -172,10 +169,7 @@ def consumer_delivers_twice(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "ordered", caught_by="order_kept")
 @may_find("prompt_answers")
 def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
-    """consumers hand over every other message of a queue a second late
-
-    Those at even offsets.
-    """
+    """consumers deliver the messages at even offsets of a queue a second late"""
     service = node.client._consume_service
     clock = service._context.clock
 
@@ -210,7 +204,7 @@ def _skips_every_tenth(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work messages_delivered")
 def consumer_skips_messages(node: ConsumerNode) -> None:
-    """a consumer counts every 10th message of a queue as consumed without handing it over"""
+    """a consumer counts every 10th message of a queue as consumed without delivering it"""
     _skips_every_tenth(node)
 
 
@@ -236,7 +230,7 @@ def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="messages_delivered")
 def consumer_stops_consuming(node: ConsumerNode) -> None:
-    """a consumer hands over nothing after its first 100 messages, and pulls on"""
+    """a consumer delivers nothing after its first 100 messages, but continues to pull"""
     begun = 0
 
     @around(node.client._consume_service, "submit")
@@ -250,7 +244,7 @@ def consumer_stops_consuming(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "smoke", caught_by="messages_delivered")
 @may_find("prompt_answers")
 def consumer_hands_over_late(node: ConsumerNode) -> None:
-    """consumers hand over each message 20 s late"""
+    """consumers deliver each message 20 s late"""
     service = node.client._consume_service
     clock = service._context.clock
     around(service, "submit")(lambda submit, *messages: clock.call_later(LATE_S, submit, *messages))
@@ -274,13 +268,13 @@ def consumer_commits_ahead(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS._replace(nodes=("consumer-1",)), "broadcast", caught_by="commits_follow_work messages_delivered")
 def consumer_misses_a_broadcast(node: ConsumerNode) -> None:
-    """a member of a broadcast group counts every 10th message of a queue as consumed"""
+    """a member of a broadcast group counts every 10th message of a queue as consumed without delivering it"""
     _skips_every_tenth(node)
 
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work")
 def consumer_commits_older_offsets(node: ConsumerNode) -> None:
-    """every other commit of a consumer is 5 messages behind what it has committed"""
+    """every second commit of a consumer is 5 messages lower than its commit before"""
     is_right = every(2)
 
     @around(node.client._offsets, "_send")
@@ -292,7 +286,7 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
 def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
     """members of a broadcast group commit their offsets at the brokers
 
-    They also keep the offsets in their own file.
+    The members also keep the offsets in their own file.
     """
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
@@ -361,7 +355,7 @@ def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "consumer-crash", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_begins_below_the_answer(node: ConsumerNode) -> None:
-    """consumers begin each queue five messages before the offset that the broker answered"""
+    """consumers begin to read each queue five messages before the offset that the broker answered"""
 
     @around(_rebalancer(node), "_start_offset")
     async def start_before(start: Any, queue: MessageQueue) -> int:
@@ -382,7 +376,7 @@ def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "slave-reads", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
-    """a consumer commits to slaves, and asks them for its offsets, where a name has one"""
+    """a consumer commits to slaves instead of masters, and asks slaves for its offsets"""
     instance = node.instance
     find = instance.find_broker_address_in_subscribe
 
@@ -398,7 +392,7 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
-    """a broker sends a group that has no offset of a queue to its end, past all that it has in memory"""
+    """a broker lets a group without an offset begin at a queue's end, although all messages are still in memory"""
     store = broker.services.store
 
     @around(broker.services.offsets, "query")

@@ -1,4 +1,4 @@
-"""Reported bugs of RocketMQ, each for the shipped incident that repeats it. `nemesrv museum` runs them, not the
+"""Reported bugs of RocketMQ, each for the shipped incident that repeats it. `nemesrv museum` runs these bugs, not the
 self-test; the incident's file names the checks that must find the bug.
 """
 
@@ -17,9 +17,9 @@ planted = Planted()
 
 @planted(LASTING_CLIENTS)
 def client_keeps_the_removed_name_server(node: Node) -> None:
-    """clients stay with the NameServer that they have when a new list comes without it
+    """clients stay with their NameServer when a new list no longer contains it
 
-    The client keeps its choice, and the channel, when its list is replaced (`NettyRemotingClient`).
+    The client keeps the chosen NameServer and its channel when the list is replaced (`NettyRemotingClient`).
     """
     selector, update = instance_of(node).name_server.selector, NameServerSelector.update
 
@@ -56,5 +56,5 @@ def broker_keeps_the_removed_name_server(broker: Broker) -> None:
 @planted(BROKERS)
 @in_its_parts
 def broker_counts_members_by_channel(broker: Broker) -> None:
-    """brokers count a member of a group on each of its channels, those that have ended too, until they expire"""
+    """brokers count a group's member once for each of its channels, including ended channels until they expire"""
     replace_part(broker.services.clients, "channel_lost", lambda channel_id: [])

@@ -1,6 +1,6 @@
-"""Defects of a NameServer's table: it wrongly drops, keeps, takes or invents brokers and topics. Most are planted in
-ns-0 alone, so that the other NameServers stay right and the difference shows. Defects of the scan also turn the idle
-close off, which would drop the broker at the same time.
+"""Defects of a NameServer's table: it wrongly drops, keeps, takes or invents brokers and topics. Most of these defects
+are planted in ns-0 alone, so that ns-0 differs from the correct NameServers. Defects of the scan also turn off the
+close of idle channels, which would drop the broker at the same time.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ def _expires_sooner_by(server: NameServer, ms: int) -> None:
 
 
 def dropped_by(table: RouteTable) -> set[str]:
-    """A set that gets the name of each broker that the NameServer drops from now on."""
+    """Return a set that gets the name of each broker that the NameServer drops from now on."""
     gone = set[str]()
 
     @around(table, "on_channel_destroy")
@@ -66,7 +66,7 @@ def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) 
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_never_expires(server: NameServer) -> None:
-    """a NameServer keeps brokers that have gone silent: no expiry, no idle close"""
+    """a NameServer never drops brokers that have gone silent, and does not close their idle channels"""
     _without_idle_close(server)
     replace_part(server, "_expire_brokers", does_nothing)
 
@@ -93,7 +93,7 @@ def name_server_expires_the_living(server: NameServer) -> None:
     "registrations_are_kept routes_converge"
 )
 def name_server_scans_the_wrong_way(server: NameServer) -> None:
-    """a NameServer's scan drops the brokers that are not silent"""
+    """a NameServer's scan drops living brokers instead of silent ones"""
     table = server.table
 
     def expire(*, now_ms: int) -> Expired:
@@ -109,14 +109,14 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered prompt_answers routes_are_true routes_converge")
 def name_server_forgets_who_only_asks(server: NameServer) -> None:
-    """a NameServer of 4.9 does not refresh a broker that asks for its data version and has the newest"""
+    """a NameServer of 4.9 does not count a broker as alive when it asks for its data version and nothing has changed"""
     replace_part(server.table, "heartbeat", does_nothing)
 
 
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
-    """a NameServer refreshes all brokers at any broker's registration"""
+    """a NameServer counts all brokers as alive when any broker registers"""
 
     @around(server.table, "register")
     def register_all(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -131,7 +131,7 @@ def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_keeps_expired_routes(server: NameServer) -> None:
-    """a NameServer closes a silent broker's channel and keeps its routes"""
+    """a NameServer closes a silent broker's channel, but keeps the broker's routes"""
 
     @around(server.table, "on_channel_destroy")
     def destroy_closed(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
@@ -141,7 +141,7 @@ def name_server_keeps_expired_routes(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="routes_as_registered")
 @may_find("answers_are_true client_routes_are_true queue_ownership routes_are_true")
 def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
-    """every NameServer takes a dropped broker's address out of the routes, and leaves its queues in them"""
+    """every NameServer removes a dropped broker's address from the routes, but not the broker's queues"""
     table = server.table
 
     @around(table, "on_channel_destroy")
@@ -175,7 +175,7 @@ def name_server_drops_late(server: NameServer) -> None:
 @planted(NS_0, "broker-crash-late", caught_by="no_false_eviction routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided messages_delivered registrations_are_kept")
 def name_server_drops_the_wrong_broker(server: NameServer) -> None:
-    """a NameServer drops another broker than the one whose connection closed"""
+    """a NameServer drops a wrong broker when a broker's connection closes"""
 
     @around(server.table, "on_channel_destroy")
     def destroy_another(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
@@ -237,7 +237,7 @@ def name_server_takes_nobody_back(server: NameServer) -> None:
 @planted(NS_0, "name-server-crash", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true availability client_routes_are_true messages_delivered registrations_are_kept")
 def name_server_loses_first_registrations(server: NameServer) -> None:
-    """a NameServer acknowledges each broker's first 2 registrations and loses them"""
+    """a NameServer acknowledges each broker's first 2 registrations, but ignores them"""
     seen = Counter[str]()
 
     def later(registration: Registration) -> Registration | None:
@@ -250,7 +250,7 @@ def name_server_loses_first_registrations(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
 def name_server_keeps_the_older_version(server: NameServer) -> None:
-    """a NameServer takes a broker's topics only with an older data version"""
+    """a NameServer takes over a broker's topics only if their data version is older than before"""
     table = server.table
 
     def is_changed(cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
@@ -291,7 +291,7 @@ def name_server_brings_back_the_dead(server: NameServer) -> None:
     "messages_delivered prompt_answers queue_ownership registrations_are_kept routes_as_registered"
 )
 def name_server_gives_all_one_address(server: NameServer) -> None:
-    """a NameServer keeps every broker under the address of the first that registered"""
+    """a NameServer stores for every broker the address of the broker that registered first"""
     first = list[str]()
 
     def at_the_first(registration: Registration) -> Registration:
@@ -304,7 +304,7 @@ def name_server_gives_all_one_address(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_converge")
 @may_find("living_are_used answers_are_true messages_delivered routes_as_registered")
 def name_server_counts_a_queue_less(server: NameServer) -> None:
-    """a NameServer keeps every topic with one queue less than its broker registered"""
+    """a NameServer stores every topic with one queue less than the broker registered"""
 
     def smaller(row: QueueData) -> QueueData:
         return replace(row, read_queue_nums=row.read_queue_nums - 1, write_queue_nums=row.write_queue_nums - 1)
@@ -318,7 +318,7 @@ def name_server_counts_a_queue_less(server: NameServer) -> None:
 @planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered")
 @may_find("living_are_used answers_are_true messages_delivered")
 def name_servers_count_a_queue_less(server: NameServer) -> None:
-    """every NameServer keeps every topic with one read queue less than its broker registered"""
+    """every NameServer stores every topic with one read queue less than the broker registered"""
     _keeping_rows(server, lambda row: replace(row, read_queue_nums=row.read_queue_nums - 1))
 
 
@@ -332,7 +332,7 @@ def name_servers_keep_another_permission(server: NameServer) -> None:
 @planted(NAME_SERVERS, "smoke", caught_by="routes_are_true registrations_are_kept")
 @may_find("answers_are_true availability messages_delivered")
 def name_servers_drop_a_topic(server: NameServer) -> None:
-    """no NameServer keeps the workload's topic"""
+    """no NameServer stores the workload's topic"""
 
     @around(server.table, "_register_rows")
     def register_others(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
@@ -342,7 +342,7 @@ def name_servers_drop_a_topic(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_as_registered")
 @may_find("answers_are_true availability duplicates living_are_used queue_ownership routes_converge")
 def name_server_invents_a_broker(server: NameServer) -> None:
-    """a NameServer's routes have a broker that does not exist, with the queues of one that does"""
+    """a NameServer's routes contain a broker that does not exist, with the queues of an existing broker"""
 
     @around(server.table, "register")
     def register_two(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -357,7 +357,7 @@ def name_server_invents_a_broker(server: NameServer) -> None:
     "registrations_are_kept routes_converge"
 )
 def name_servers_swap_addresses(server: NameServer) -> None:
-    """every NameServer keeps each broker under the address of the next"""
+    """every NameServer stores for each broker the address of another broker"""
     addresses: dict[str, str] = {}
 
     def at_the_next(registration: Registration) -> Registration:
@@ -388,7 +388,7 @@ def name_server_keeps_the_old_address(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
 @may_find("answers_are_true")
 def name_server_expires_late(server: NameServer) -> None:
-    """a NameServer drops a silent broker 6 s too late, 5 % of 120 s, by its scan alone"""
+    """a NameServer's scan drops silent brokers 6 s too late (5 % of 120 s)"""
     _without_idle_close(server)
     _expires_sooner_by(server, -LATE_EXPIRY_MS)
 
@@ -396,7 +396,7 @@ def name_server_expires_late(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered routes_are_true routes_converge")
 def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None:
-    """a NameServer forgets each channel's first registration by a broker that it has dropped before"""
+    """a NameServer forgets a dropped broker's first registration on each new channel"""
     gone, heard = dropped_by(server.table), set[int]()
 
     def later(registration: Registration) -> Registration | None:

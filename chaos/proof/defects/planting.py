@@ -1,4 +1,5 @@
-"""A planted defect is one function: its name is the defect's, its docstring says what is wrong, its record is above.
+"""A planted defect is one function: its name is the defect's name, its docstring says what is wrong, its decorators say
+where.
 
     @planted(NS_0, "broker-partition", caught_by="routes_are_true")
     @may_find("answers_are_true registrations_are_kept")
@@ -6,7 +7,8 @@
         \"""a NameServer keeps brokers that have gone silent\"""     (the first paragraph; how it does it may follow)
         replace_part(server, "_expire_brokers", does_nothing)
 
-This plants `name-server-never-expires`. What most of them change their node with is in chaos/defects.py.
+This function plants `name-server-never-expires`. chaos/defects.py has the helpers with which most defects change their
+node.
 """
 
 import inspect
@@ -78,7 +80,7 @@ class Planted(list[Defect]):
 
 
 def may_find(also: str) -> Callable[[Plant], Plant]:
-    """Names checks that may find the defect, besides those that must find it."""
+    """Name the checks that may find the defect, besides those that must find it."""
 
     def note(plant: Plant) -> Plant:
         vars(plant)["also"] = also
@@ -88,13 +90,14 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
 
 
 def instance_of(node: Node) -> MQClientInstance:
-    """The part that all producers and consumers of a process share."""
+    """Return the client instance that all producers and consumers of a process share."""
     assert isinstance(node, ProducerNode | ConsumerNode)
     return node.instance
 
 
 def registering(server: NameServer, change: Callable[[Registration], Registration | None]) -> None:
-    """Changes each registration before it is taken; None: it is acknowledged and not taken."""
+    """Change each registration before the NameServer processes it. If the change returns None, the NameServer
+    acknowledges the registration and ignores it."""
 
     @around(server.table, "register")
     def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Any:

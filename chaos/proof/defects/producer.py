@@ -36,7 +36,7 @@ def producer_ignores_new_routes(node: ProducerNode) -> None:
 @planted(PRODUCERS, "broker-crash-available", caught_by="availability living_are_used")
 @may_find("recovery_time")
 def producer_retries_the_same_broker(node: ProducerNode) -> None:
-    """producers try a failed send again on the broker that has just failed"""
+    """producers repeat a failed send at the broker that has just failed"""
 
     @around(node.client._fault, "select")
     def select_again(select: Any, ring: QueueRing, last_broker_name: str | None, **how: Any) -> Any:
@@ -87,7 +87,7 @@ def producer_never_uses_a_broker(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used")
 def producer_avoids_what_has_healed(node: ProducerNode) -> None:
-    """producers avoid a broker at which a send failed for ever, as long as there is another broker"""
+    """after a failed send, producers avoid the broker for ever, as long as there is another broker"""
     failed = set[str]()
     _at_failures(node, failed.add)
     _passing_over(node, failed.__contains__)
@@ -120,7 +120,7 @@ def producer_calls_failures_sent(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "broker-hang", caught_by="living_are_used")
 def producer_sends_on_after_its_time(node: ProducerNode) -> None:
-    """each try of a producer's send has the sendMsgTimeout of the whole send"""
+    """each try of a producer's send may take as long as the whole send (sendMsgTimeout)"""
     client = node.client
     around(client._sender, "send")(lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
     replace_part(client._sender, "_cap", lambda left_ms, *, last: min(left_ms, client._config.send_msg_timeout_ms))
@@ -136,6 +136,6 @@ def producer_has_one_try(node: ProducerNode) -> None:
 @planted(PRODUCER_0, "sync-master", caught_by="living_are_used")
 @may_find("duplicates")
 def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
-    """a producer sends a message again that was stored without a slave, although retryAnotherBrokerWhenNotStoreOK is
+    """a producer repeats a send that the master stored but no slave, although retryAnotherBrokerWhenNotStoreOK is
     off"""
     with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)

@@ -36,21 +36,21 @@ planted = Planted()
 @may_find(f"{_OF_ROUTES} commits_follow_work duplicates recovery_time timers_kept")
 @in_its_parts
 def broker_says_nothing_between_registrations(broker: Broker) -> None:
-    """a broker whose slave may act for it sends no heartbeats (904)"""
+    """a broker whose slave can act as master sends no heartbeats (904)"""
     replace_part(broker._members, "_beat_all", does_nothing_async)
 
 
 @planted(NS_0, _ACTING, caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
-    """a NameServer allows all brokers 120 s of silence, although they ask for less"""
+    """a NameServer drops brokers only after 120 s of silence, although their registrations ask for less"""
     registering(server, lambda registration: replace(registration, heartbeat_timeout_ms=None))
 
 
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
-    """a NameServer leaves queues writable whose master is gone"""
+    """a NameServer leaves queues writable although their master is gone"""
 
     @around(server.table, "_put_row")
     def put_writable(put_row: Any, topic: str, row: QueueData) -> None:
@@ -60,7 +60,7 @@ def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
-    """a NameServer leaves the queues of a broker read-only when its master is back"""
+    """a NameServer leaves a broker's queues read-only after the master is back"""
     table, comes_back = server.table, False
 
     def see(registration: Registration) -> Registration:
@@ -126,7 +126,7 @@ def slave_registers_as_master(broker: Broker) -> None:
 @may_find("answers_are_true client_routes_are_true one_master routes_are_true routes_converge")
 @in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
-    """a slave registers with id -1, as a broker that waits for its id does"""
+    """a slave registers with id -1, like a broker that still waits for its id"""
     registers_with(broker, brokerId=lambda _: str(NO_ID))
 
 
@@ -136,7 +136,7 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 @planted(CONSUMERS, _READS_LATE, caught_by="living_are_used")
 @may_find("recovery_time")
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
-    """a consumer pulls from masters only, also when there is none"""
+    """a consumer pulls only from masters, even if the master is gone"""
 
     @around(node.instance, "find_broker_address_in_subscribe")
     def find_master(find: Any, broker_name: str, _id: int) -> FindBrokerResult | None:
@@ -147,7 +147,7 @@ def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="commits_follow_work")
 @may_find("messages_delivered no_acknowledged_loss duplicates")
 def slave_serves_the_message_before(broker: Broker) -> None:
-    """a slave serves the message before the one that was asked for"""
+    """a slave answers pulls with the message before the requested one"""
     store = broker.store
 
     @around(store, "get")
@@ -212,14 +212,14 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 @may_find("recovery_time")
 @in_its_parts
 def slave_takes_over_no_topics(broker: Broker) -> None:
-    """a slave does not copy its master's topics, and answers pulls with TOPIC_NOT_EXIST"""
+    """a slave does not copy its master's topics, so it answers pulls with TOPIC_NOT_EXIST"""
     replace_part(broker._synchronize, "_topics", does_nothing)
 
 
 @planted(NS_0, _READS, caught_by="one_master")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered recovery_time")
 def name_server_tells_no_master(server: NameServer) -> None:
-    """a NameServer answers a slave without its master's address, but for the first time"""
+    """a NameServer tells a slave its master's address only once"""
     told = set[str]()
 
     @around(server.table, "_master_of")
@@ -235,5 +235,5 @@ def name_server_tells_no_master(server: NameServer) -> None:
 @may_find("commits_follow_work duplicates messages_delivered timers_kept")
 @in_its_parts
 def master_suggests_its_slave(broker: Broker) -> None:
-    """a master sends every consumer to its slave, though it has all in memory"""
+    """a master sends every consumer to its slave, although all messages are in its own memory"""
     replace_part(broker._pull, "_suggested", lambda *_: 1)

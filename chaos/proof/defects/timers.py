@@ -1,6 +1,6 @@
 """Defects of timers and waits in any node: a little too late or too early, once not at all, or without a reason.
 
-Each defect changes one node's own setting or wait; the run's settings stay as in the scenario.
+Each of these defects changes a setting or wait of its node only; the run's settings stay as in the scenario.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ def connects_within(node: Node, factor: float) -> None:
 
 
 def pulls_again_after(node: ConsumerNode, factor: float) -> None:
-    """Make a consumer pull again so long after a pull that failed."""
+    """Make a consumer repeat a failed pull after this time."""
     so_many_times(node.client._pull_service, "_config", "pull_time_delay_when_exception_ms", factor)
 
 
@@ -112,7 +112,7 @@ def forgets_clients_after(broker: Broker, factor: float) -> None:
 
 
 def isolates(node: ProducerNode, factor: float) -> None:
-    """Make the producer avoid slow and failed brokers this many times as long."""
+    """Make the producer avoid slow and failed brokers for this many times as long."""
     strategy = node.client._fault
     table = tuple((latency_ms, round(isolation_ms * factor)) for latency_ms, isolation_ms in strategy._table)
     replace_part(strategy, "_table", table)
@@ -167,7 +167,7 @@ def client_waits_too_long_for_answers(node: Node) -> None:
 
 @planted(PRODUCER_0, "smoke", caught_by="timers_kept")
 def producer_stalls_once(node: Node) -> None:
-    """a producer's scheduled tasks stand still once, for 15 s"""
+    """a producer's scheduled tasks stop once for 15 s"""
     instance, rounds = instance_of(node), 0
 
     @around(instance, "_clean_and_heartbeat")
@@ -194,7 +194,7 @@ def consumer_rebalances_late(node: ConsumerNode) -> None:
 @planted(BROKER_A, "broker-partition", caught_by="timers_kept")
 @in_its_parts
 def broker_registers_one_after_another(broker: Broker) -> None:
-    """a broker registers with one NameServer after the other, so a NameServer that hangs delays the next ones"""
+    """a broker registers with one NameServer after the other, so a hanging NameServer delays the others"""
     last = asyncio.Lock()
 
     @around(broker._registration, "_register")
@@ -222,7 +222,7 @@ def slave_synchronizes_late(broker: Broker) -> None:
 @planted(BROKER_A, "list-grows", caught_by="timers_kept")
 @in_its_parts
 def broker_asks_for_its_list_late(broker: Broker) -> None:
-    """a broker asks the address server for its list 12 s later than every 120 s"""
+    """from the second time on, a broker asks the address server for its list of NameServers 12 s too late"""
     is_first = True
 
     @around(broker._registration, "_task")
@@ -277,7 +277,7 @@ def client_gives_look_ups_up_early(node: Node) -> None:
 
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
 def client_leaves_a_broker_out(node: Node) -> None:
-    """every other heartbeat of a consumer leaves broker-a out"""
+    """a consumer sends broker-a only every second heartbeat"""
     sent = 0
 
     @around(instance_of(node), "_send_heartbeat")
@@ -293,7 +293,7 @@ def client_leaves_a_broker_out(node: Node) -> None:
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
 @may_find("living_are_used")  # nobody is served where the master is gone
 def consumer_heartbeats_masters_only(node: Node) -> None:
-    """consumers send heartbeats to masters only, so slaves serve them nothing"""
+    """consumers send heartbeats to masters only, so slaves refuse their pulls"""
     instance = instance_of(node)
 
     @around(instance, "_send_heartbeat")
@@ -304,7 +304,7 @@ def consumer_heartbeats_masters_only(node: Node) -> None:
 
 @planted(CONSUMER_0, "broker-hangs-briefly", caught_by="timers_kept")
 def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
-    """a consumer sends a broker no heartbeats for 65 s after one was not answered"""
+    """after an unanswered heartbeat, a consumer sends the broker no heartbeats for 65 s"""
     instance, left_out_until_s = instance_of(node), dict[Address, float]()
 
     @around(instance, "_send_heartbeat")
@@ -319,19 +319,19 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
 
 @planted(CONSUMERS, "broker-crash", caught_by="timers_kept")
 def consumer_pulls_again_late(node: ConsumerNode) -> None:
-    """consumers pull again 3 s after a pull that failed instead of 1 s"""
+    """consumers repeat a failed pull after 3 s instead of 1 s"""
     pulls_again_after(node, 3)
 
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 def broker_holds_pulls_too_long(broker: Broker) -> None:
-    """a broker holds pulls 21 s instead of 15 s"""
+    """a broker lets pulls wait 21 s instead of 15 s"""
     holds_pulls(broker, 1.4)
 
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 def broker_gives_pulls_up_early(broker: Broker) -> None:
-    """a broker holds pulls 9 s instead of 15 s"""
+    """a broker lets pulls wait 9 s instead of 15 s"""
     holds_pulls(broker, 0.6)
 
 
@@ -416,7 +416,7 @@ def producer_ends_isolations_early(node: ProducerNode) -> None:
 
 @planted(PRODUCER_0, "broker-hangs-briefly", caught_by="timers_kept")
 def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
-    """a producer avoids a broker only from the second try in a row on that it did not answer"""
+    """a producer avoids a broker only after two unanswered tries in a row"""
     failed_last = set[str]()
 
     @around(node.client._fault, "_update")
@@ -455,7 +455,7 @@ def _each(node: Node, clock: Clock, period_s: float, act: Callable[[], Awaitable
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
 def client_asks_between_polls(node: Node) -> None:
-    """clients ask for their routes each 3 s, beside their polls"""
+    """clients ask for their routes every 3 s, in addition to the regular polls"""
     instance = instance_of(node)
     _each(node, instance._context.clock, 3.0, instance.poll_routes)
 
@@ -482,12 +482,12 @@ def client_forgets_no_address(node: Node) -> None:
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_of_no_change(broker: Broker) -> None:
-    """a broker notifies its groups every 5 s that their members changed, though they did not"""
+    """a broker tells consumer groups every 5 s that their members have changed, although they have not"""
     notify, groups = broker._clients._notify, broker.services.clients.consumers
     _each(broker, broker._context.clock, 5.0, lambda: notify(list(groups)))
 
 
 @planted(CONSUMER_0, "smoke", caught_by="timers_kept")
 def consumer_rebalances_unasked(node: ConsumerNode) -> None:
-    """a consumer rebalances each 2 s, though nothing changed"""
+    """a consumer rebalances every 2 s, although nothing has changed"""
     _each(node, node.instance._context.clock, 2.0, node.client._rebalancer.wake)
