@@ -92,11 +92,12 @@ Job = tuple[Situation, int]
 
 
 def planned(
-    chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
+    chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int, repeats: int = 1
 ) -> tuple[list[Job], float]:
     """Return the order of the jobs after the first process, and their estimated duration. The longest jobs come first,
     then the many starts. If that takes no longer, situations that measure milliseconds come last."""
-    lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
+    lasting = [(each, number) for each in chosen if not each.many for number in range(each.times * repeats)]
+    lasting.sort(key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
     fine = [job for job in lasting if job[0].is_fine]
     orders = [*lasting, *many], [*(job for job in lasting if job not in fine), *many, *fine]

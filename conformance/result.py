@@ -118,6 +118,7 @@ class ConformResult:
             },
             "seed": self.plan.seed,
             "starts": self.plan.starts,
+            "repeats": self.plan.repeats,
             "name_servers": self.plan.name_servers,
             "brokers": self.plan.brokers,
             "profile_rocketmq": str(self.plan.profile),

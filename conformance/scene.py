@@ -35,6 +35,7 @@ class ConformPlan:
     program: Program
     situations: tuple[str, ...] = tuple(SITUATIONS)
     starts: int = 60
+    repeats: int = 1
     name_servers: int = 3
     brokers: int = 2
     profile: Profile = Profile.V4_9
@@ -75,6 +76,7 @@ class Scene:
             process=self._process_of,
             has_topic=situation.has_topic,
             by_http=situation.by_http,
+            read_only=situation.read_only,
         )
         self._several = several
         self.in_a_hurry = False

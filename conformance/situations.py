@@ -1,6 +1,6 @@
 """The situations for a program under test, and the observations of each of its processes.
 
-One process per situation (two if queues change owners), in parallel.
+One process per situation (two if queues change owners), in parallel; `times` as many where chance decides.
 
     starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
@@ -103,12 +103,16 @@ class Situation:
     processes: int = 1
     many: bool = False
     """`--starts` processes, each on its own stand."""
+    times: int = 1
+    """So often it is run, each time on its own stand; `--repeats` times as often."""
     name_servers: int | None = None
     """Number of NameServers, if not `--name-servers`."""
     by_http: bool = False
     """The list is served by HTTP, if the program takes it."""
     has_topic: bool = True
     """The brokers have the topic; otherwise the NameServers have no route of it."""
+    read_only: bool = False
+    """The brokers have brokerPermission=4: no queue of the route may be written."""
     is_fine: bool = False
     """Milliseconds are measured, so no other process may start meanwhile."""
 
@@ -137,6 +141,12 @@ _ALL: tuple[Situation, ...] = (
         100.0,
         is_fine=True,
         steps=(SituationStep(None, Target.NAME_SERVERS, Behaviour(delay_ms=1000.0)),),
+    ),
+    Situation(
+        "read_only",
+        "the brokers may only be read (brokerPermission=4), so that each send asks for the route, and gets it",
+        25.0,
+        read_only=True,
     ),
     _chosen("refused", "closes its connections and refuses new ones", REFUSES),
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
@@ -174,6 +184,7 @@ _ALL: tuple[Situation, ...] = (
         "all_gone",
         "5 s after the start each of four NameServers refuses; 65 s later the second is back",
         195.0,  # a client that tries one of four a poll comes round to it in four polls
+        times=5,  # such a client shows 2 to 5 steps each time, and `next` and `list_order` need 10
         steps=(SituationStep(5.0, Target.NAME_SERVERS, REFUSES), SituationStep(70.0, Target.SECOND, PASSES)),
         name_servers=4,
     ),

@@ -35,6 +35,7 @@ from ..chaos.fronts.observed import Asked, Happened, Observation
 from ..chaos.fronts.rows import PULLS, SENDS
 from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
+from ..remoting.codes import PERM_READ, PERM_WRITE
 from ..remoting.errors import ConnectError, RocketMQError
 from ..remoting.message import Message
 from ..remoting.node.clock import Clock
@@ -71,6 +72,7 @@ class Stand:
         process: Process | None = None,
         has_topic: bool = True,
         by_http: bool = False,
+        read_only: bool = False,
     ) -> None:
         """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings. `by_http`:
         the list comes from an address server, and there is one more NameServer that it can gain."""
@@ -81,6 +83,7 @@ class Stand:
         self._spare = (f"ns-{name_servers}",) if by_http else ()
         self._profile, self._see, self._process = profile, see, process
         self._has_topic, self._by_http = has_topic, by_http
+        self._permission = PERM_READ if read_only else PERM_READ | PERM_WRITE
         self._data, self._log_path, self._seed = data, log, seed
         self._log_file: TextIO | None = None
         self.log: logging.Logger = logging.getLogger("nemesrv")
@@ -139,6 +142,7 @@ class Stand:
             broker_name=name,
             namesrv_addr=tuple(self._name_server_addresses),
             profile=self._profile,
+            broker_permission=self._permission,
             auto_create_topic_enable=self._has_topic,
             mapped_file_size_commit_log=_STORE_FILE,
         )

@@ -131,7 +131,8 @@ class Program:
         elif path.is_file() and "/" in cmd:
             why = f"a program that may be executed; make it one with `chmod +x {cmd}`, or name its interpreter first"
         else:
-            why = "a program on PATH, or a path to one"
+            where = "" if "/" in cmd else " on PATH"
+            raise ScenarioError("conform", "CMD", f"there is no such program{where}: {cmd}", "")
         raise ScenarioError("conform", "CMD", repr(cmd), why)
 
     @property

@@ -156,7 +156,9 @@ class Conducting:
 
     async def _all(self, chosen: Sequence[Situation], which: str = "") -> list[Watched]:
         self._done = 0
-        jobs, expected_s = planned(chosen, self._plan.starts, self._first_s, self._places.free, processors())
+        jobs, expected_s = planned(
+            chosen, self._plan.starts, self._first_s, self._places.free, processors(), self._plan.repeats
+        )
         self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
         what = " and ".join(filter(None, (_counted(len(jobs) - many, "situation"), _counted(many, "start"))))
@@ -231,7 +233,8 @@ class Conducting:
         """Take each process of the situation from start to end. `weighed`: measure its memory, too."""
         async with self._places.taken(situation.processes), AsyncExitStack() as starting:
             await starting.enter_async_context(self._starting)
-            name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
+            which = f"-{number:03d}" if situation.many else f".{number + 1}" if number else ""
+            name = f"{situation.name}{which}"
             began_s = self._clock.monotonic_s()
             self._running[name] = situation, began_s
             scene = Scene(
@@ -240,7 +243,7 @@ class Conducting:
             try:
                 await scene.open()
                 lane_s = max(LANE_LIMIT_S, LANE_STARTS * self._first_s)
-                await scene.begin(number, lane_s)
+                await scene.begin(number * situation.processes, lane_s)
                 await scene.at_work(lane_s)
                 await starting.aclose()  # the next one may begin
                 self._lane_s.append(self._clock.monotonic_s() - began_s)

@@ -51,6 +51,13 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     help="Number of CMD processes to start, to see which NameServer each process asks first.",
 )
 @click.option(
+    "--repeats",
+    type=WholeNumber(1, 100),
+    default=1,
+    show_default=True,
+    help="Run each situation so often, for rules that need more steps (list_order, next) or shall measure more often.",
+)
+@click.option(
     "--profile-rocketmq",
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
@@ -76,6 +83,7 @@ def conform(
     name_servers: int,
     brokers: int,
     starts: int,
+    repeats: int,
     profile_rocketmq: str,
     rules: str | None,
     write_profile: Path | None,
@@ -123,6 +131,7 @@ def conform(
         program=program,
         situations=tuple(SITUATIONS) if wanted is None else situations_of(wanted),
         starts=starts,
+        repeats=repeats,
         name_servers=name_servers,
         brokers=brokers,
         profile=Profile(profile_rocketmq),
@@ -130,7 +139,7 @@ def conform(
     )
     folder = RunFolder.create("conform", out)
     chosen = [SITUATIONS[name] for name in plan.situations]
-    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, processors())
+    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, processors(), repeats)
     progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
     try:
         trial = run(

@@ -4,17 +4,19 @@ All rules about choosing follow from one way of choosing (chaos/oracle/choosing)
 observations of a client, and `sticky` reports its label. The other rules judge an order only if the client goes through
 a list.
 
-The list itself cannot be seen, only which NameServer follows which. `as given`: every choice is the same number of
-places after the previous choice. A shuffled list looks like this with probability `p`. Of a shuffled list one sees only
-that every other entry has its turn before an entry comes again.
+The list itself cannot be seen, only which NameServer follows which (chaos/oracle/choosing/orders.py). Of a shuffled
+list one sees only that every other entry has its turn before an entry comes again.
 """
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS
-from ...chaos.oracle.choosing.machine import Successions
+from ...chaos.oracle.choosing.labels import EVERY, KEPT, MOVES, ODDS, WORDS
+from ...chaos.oracle.choosing.machine import Step, Successions
+from ...chaos.oracle.choosing.orders import GIVEN, ORDERS, OWN, SHUFFLED, ListOrder, order_of
 from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
 from .lookups import Try, TryOutcome, broken, free_steps, goes_anywhere, label_in, tries, walk
@@ -22,19 +24,16 @@ from .rule import LeftOut, Measured, Rules
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
-LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "broker_returns")
+LASTS = ("quiet", "slow", "read_only", "broker_silent", "broker_refuses", "route_changes", "broker_returns")
 """Situations that are run for `sticky` alone; NameServers stay well in them."""
 TIE_MS, TIES_SHARE = 1.0, 0.1
 """Connects of a client's two threads this near may be seen in either order (C++ 3.0.0: 0.6 ms, once in 16). At most one
 in ten successions, because a client out of turn may connect as quickly."""
-NAME_SERVERS_MAX = 9
-"""As `--name-servers` allows."""
+TIES_MAX = 5
+"""Of one process; one that reconnects without a pause has thousands, and is no client of known turns."""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
-"""A list is called `as given`, or a start fixed, if chance looks like that no more often than this."""
-ENOUGH_TURNS = 0.1
-"""`next` is decided if other ways look like that no more often than this. If a call makes one try, it meets four
-refusing NameServers no more often in two polls. `p` says how often."""
+"""An order, a fixed start and `next` are decided if chance looks like that no more often than this."""
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
 
 rules = Rules()
@@ -67,36 +66,68 @@ def _told_once(found: Sequence[str]) -> list[str]:
     return [front for number, front in enumerate(found) if not number or front != found[number - 1]]
 
 
-def _with_tie_exchanged(watched: Watched) -> list[str] | None:
-    """Return the choices with two refused connects exchanged that were less than TIE_MS apart, if all are then in turn.
-
-    Else None. Only exchanges near the first choice out of turn are tried, because a client may reconnect 10,000 times.
-    """
+def _with_ties_exchanged(watched: Watched) -> tuple[list[str], int] | None:
+    """Return the choices with refused connects exchanged that were less than TIE_MS apart, so that all are in turn, and
+    how many; None if that does not help. Only exchanges near a choice out of turn are tried, because a client may
+    reconnect 10,000 times."""
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     n = len(watched.name_servers)
-    firsts = [at for at, one in enumerate(found) if not at or one.front != found[at - 1].front]
-    wrong = next(_out_of_turn([found[at].front for at in firsts], n), None)
-    if wrong is None:
-        return None
-    for at in range(max(0, firsts[max(0, wrong - n + 1)] - 1), min(firsts[wrong] + 1, len(found) - 1)):
-        a, b = found[at], found[at + 1]
-        is_tie = a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS
-        if is_tie and a.front != b.front:
-            made = _told_once([one.front for one in (*found[:at], b, a, *found[at + 2 :])])
-            if _is_in_turn(made, n):
-                return made
+    for times in range(TIES_MAX + 1):
+        since, wrong = _first_out_of_turn(found, n)
+        if wrong == len(found):
+            return _told_once([one.front for one in found]), times
+        for at in range(since, min(wrong + 1, len(found) - 1)):
+            a, b = found[at], found[at + 1]
+            is_tie = a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS
+            exchanged = [*found[:at], b, a, *found[at + 2 :]]
+            if is_tie and a.front != b.front and _first_out_of_turn(exchanged, n)[1] > wrong:
+                found = exchanged
+                break
+        else:
+            break
     return None
 
 
-def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]:
-    """Return the choices of processes that made two or more visible choices."""
-    takes_turns = label_in(watched).word == EVERY
+def _first_out_of_turn(found: Sequence[Try], name_servers: int) -> tuple[int, int]:
+    """Return from which try on an exchange may help, and where the first try is that is out of turn; if none is, how
+    many there are."""
+    firsts = [at for at, one in enumerate(found) if not at or one.front != found[at - 1].front]
+    wrong = next(_out_of_turn([found[at].front for at in firsts], name_servers), None)
+    if wrong is None:
+        return len(found), len(found)
+    return max(0, firsts[max(0, wrong - name_servers + 1)] - 1), firsts[wrong]
+
+
+@dataclass(slots=True)
+class _Orders:
+    """The choices of processes that made two or more visible ones, one after the other."""
+
+    in_turn: list[tuple[Watched, list[str]]] = field(default_factory=list)
+    out: list[tuple[Watched, list[str]]] = field(default_factory=list)
+    """Those where a NameServer comes again before all others had their turn."""
+    ties: int = 0
+    """How many successions were exchanged to be in turn."""
+
+
+def _orders(watched: Sequence[Watched]) -> _Orders:
+    takes_turns, found, exchanged, steps = label_in(watched).word == EVERY, _Orders(), _Orders(), 0
     for one in watched:
         if one.situation == "all_gone" and one.dials_unseen:
             continue  # those that refused are not in what was seen
         for made in choices(one, takes_turns=takes_turns):
-            if len(made) > 1 and len(one.name_servers) > 2:
-                yield one, made
+            if len(made) < 2 or len(one.name_servers) < 3:
+                continue
+            steps += len(made) - 1
+            if next(_out_of_turn(made, len(one.name_servers)), None) is None:
+                found.in_turn.append((one, made))
+                continue
+            found.out.append((one, made))
+            if len(found.out) == len(exchanged.in_turn) + 1 and (tied := _with_ties_exchanged(one)) is not None:
+                exchanged.in_turn.append((one, tied[0]))
+                exchanged.ties += tied[1]
+    if len(exchanged.in_turn) == len(found.out) and exchanged.ties <= TIES_SHARE * steps:
+        return _Orders(in_turn=[*found.in_turn, *exchanged.in_turn], ties=exchanged.ties)
+    return found
 
 
 def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
@@ -104,77 +135,58 @@ def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
     return (at for at, front in enumerate(made) if front in made[max(0, at - name_servers + 1) : at])
 
 
-def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
-    return next(_out_of_turn(made, name_servers), None) is None
+def _order(watched: Sequence[Watched], seen: Iterable[tuple[Watched, Sequence[str]]]) -> ListOrder:
+    """Return the order of the client's lists, by these choices and by the first one of each process."""
+    pairs: dict[int, dict[tuple[int, int], None]] = {}
+    lengths: dict[int, int] = {}
+    for one, made in seen:  # of one process there may be several, and it has one list
+        place = {front: number for number, front in enumerate(one.name_servers)}
+        lengths[id(one)] = len(place)
+        followed = dict.fromkeys((place[a], place[b]) for a, b in itertools.pairwise(made))
+        pairs.setdefault(id(one), {}).update(followed)
+    firsts = ((one, first_choice(one)) for one in watched if one.situation == "starts")
+    places = ((len(one.name_servers), one.name_servers.index(front)) for one, front in firsts if front is not None)
+    return order_of(((lengths[process], [*of]) for process, of in pairs.items()), places)
 
 
-def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
-    """Return for each pair of successive choices how many places of the list the second is after the first."""
-    place = {front: number for number, front in enumerate(watched.name_servers)}
-    return [(place[b] - place[a]) % len(place) for a, b in pairs]
-
-
-def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
-    """Return the probability that a shuffled list shows these successions."""
-    place, chance = {front: number for number, front in enumerate(watched.name_servers)}, 1.0
-    known = Successions(len(place))
-    for a, b in dict.fromkeys(itertools.pairwise(made)):
-        chance *= known.chance(place[a], place[b])
-    return chance
-
-
-def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
-    """Return the probability that random first choices would all be the same, and how often each entry was first."""
-    firsts: Counter[int] = Counter()
-    chance = 1.0
-    for one in watched:
-        front = first_choice(one) if one.situation == "starts" else None
-        if front is not None:
-            chance /= len(one.name_servers) if firsts else 1
-            firsts[one.name_servers.index(front)] += 1
-    return chance, firsts
-
-
-@rules(*CHOICES, words=("as given", "shuffled"), of_choice=True)
+@rules(*CHOICES, words=ORDERS, of_choice=True)
 def list_order(watched: Sequence[Watched]) -> Measured:
-    """the order of the list in use: as given, or shuffled; from many processes' first choices, and from which
-    NameServer follows which"""
+    """the order of the list in use: as given, another one that is the same in all processes, or shuffled (p: how often
+    shuffled lists look so; power: how often so many successions tell shuffled lists from one order)"""
     if goes_anywhere(label_in(watched)):
         return NO_LIST
-    made_two = list(_in_order(watched))
-    seen = [(one, made) for one, made in made_two if _is_in_turn(made, len(one.name_servers))]
-    has_turns = 2 * len(seen) >= len(made_two)
-    places: Counter[int] = Counter()
-    chance = 1.0
-    for one, made in seen:
-        pairs = sorted({*itertools.pairwise(made)})
-        places.update(_places(one, pairs))
-        chance *= _chance_of_links(one, made)
-    count = len(seen)
-    examples = [one.example(chosen=made[:8]) for one, made in seen]
-    if len(places) > 1 and has_turns:
-        return Measured(value="shuffled", count=count, p=chance, examples=examples)
-    same, firsts = _chance_of_firsts(watched)
-    if firsts:
-        count += sum(firsts.values())
-    p = min(chance, same if len(firsts) == 1 else 1.0)
-    if p <= ENOUGH:
-        return Measured(value="as given", count=count, p=p, doubt=p, examples=examples)
-    if not has_turns:
+    orders = _orders(watched)
+    if len(orders.in_turn) < len(orders.out):
         return LeftOut(why="it turns to NameServers out of turn, which shows nothing of its list's order")
-    if not firsts and not seen:
+    seen = orders.in_turn
+    order = _order(watched, seen)
+    starts = sum(one.situation == "starts" and first_choice(one) is not None for one in watched)
+    count, examples = len(seen) + starts, [one.example(chosen=made[:8]) for one, made in seen]
+    if not count:
         return Measured.undecided("no process chose a NameServer")
-    why = (
-        f"{len(seen)} successions, and {sum(firsts.values())} first choices: a shuffled list looks so with "
-        f"p = {p:.2g}, and p ≤ {ENOUGH:g} decides; {_to_decide(watched)}"
-    )
-    return Measured.undecided(why, count, p=p, examples=examples)
+    if not any(order.odds.values()):
+        return Measured.undecided("what follows what changed within a process", count, examples=examples)
+    p = order.odds[SHUFFLED] if order.word != SHUFFLED else None
+    why = f"{'; '.join(map(_told, order.known))} in all processes" if order.word == OWN else ""
+    if order.word is None:
+        rivals = " from ".join(word for word in ORDERS if order.odds[word] > ENOUGH)
+        why = (
+            f"{len(seen)} processes show what follows, and {starts} what is first: too few to tell {rivals} (shuffled "
+            f"lists look so with p = {order.odds[SHUFFLED]:.2g}, and p ≤ {ENOUGH:g} decides); {_more(p or 0.0)}"
+        )
+    return Measured(value=order.word, count=count, p=p, power=order.power, odds=order.odds, why=why, examples=examples)
 
 
-def _to_decide(watched: Sequence[Watched]) -> str:
-    """Return advice to the user if too few successions were seen."""
-    n = max((len(one.name_servers) for one in watched if SITUATIONS[one.situation].name_servers is None), default=0)
-    more = f"examine it with more NameServers (--name-servers {n + 1}), or " if 0 < n < NAME_SERVERS_MAX else ""
+def _told(known: Successions) -> str:
+    """Return what follows what: `ns-0, ns-2, ns-1`, and … where that is not known."""
+    chains = known.chains()
+    return (", … " if len(chains) > 2 else ", ").join(", ".join(f"ns-{place}" for place in one) for one in chains)
+
+
+def _more(p: float) -> str:
+    """Return how many steps more decide, if so many look like chance with `p`; and what to do else."""
+    times = max(2, math.ceil(math.log(ENOUGH) / math.log(p))) if 0.0 < p < 1.0 else 0
+    more = f"{times} times as many decide (--repeats), or " if times else ""
     return f"{more}leave this rule out (--rules)"
 
 
@@ -184,7 +196,7 @@ _STARTS = ("random", *map(str, range(10)), "scored", "uneven")
 @rules("starts", words=_STARTS, also={"0 of the shuffle": ("random",)}, of_choice=True)
 def start(watched: Sequence[Watched]) -> Measured:
     """the NameServer that is asked first: random (p: how often even choices are at least so uneven), at a fixed place
-    of the list, or chosen by latency"""
+    of the list as given, counted from 0, or chosen by latency"""
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -234,7 +246,10 @@ def sticky(watched: Sequence[Watched]) -> Measured:
         for one, step in moves
         if step.was is not None
     ]
+    stays = [stay for one in watched for stay in _stays(walk(one)[1])]
     why = f"{label.moved} of {label.steps} tries went to another one than the last, which had answered"
+    if label.word == MOVES and stays:
+        why += f", after {min(stays)} to {max(stays)} look-ups"
     if label.word is None:
         why += f": too few to tell {' from '.join(label.rivals)}" if len(label.rivals) > 1 else ": too few"
     elif label.word == KEPT:
@@ -243,49 +258,44 @@ def sticky(watched: Sequence[Watched]) -> Measured:
     return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 
-@rules(*CHOICES, name="next", words=("the next", AGAIN, "skips", "out of turn"), of_choice=True)
+def _stays(steps: Sequence[Step]) -> Iterator[int]:
+    """Return how many look-ups a process made at each NameServer that it left without a reason."""
+    made = 1
+    for step in steps:
+        if not step.tied and step.was != step.then:
+            yield made
+            made = 0
+        made += 1
+
+
+@rules(*CHOICES, name="next", words=("the next", AGAIN, "out of turn"), of_choice=True)
 def following(watched: Sequence[Watched]) -> Measured:
     """the NameServer that follows a failed one: the next of the list; in a shuffled list all others have their turn
-    first"""
+    first (n: steps that could go elsewhere; power: how often so many steps find a client that goes to any other)"""
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)
     if goes_anywhere(label):
         return NO_LIST
-    order = list_order(watched)
-    as_given = order.value == "as given"
-    seen = [*_in_order(watched)]
-    if not seen:
+    as_given = list_order(watched).value == GIVEN
+    orders = _orders(watched)
+    if not orders.in_turn and not orders.out:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
         return Measured.undecided(unseen or "no process turned to a second NameServer")
-    in_turn: list[tuple[Watched, list[str]]] = []
-    out: list[tuple[Watched, list[str]]] = []
-    for one, made in seen:
-        (in_turn if _is_in_turn(made, len(one.name_servers)) else out).append((one, made))
-    decided = sum(max(0, len(made) - (1 if as_given else 2)) for _, made in seen)
-    tied: list[tuple[Watched, list[str]]] = []
-    for one, _ in out if len(out) <= TIES_SHARE * decided else ():
-        if (exchanged := _with_tie_exchanged(one)) is None:
-            break
-        tied.append((one, exchanged))
-    if len(tied) < len(out):
-        examples = [one.example(chosen=made[:8]) for one, made in out]
+    known = 1 if as_given else 2  # of a shuffled list the second choice may be any
+    decided = sum(max(0, len(made) - known) for _, made in (*orders.in_turn, *orders.out))
+    if orders.out:
+        examples = [one.example(chosen=made[:8]) for one, made in orders.out]
         return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
-    seen = in_turn + tied
-    p = 1.0
-    for one, made in seen:
-        p *= _chance_of_turns(made, len(one.name_servers), as_given=as_given)
-    if p > ENOUGH_TURNS:
-        why = f"{decided} times another one followed: one that takes any other looks so with p = {p:.2g}"
-        return Measured.undecided(why, decided, p=p)
-    places = Counter(place for one, made in seen for place in _places(one, itertools.pairwise(made)))
-    if as_given and set(places) != {1}:
-        skipped = next(iter(places)) - 1
-        return Measured(value="skips", count=decided, why=f"{skipped} of the list are left out each time")
+    p = math.prod(_chance_of_turns(made, len(one.name_servers), as_given=as_given) for one, made in orders.in_turn)
+    if p > ENOUGH:
+        why = f"{decided} steps: one that takes any other looks so with p = {p:.2g}; {_more(p)}"
+        return Measured.undecided(why, decided, p=p, power=1.0 - p)
     again, lost = _again(watched)
     value = AGAIN if lost and again > lost / 2 else "the next"
-    why = f"{len(tied)} time two dials less than {TIE_MS:g} ms apart were seen in the other order" if tied else ""
-    return Measured(value=value, count=decided, p=p, why=why)
+    ties = f"{orders.ties} {'time' if orders.ties == 1 else 'times'} two dials less than {TIE_MS:g} ms apart were seen"
+    why = f"{ties} in the other order" if orders.ties else ""
+    return Measured(value=value, count=decided, p=p, power=1.0 - p, why=why)
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:

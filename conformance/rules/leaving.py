@@ -1,6 +1,7 @@
 """Rules about what makes a client leave its NameServer: one situation per kind of failure."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, label_in, tries
@@ -68,6 +69,31 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
 
 
 _BY_DIALS = ("refused", "syn_dropped")
+_DEATHS = ("refused", "syn_dropped", "black_hole", "silent", "closes_each")
+NEVER = "never"
+
+
+def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
+    if label_in(watched).takes_turns:
+        return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
+    found = Samples("no process was at work when it happened")
+    said: list[str] = []
+    for one in watched:
+        when = broken(one) if one.situation in _DEATHS else None
+        if when is None:
+            continue
+        since_ms, front = when
+        after = [each for each in tries(one) if each.began_ms >= since_ms - SKEW_MS]
+        after = [each for each in after if each.outcome is not TryOutcome.UNUSED]
+        value, why_not = _after_failure(after, front)
+        if value is None:
+            return Measured.undecided(f"{one.situation}: {one.dials_unseen or why_not}", len(found.values))
+        answers = (each.ended_ms for each in after if each.front != front and each.outcome in ENDED_WITH_ANSWER)
+        answered_ms = next(filter(None, answers), None)
+        after_s = None if answered_ms is None else round((answered_ms - since_ms) / 1000, 1)
+        found.add(after_s, one, since_ms, front=front, after_s=after_s)
+        said.append(f"{one.situation} {NEVER if after_s is None else f'{after_s:g} s'}")
+    return replace(found.longest(NEVER), why=", ".join(said) or found.why)
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:
@@ -76,6 +102,17 @@ def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try],
 
 
 rules = (
+    Rule(
+        "leaves_within_s",
+        "from when the NameServer in use died (it refuses, drops SYNs, is cut off, hangs, or closes each connection) "
+        "until another one answers: the longest of these five times",
+        (*_DEATHS, "quiet"),
+        _leaves_within_s,
+        unit="s",
+        words=(NEVER,),
+        tolerance=1.0,
+        is_bound=True,
+    ),
     _rule("leaves_on_refused", "refuses", "refused", _after_failure),
     _rule("leaves_on_syn_dropped", "drops SYNs", "syn_dropped", _after_failure),
     _rule("leaves_on_silence", "accepts and never answers", "silent", _after_failure),

@@ -184,7 +184,7 @@ class _OfServer(MortalNetwork):
 class MemoryStand(Stand):
     """Conform's stand in memory, and the processes that are put through one situation."""
 
-    def __init__(self, situation: Situation, data: Path, *, profile: Profile, seed: int) -> None:
+    def __init__(self, situation: Situation, data: Path, *, profile: Profile, seed: str) -> None:
         self.situation = situation
         self.network = MemoryNetwork()
         self.numbers: Iterator[int] = itertools.count(1)
@@ -204,6 +204,7 @@ class MemoryStand(Stand):
             seed=f"{seed} {situation.name}",
             has_topic=situation.has_topic,
             by_http=situation.by_http,
+            read_only=situation.read_only,
         )
 
     def _front(self, name: str, upstream: Address | None) -> Front:
@@ -365,8 +366,9 @@ def put_through(
     if for_s is not None:
         situation = replace(situation, for_s=for_s)
 
-    async def main() -> list[Watched]:
-        stand = MemoryStand(situation, data / f"{name}-{seed}", profile=profile, seed=seed)
+    async def main(time: int) -> list[Watched]:
+        drawn = f"{seed}.{time}" if time else f"{seed}"
+        stand = MemoryStand(situation, data / f"{name}-{drawn}", profile=profile, seed=drawn)
         stand.topics += (f"beside-{number}" for number in range(beside))
         await stand.open()
         for step in situation.steps:
@@ -376,8 +378,8 @@ def put_through(
             await stand.feed()
         found = []
         for number in range(starts if situation.many else 1):
-            found += await stand.put_through(number, plant, profile, beside=beside, **settings)
+            found += await stand.put_through(number + time, plant, profile, beside=beside, **settings)
         await stand.close()
         return found
 
-    return run(main)
+    return [one for time in range(situation.times) for one in run(lambda time=time: main(time))]

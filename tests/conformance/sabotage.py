@@ -327,7 +327,9 @@ def receives_twice(client: Client) -> None:
 
 def _leaving(rule: str) -> Defect:
     situation = RULES[rule].situations[0]
-    return Defect(f"stays-{situation.replace('_', '-')}", rule, name_server(stays), only=(situation,))
+    promise = {"leaves_within_s"} if situation in RULES["leaves_within_s"].situations else ()
+    name = f"stays-{situation.replace('_', '-')}"
+    return Defect(name, rule, name_server(stays), only=(situation,), besides=frozenset(promise))
 
 
 _ALL = (
@@ -346,6 +348,7 @@ _ALL = (
             "leaves_on_closed_at_accept",
         )
     ),
+    Defect("leaves-late", "leaves_within_s", settings={"poll_name_server_interval_ms": 65_000}, only=("refused",)),
     Defect("leaves-on-code-1", "leaves_on_error_code", name_server(leaves_on_code), only=("error_code",)),
     Defect("leaves-on-code-17", "leaves_on_code_17", name_server(leaves_on_code), only=("topic_not_exist",)),
     Defect("one-try-too-many", "tries_refused", tries_again(ConnectError)),
@@ -712,6 +715,12 @@ WRONG: tuple[Wrong, ...] = (
         shows_in=("all_gone", "quiet"),
         may=frozenset({"next", "failover"}),  # it waits for the other one's connect
     ),
+    Wrong(
+        "leaves-after-ten",
+        frozenset({"sticky"}),
+        name_server(leaves_after_ten),
+        shows_in=("read_only", "quiet"),
+    ),
     Wrong("asks-two", frozenset({"sticky"}), name_server(asks_two), shows_in=("starts", *_CALM)),
     Wrong(
         "asks-once",
@@ -729,5 +738,5 @@ WRONG: tuple[Wrong, ...] = (
         repeats=3,
     ),
 )
-"""Four more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), one that
-is right for an hour, one that counts its requests, and one that goes backwards (test_wrong_clients.py)."""
+"""Three more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), one
+that is right for an hour, and one that goes backwards (test_wrong_clients.py)."""

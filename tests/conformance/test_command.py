@@ -55,10 +55,8 @@ def typed_until_in_time(*words: str, out: Path) -> subprocess.CompletedProcess[s
     ("words", "why"),
     [
         ((), "CMD: expected a program and its arguments after `--`"),
-        (
-            ("--", "no-such-client"),
-            "CMD: 'no-such-client' is not allowed; expected a program on PATH, or a path to one",
-        ),
+        (("--", "no-such-client"), "CMD: there is no such program on PATH: no-such-client"),
+        (("--", "./no-such-client"), "CMD: there is no such program: ./no-such-client"),
         (("--", "/tmp"), "CMD: '/tmp' is not allowed; expected a program; this is a folder"),
         (("--profile", "jawa-5.3", "--", "true"), "did you mean java-5.3?"),
         (("--profile", "mine.yaml", "--", "true"), "mine.yaml"),

@@ -304,7 +304,7 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
     ("words", "why"),
     [
         ((), "CMD"),
-        (("no-such-client",), "'no-such-client' is not allowed; expected a program on PATH"),
+        (("no-such-client",), "there is no such program on PATH: no-such-client"),
         (("/tmp",), "a folder"),
     ],
 )

@@ -61,10 +61,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_module, "LANE_LIMIT_S", 0.5)
 
 
-def conducted(folder: Path, *words: str, situations: tuple[str, ...] = ("starts",), starts: int = 1) -> Trial:
+def conducted(
+    folder: Path, *words: str, situations: tuple[str, ...] = ("starts",), starts: int = 1, repeats: int = 1
+) -> Trial:
     """What came of a run, after which nothing is left of it."""
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    plan = ConformPlan(program=Program(words), situations=situations, starts=starts)
+    plan = ConformPlan(program=Program(words), situations=situations, starts=starts, repeats=repeats)
     trial = run(plan, logs=folder / "logs", data=folder / "data")
     assert not list((folder / "data").iterdir())
     assert not family(os.getpid(), lambda command: TINY in command)
@@ -96,6 +98,20 @@ def test_each_process_of_each_situation_is_watched_from_its_start_to_its_end(tmp
         assert watched.began_ms < watched.stopping_ms <= watched.ended_ms
         assert [seen.at_ms for seen in watched.seen] == sorted(seen.at_ms for seen in watched.seen)
         assert (watched.at_work_ms is None) == (watched.situation == "empty")
+
+
+def test_a_situation_that_is_run_twice_has_processes_and_logs_of_its_own_each_time(tmp_path: Path) -> None:
+    trial = conducted(tmp_path, *CLIENT, situations=("starts", "consumer_dies", "quiet"), repeats=2)
+    found = [(one.situation, one.number, one.log) for one in trial.watched]
+    assert found == [
+        ("starts", 0, "starts-000"),
+        ("quiet", 0, "quiet"),
+        ("quiet", 1, "quiet.2"),
+        *(("consumer_dies", number, f"consumer_dies-{number}") for number in (0, 1)),
+        *(("consumer_dies", number, f"consumer_dies.2-{number - 2}") for number in (2, 3)),
+    ]
+    killed = [one.whom for each in trial.watched for one in each.of(Happened) if one.what == KILL]
+    assert killed == ["1", "1", "3", "3"]
 
 
 def test_what_is_left_is_what_runs_and_what_waits_for_a_place(tmp_path: Path) -> None:

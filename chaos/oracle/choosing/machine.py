@@ -56,6 +56,15 @@ class Successions:
         self.following[was] = then
         return 1.0 / max(1, left - 1)
 
+    def chains(self) -> list[list[int]]:
+        """The entries in the order in which they follow each other; several where it is not known which comes then."""
+        heads = [place for place in range(self.entries) if place not in self.following.values()] or [0]
+        found = [[head] for head in heads]
+        for chain in found:
+            while (then := self.following.get(chain[-1], chain[0])) != chain[0]:
+                chain.append(then)
+        return found
+
     def _leads(self, here: int, there: int) -> bool:
         """Whether the second is known to come some time after the first, or is the same."""
         at: int | None = here

@@ -57,6 +57,22 @@ def test_who_turns_to_another_one_left_and_who_does_not_stayed(rule: str) -> Non
     assert verdict(rule, "left", began(situation, behaviour).watched()) is Validity.UNKNOWN
 
 
+def test_a_promise_to_leave_a_dead_name_server_within_so_long_is_of_every_death() -> None:
+    of_each = [leaves("refused", REFUSES), leaves("silent", SILENT), leaves("closes_each", CLOSES_EACH)]
+    measured = found("leaves_within_s", *of_each)
+    assert (measured.value, measured.count) == (35.0, 3)
+    assert measured.why == "refused 35 s, silent 35 s, closes_each 35 s"
+    assert verdict("leaves_within_s", {"at_most": 35}, *of_each) is Validity.VALID
+    assert verdict("leaves_within_s", {"at_most": 33}, *of_each) is Validity.INVALID
+    later = began("silent", SILENT).ask("ns-1", 30.0, code=None).ask("ns-2", 70.0)
+    assert verdict("leaves_within_s", {"at_most": 35}, *of_each, later.watched()) is Validity.INVALID
+    assert found("leaves_within_s", *of_each, stays("silent", SILENT)).value == "never"
+    assert verdict("leaves_within_s", {"at_most": 35}, *of_each, stays("refused", REFUSES)) is Validity.INVALID
+    unknown = began("silent", SILENT).watched()
+    assert verdict("leaves_within_s", {"at_most": 35}, *of_each, unknown) is Validity.UNKNOWN
+    assert found("leaves_within_s", *of_each, unknown).why == "silent: no NameServer was turned to afterwards"
+
+
 @pytest.mark.parametrize("rule", CODES)
 def test_an_error_code_is_an_answer(rule: str) -> None:
     situation, code = CODES[rule]
