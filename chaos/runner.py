@@ -134,8 +134,8 @@ def run_one(
 ) -> Judged:
     """Run one experiment, judge it, and write its folder. `is_last`: this harness runs nothing afterwards.
 
-    Only the self-test passes a defect. A scenario's own defect is rehearsed first; if the defect never acts, the run is
-    UNKNOWN.
+    Only the self-test passes `defect`. A scenario's own defect is tried on the virtual clock first; if it never acts,
+    the run is UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"
@@ -220,11 +220,10 @@ def record_virtual(
     latest: bool = True,
     stage: VirtualStage | None = None,
 ) -> RunFolder:
-    """The run folder `out` (None: one of runs/) with one run's history on the virtual clock, for `nemesrv check`.
+    """Record one run on the virtual clock into the folder `out` (None: a new one in runs/), for `nemesrv check`.
 
-    Starts no Spark. `stage`: another stage than its own.
-
-    For many runs call it in a pool of processes, and judge all folders in one session.
+    Starts no Spark. `stage` replaces the default stage. For many runs call `record_virtual` in a pool of processes, and
+    judge all folders in one session.
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out, latest=latest)

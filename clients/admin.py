@@ -1,8 +1,8 @@
-"""Requests of mqadmin and the harness to NameServers and brokers, a method for each.
+"""Admin requests to NameServers and brokers, a method for each.
 
-`name_server`: the NameServer to ask; None: the one that the client chose, as every client does. `broker`: the broker's
-address. Every method raises TransportError, or ResponseError for an answer other than SUCCESS. Upstream:
-`DefaultMQAdminExtImpl`, `MQClientAPIImpl`.
+`name_server`: the NameServer to ask; None: the client's chosen NameServer. `broker`: the broker's address. Every method
+raises TransportError, or ResponseError for an answer other than SUCCESS. Upstream: `DefaultMQAdminExtImpl`,
+`MQClientAPIImpl`.
 """
 
 from __future__ import annotations

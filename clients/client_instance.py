@@ -223,10 +223,9 @@ class MQClientInstance:
     # -- routes
 
     async def poll_routes(self) -> None:
-        """One round of the poll: every subscribed and published topic, one after the other.
+        """Query the routes of all subscribed and published topics, one after the other.
 
-        Raises TransportError or ProtocolError at the first topic whose query got no readable answer: the round's
-        other topics are not asked for.
+        The first query without a readable answer ends the round with TransportError or ProtocolError.
         """
         self._before_poll()
         topics = {data.topic: None for consumer in self._consumers.values() for data in consumer.subscriptions()}
@@ -238,11 +237,10 @@ class MQClientInstance:
         self.route_cache._before_poll()
 
     async def update_route(self, topic: str) -> bool:
-        """Ask the NameServer for the route of `topic`. Returns whether the route was taken, because it had changed or
-        was missing.
+        """Ask the NameServer for the route of `topic`.
 
-        An error code (17 above all) is logged and keeps the cached route. Raises TransportError or ProtocolError when
-        there was no readable answer.
+        Returns whether the route was taken, because it had changed or was missing. After an error code, mostly 17, the
+        cached route is kept. Raises TransportError or ProtocolError without a readable answer.
         """
         return await self._update_route(topic, topic, None)
 

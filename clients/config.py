@@ -19,10 +19,10 @@ _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """`"a:9876;b:9876"` as addresses, in order. The list is split at `;`; of an http:// value only the text after the
-    last `/` counts.
+    """`"a:9876;b:9876"` as addresses, in order. The text is split at `;`.
 
-    Raises ValueError with one sentence when a part is not host:port. Upstream: `NameServerAddressUtils`.
+    Of an http:// value only the text after the last `/` counts. Raises ValueError for a part that is not host:port.
+    Upstream: `NameServerAddressUtils`.
     """
     if text.startswith("http://"):
         text = text[text.rindex("/") + 1 :]

@@ -120,8 +120,8 @@ class NameServerClient:
     async def invoke(self, command: RemotingCommand, timeout_s: float = API_TIMEOUT_S) -> RemotingCommand:
         """Return the answer of the chosen NameServer, error codes included.
 
-        Raises ConnectError if no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests.
-        Records one `name_server_call`; its `f` is "route" for route queries, else the request code's name.
+        Raises ConnectError if no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests. Records
+        one `name_server_call`, whose `f` is "route" for route queries, else the request code's name.
         """
         clock, begin_s = self._context.clock, self._context.clock.monotonic_s()
         tries = _Tries()

@@ -79,10 +79,10 @@ class NameServerSelector:
         return abs(self._index) % len(self.addresses)
 
     def update(self, addresses: Sequence[Address]) -> bool:
-        """Take a new list. Returns True if it replaced the old list and was shuffled.
+        """Take a new list of NameServers. Returns True if the new list replaced the old and was shuffled.
 
-        An empty list is ignored. The same set of as many addresses is no change, whatever their order. If the new list
-        lacks the chosen NameServer, no NameServer is chosen any more.
+        An empty list is ignored, and so is the same set of as many addresses in another order. If the new list lacks
+        the chosen NameServer, no NameServer is chosen any more.
         """
         if not addresses:
             return False

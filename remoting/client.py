@@ -18,7 +18,7 @@ _CLOSE_MIN_S = 0.1
 
 
 class RemotingClient:
-    """`handler` answers what servers ask on these channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
+    """`handler` answers servers' requests on the client's channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
 
     A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
     `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). "unasked" is a response without

@@ -111,11 +111,10 @@ class FrameReader:
         )
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, each with its four length bytes.
+        """Return the frames that `data` completes, each with its four length bytes.
 
-        A length or header word that no frame can have raises RemoteProtocolError at once, without waiting for the
-        bytes that it announces. Whole frames in front of it are still returned: then `error` is set and the next call
-        raises.
+        An impossible length or header word raises RemoteProtocolError at once. If whole frames come before the
+        impossible word, they are returned, `error` is set, and the next call raises.
         """
         if self.error is not None:
             raise self.error

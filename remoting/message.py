@@ -213,10 +213,10 @@ class StoredMessage:
 
     @classmethod
     def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:
-        """The record at `position` and the position after it. RemoteProtocolError if there is none.
+        """Return the record at `position` and the position after the record.
 
-        Like Java's reader it uses the inner lengths; `strict` also compares them with totalSize, checks bodyCRC and
-        demands valid UTF-8 in the topic.
+        RemoteProtocolError without a record there. As in Java, the inner lengths count; `strict` also compares these
+        lengths with totalSize, checks bodyCRC and demands valid UTF-8 in the topic.
         """
         try:
             return _decode_at(data, position, strict)

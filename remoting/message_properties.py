@@ -55,10 +55,10 @@ RESERVED_NAMES = frozenset(_RESERVED.split())
 
 
 def format_properties(properties: Mapping[str, str], *, trailing_separator: bool = True) -> str:
-    """The properties string, in the mapping's order. RocketMQ ends it with a separator from 5.3.0 on.
+    """Return the properties string, in the mapping's order. From 5.3.0 on RocketMQ ends the string with a separator.
 
-    Empty names and values are left out, as every reader skips them. A name or value that contains a separator would
-    turn into other properties: LocalProtocolError.
+    Empty names and values are left out, because every reader skips them. LocalProtocolError for a name or value that
+    contains a separator.
     """
     items = []
     for name, value in properties.items():
@@ -107,10 +107,10 @@ _OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
 
 
 def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
-    """CRC-32, as `java.util.zip.CRC32` has it, of the body and then of the user's properties by name.
+    """Return the CRC-32 (`java.util.zip.CRC32`) of the body and then of the user's properties by name.
 
-    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out, so that producer and
-    consumers compute the same number, and a message that was changed on its way has another.
+    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out. So producer and
+    consumers compute the same number, unless the message was changed on its way.
     """
     own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
     return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))

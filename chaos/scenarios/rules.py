@@ -1,7 +1,7 @@
-"""Combinations of keys that a scenario must not have, a rule each, in the order in which they are tested.
+"""Rules for the keys of a scenario together, in the order in which they are tested.
 
-Each rule is about one thing, may rely on those before it, and raises NotAllowed for the first error. Rules about the
-order of actions are in timeline_rules.py.
+A rule may rely on the rules before it, and raises NotAllowed for the first error. Rules about the order of actions are
+in timeline_rules.py.
 """
 
 from collections.abc import Callable, Sequence

@@ -29,10 +29,9 @@ DELAY_ROW_EACH_MS = 1_000.0
 
 
 class PullDelays:
-    """How long the next pull of one queue was put off, as the history has it.
+    """Records how long pulls of one queue were delayed, as rows `pull_delayed`.
 
-    Each `put_off` waits. Delays of one reason that follow each other are one row, at most one row a second. Upstream:
-    `executePullRequestLater`.
+    Successive delays for one reason are one row, at most one row a second. Upstream: `executePullRequestLater`.
     """
 
     def __init__(self, context: NodeContext, queue: MessageQueue) -> None:

@@ -42,7 +42,8 @@ def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 def allocate_averagely(
     client_id: str, queues: Iterable[MessageQueue], client_ids: Collection[str]
 ) -> list[MessageQueue]:
-    """The contiguous slice of the sorted queues that belongs to `client_id`; empty if it is not among `client_ids`.
+    """Return the contiguous slice of the sorted queues that belongs to `client_id`; empty if `client_ids` lacks
+    `client_id`.
 
     The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that see different
     lists disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.

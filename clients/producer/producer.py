@@ -37,10 +37,11 @@ _T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
-    """Start it, send, stop it. With `client` it shares this instance, which the owner starts and stops.
+    """Call `start`, send, call `stop`.
 
-    `context.rng` picks the starting queue of each topic and the first NameServer. The history gets `send`,
-    `send_attempt` and the instance's events.
+    With `client` the producer shares this client instance, which the owner starts and stops. `context.rng` picks the
+    starting queue of each topic and the first NameServer. The history gets `send`, `send_attempt` and the instance's
+    events.
     """
 
     def __init__(self, context: NodeContext, config: ProducerConfig, *, client: MQClientInstance | None = None) -> None:
@@ -94,10 +95,10 @@ class DefaultMQProducer:
     async def send(
         self, message: Message, *, queue: MessageQueue | None = None, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
+        """Send a message and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
 
-        With `queue` there is one try, at that queue. Raises ClientError (nothing was sent), ResponseError (a code
-        that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
+        With `queue` there is one try, at that queue. Raises ClientError (nothing was sent), ResponseError (a code that
+        is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
         """
         return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
 
@@ -135,10 +136,11 @@ class DefaultMQProducer:
     def send_async(
         self, message: Message, callback: SendCallback | None = None, *, timeout_ms: int | None = None
     ) -> asyncio.Task[SendResult]:
-        """Begin to send; the task gives the result, or raises ClientError, ResponseError, SendError, TransportError.
+        """Begin to send; the returned task gives the result, or raises ClientError, ResponseError, SendError,
+        TransportError.
 
-        `callback` is called when it ends, unless it was cancelled. A message that no broker would accept is refused at
-        once (ClientError, LocalProtocolError).
+        `callback` is called when the send ends, unless the task was cancelled. A message that no broker would accept is
+        refused at once (ClientError, LocalProtocolError).
         """
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)

@@ -49,8 +49,8 @@ def first_choice(watched: Watched) -> str | None:
 def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
     """Return the NameServers in the order in which the client chose them, a kept or repeated choice only once.
 
-    A choice without a reason, which `sticky` reports, begins a new order. So does a choice of a client that takes turns
-    if it was under way together with another.
+    A choice without a reason, which `sticky` reports, begins a new order. A client that takes turns also begins a new
+    order with a choice that overlaps another.
     """
     left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
     parts: list[list[Try]] = [[]]

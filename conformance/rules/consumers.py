@@ -1,8 +1,8 @@
-"""Rules about two consumers of one group, one of which ends: when its queues have an owner again, and what is received
-twice.
+"""Rules about two consumers of one group, one of which ends: when the ended consumer's queues have an owner again, and
+what is received twice.
 
-The client that pulls a queue owns it. Messages received twice are those that the programs report; without reports,
-offsets that both pulled.
+The client that pulls a queue owns it. The programs report messages received twice; without reports, offsets that both
+pulled count.
 """
 
 import json

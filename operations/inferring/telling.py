@@ -191,10 +191,10 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
 
 
 def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
-    """`likely` instead of `certain`, if logs with known clocks do not say enough, or only one log with an unsure clock
-    does, or a named NameServer may be another one.
+    """Return `likely` instead of `certain` if logs with known clocks have too little evidence, if only one log with an
+    unsure clock has any, or if a NameServer in `names` may be another NameServer.
 
-    `worth`: evidence from each node's log; `names`: the nodes that it hits.
+    `worth`: evidence from each node's log; `names`: the fault's nodes.
     """
     if certainty != "certain" or not worth:
         return certainty

@@ -284,9 +284,9 @@ def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> l
 
 
 def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
-    """Return how far the other clock is ahead of this one; None if they share no events.
+    """Return how far the other clock is ahead of this clock; None if the logs share no events.
 
-    For a NameServer with an unknown address: the best fit at any address that clients or brokers had. If two addresses
+    A NameServer with an unknown address gets the best fit at any address that clients or brokers used. If two addresses
     fit with different clocks, the address is uncertain. `taken`: addresses that have a log.
     """
     mine, theirs = _by_key(one.marks), _by_key(other.marks)

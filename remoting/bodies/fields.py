@@ -1,11 +1,10 @@
 """Converts body dataclasses to RocketMQ's JSON and back.
 
 A field's wire name is its own in camelCase, or the one given with `wire("...")`. Types: str, int, Long, float, bool,
-each also `| None`; tuples, frozensets and mappings of them; MessageQueue; other bodies; `object` for JSON as it came.
-
-Read as fastjson reads: unknown fields are ignored, null is as good as absent, numbers and booleans may be strings. An
-absent field gets its default. Without a default, numbers are 0, booleans False and lists empty; an absent text or body
-is an error. Upstream: fastjson 1.2 `TypeUtils.cast*`.
+each also `| None`; tuples, frozensets and mappings of these; MessageQueue; other bodies; `object` for JSON as received.
+Bodies are read as fastjson reads: unknown fields are ignored, null means absent, numbers and booleans may be strings.
+An absent field gets its default. Without a default, numbers are 0, booleans False and lists empty; an absent text or
+body is an error. Upstream: fastjson 1.2 `TypeUtils.cast*`.
 """
 
 import dataclasses

@@ -90,10 +90,10 @@ class RegisterBrokerBody(Body):
 
     @classmethod
     def decode(cls, data: bytes, *, version: int = V5_3_2) -> Self:
-        """The body that a broker of `version` sent; an empty one has no topics and a DataVersion of zeros.
+        """Read the body that a broker of `version` sent; an empty body has no topics and a DataVersion of zeros.
 
-        Whether it is compressed is read from its first byte: 5.x brokers set the header's flag wrongly.
-        RemoteProtocolError if it cannot be read or inflates to more than INFLATED_MAX bytes.
+        The first byte shows whether a body is compressed, because 5.x brokers set the header's flag wrongly.
+        RemoteProtocolError for a body that cannot be read or inflates to more than INFLATED_MAX bytes.
         """
         if not data:
             return cls(filter_server_list=())
