@@ -10,9 +10,9 @@
     consumer
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
-`broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
-which a dials b, `a <-> b` those of either direction. Or a shape's word (shapes.py): `isolate ns-0`, `halves`. A link
-expression does not say in which direction bytes are held: the fault's `stream` does, except for shapes of one
+`broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`. `a -> b` means the links on
+which a connects to b, `a <-> b` the links of both directions. Or a shape's word (shapes.py): `isolate ns-0`, `halves`.
+A link expression does not say in which direction bytes are held: the fault's `stream` does, except for shapes of one
 direction.
 """
 

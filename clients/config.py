@@ -39,7 +39,7 @@ def require_positive(config: object, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """The settings that every client has. Defaults are those of `ClientConfig` and, from `connect_timeout_ms` on,
+    """The settings that every client has. The defaults come from `ClientConfig` and, from `connect_timeout_ms` on, from
     `NettyClientConfig`."""
 
     namesrv_addr: tuple[Address, ...] = ()

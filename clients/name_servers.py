@@ -1,8 +1,8 @@
 """Decides which NameServer a client uses next, by a shuffled list and a running index. Pure: no channel, no clock.
 
-A client shuffles its list once and starts at a random place. It keeps its server while that server's channel is active,
-and otherwise moves to the next entry of the shuffled list. NameServerClient knows whether a channel is active, and how
-many entries one call may try. Upstream: `NettyRemotingClient`.
+A client shuffles its list once and starts at a random place. A client keeps its NameServer while the channel to it is
+active, and otherwise moves to the next entry of the shuffled list. NameServerClient knows whether a channel is active,
+and how many entries one call may try. Upstream: `NettyRemotingClient`.
 """
 
 import random
@@ -49,8 +49,8 @@ class Choice(NamedTuple):
 class NameServerSelector:
     """The list in shuffled order, and the client's place in it.
 
-    The list is shuffled when `update` takes it and the start index is drawn at the first choice, so that `shuffle`
-    and `_start_index` may still be replaced on a new instance.
+    `update` shuffles the list, and the first choice draws the start index, so that `shuffle` and `_start_index` may be
+    replaced on a new instance.
     """
 
     def __init__(self, rng: random.Random, rules: SelectionRules = JAVA) -> None:

@@ -97,8 +97,8 @@ class Instructions:
         }
 
     def environment(self) -> dict[str, str | None]:
-        """Return the environment variables to set. None means to remove the variable, because programs use HTTP only
-        without another list."""
+        """Return the environment variables to set. A variable with None is removed, because programs use the list by
+        HTTP only without another list."""
         told = self.values(Path())
         found = {name: told[place] or None for name, place in _VARIABLES.items()}
         if self.address_server is not None:

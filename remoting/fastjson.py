@@ -1,4 +1,4 @@
-"""Reads JSON as RocketMQ's fastjson writes it, and writes JSON in either of fastjson's two dialects. Pure.
+"""Reads JSON as RocketMQ's fastjson writes it, and writes JSON in either of fastjson's two dialects. Pure: no I/O.
 
     default dialect              {"brokerAddrs":{0:"10.0.0.1:10911"}}      number keys unquoted
                                  {{"queueId":0,"topic":"T"}:{...}}         objects as keys

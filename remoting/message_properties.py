@@ -109,8 +109,8 @@ _OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
 def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
     """Return the CRC-32 (`java.util.zip.CRC32`) of the body and then of the user's properties by name.
 
-    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out. So producer and
-    consumers compute the same number, unless the message was changed on its way.
+    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out. Producer and consumers
+    therefore compute the same number, unless the message was changed on its way.
     """
     own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
     return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))

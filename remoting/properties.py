@@ -1,4 +1,4 @@
-"""Java's properties text: `key=value` lines, as in a `-c` file and in the bodies of 318 and 319. Pure.
+"""Java's properties text: `key=value` lines, as in a `-c` file and in the bodies of 318 and 319. Pure: no I/O.
 
     # or ! starts a comment line       key = value | key: value | key value
     a backslash at the line's end joins the next line, its leading blanks dropped

@@ -45,7 +45,7 @@ class Defect:
 
 
 def shipped_defects() -> Mapping[str, Defect]:
-    """Return nemesrv's own defects by name. They are loaded on demand, because they import every node's program."""
+    """Return nemesrv's own defects by name. Defects are loaded on demand, because they import every node's program."""
     found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
     return found
 

@@ -1,5 +1,5 @@
-"""Loads a scenario from its YAML file: reads the file, applies `--set`, and validates every value. Bad input raises
-ScenarioError with file, key, value and what is allowed."""
+"""Loads a scenario: reads its YAML file, applies `--set`, and validates every value. Bad input raises ScenarioError
+with file, key, value and what is allowed."""
 
 from __future__ import annotations
 

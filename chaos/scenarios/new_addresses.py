@@ -8,7 +8,7 @@ For RocketMQ, a NameServer that returns at another address is removed, and anoth
     lists by default, and lists with ns-0                            keep ns-0's old address, where nobody listens
     ns-0 in the timeline from then on (and in lists by HTTP)         means ns-3
 
-So history, oracle and checks need not know that a NameServer can move.
+History, oracle and checks therefore see no NameServer that moves.
 """
 
 import re

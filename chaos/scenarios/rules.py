@@ -32,7 +32,7 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """A list by HTTP has entries. Such a list changes only if a node uses it."""
+    """A list by HTTP has entries. The list by HTTP changes only if a node uses it."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -116,7 +116,7 @@ def topics(scenario: Scenario) -> None:
 
 
 def nodes(scenario: Scenario) -> None:
-    """Each node exists, its list has entries, and nothing is done to it before it joins."""
+    """Each node exists, its list of NameServers has entries, and no action affects the node before it joins."""
     topology, entries = scenario.topology(), scenario.timeline
     known = topology.of(*_MAY_HAVE_SETTINGS)
     for name, node in scenario.nodes.items():

@@ -1,8 +1,8 @@
 """The catalogue of settings: RocketMQ's name, class, default, allowed values, and the nodes that have it.
 
 settings.toml has the settings that our nodes obey, and RocketMQ's settings that are refused by name; docs/settings.md
-is generated from settings.toml. Defaults are those of the nodes' configurations. `constant`: Java has a literal instead
-of a setting.
+is generated from settings.toml. A setting's default is the default in the nodes' configurations. `constant`: Java has a
+literal instead of a setting.
 """
 
 import tomllib

@@ -72,8 +72,8 @@ class ProcessQueue:
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
-        """Remove finished messages, and return the offset to commit; None if nothing was unfinished. It is the smallest
-        unfinished offset, or the offset after the largest if all messages are finished."""
+        """Remove finished messages, and return the offset to commit; None if nothing was unfinished. The offset to
+        commit is the smallest unfinished offset, or the offset after the largest if all messages are finished."""
         if not self._messages:
             return None
         for queue_offset in queue_offsets:

@@ -1,8 +1,9 @@
 """Gives a message that could not be consumed back to the group: to its broker (36), else as a new message.
 
-The broker keeps the message in the group's retry topic. It delivers the message after a delay that grows with each
-failure, until the message has failed too often. If the message's broker does not accept it, the message is sent to any
-queue of the retry topic. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
+The broker keeps the message in the group's retry topic. The broker delivers a failed message after a delay that grows
+with each failure, until the message has failed too often. If the message's broker does not accept it, the message is
+sent to any queue of the retry topic. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`,
+`sendMessageBackAsNormalMessage`.
 """
 
 from dataclasses import replace

@@ -245,8 +245,8 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Yield each try with one of these outcomes and the next try, if the client had no reason to leave the NameServer,
-    and whether other tries ran meanwhile. A connection that the client closed itself may be such a reason, because the
-    client may have waited too long."""
+    and whether other tries ran meanwhile. A connection that the client closed itself may be a reason to leave, because
+    the client may have waited too long."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]

@@ -3,8 +3,8 @@
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
 Two NameServers may disagree for a while: a registration reaches one first, one restarts with an empty table, or both
-drop a dead host up to S (a scan's period) apart. So a problem is reported only after it has lasted for its kind's time
-limit (window). A NameServer that fills after a restart is not judged.
+drop a dead host up to S (a scan's period) apart. A problem is therefore reported only after it has lasted for the time
+limit (window) of its kind. A NameServer that fills after a restart is not judged.
 """
 
 import ipaddress

@@ -1,4 +1,5 @@
-"""What logs say about routes: failed look-ups, brokers registered at each NameServer over time, and lists. Pure.
+"""What logs say about routes: failed look-ups, brokers registered at each NameServer over time, and lists. Pure: no
+I/O.
 
     Reconstructed (logs with their writers, names, clocks and rows) ─► logged() ─► Logged ─► log_causes.py
 

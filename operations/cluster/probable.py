@@ -1,4 +1,4 @@
-"""The most probable cause of the clients' trouble, its strongest log lines, and the remedy. Pure.
+"""The most probable cause of the clients' trouble, its strongest log lines, and the remedy. Pure: no I/O.
 
     what lines say     (inferring/conditions.py)  ─┐
     faults             (inferring/episodes.py)     ├─► weighed together ─► Answer

@@ -1,4 +1,5 @@
-"""Writes the chosen faults as rows of the history, marked as inferred, and unexplained losses as `rows_missing`. Pure.
+"""Writes the chosen faults as rows of the history, marked as inferred, and unexplained losses as `rows_missing`. Pure:
+no I/O.
 
 episode, rank 1, certain or likely ─► fault start, end: `nemesrv check` and the report see it
 a drop that no such fault explains,

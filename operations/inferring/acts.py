@@ -1,5 +1,5 @@
 """Finds manual acts that a log line states: permissions wiped, a stranger registered under a broker's name, topics
-deleted, lists changed, a broker that does not register with a NameServer, a client with its own list. Pure.
+deleted, lists changed, a broker that does not register with a NameServer, a client with its own list. Pure: no I/O.
 
 An act's effects (a NameServer that left the list loses its brokers) are removed from the signs, so that no fault is
 inferred from the effects.

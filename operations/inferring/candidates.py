@@ -1,7 +1,7 @@
-"""Faults that may explain signs: each fault's effect on links and nodes, and its price. Pure.
+"""Faults that may explain signs: each fault's effect on links and nodes, and its price. Pure: no I/O.
 
 A fault's price, in nats (units of log-likelihood), grows with its length in a scenario, and is a little higher for a
-rare fault. So one fault that explains all signs is preferred to several faults.
+rare fault. One fault that explains all signs is therefore preferred to several faults.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

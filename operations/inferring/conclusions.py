@@ -1,5 +1,5 @@
 """Finds signs that follow from several rows: a registration that was due and is missing, or two rows about one failure.
-Pure.
+Pure: no I/O.
 
 registrations that a NameServer logs each time ─► MISSED if one was due, EARLY if it expired all the same
 a node's own lines that come each period       ─► OWN_MISSED

@@ -1,4 +1,4 @@
-"""Causes that log lines state, or that a complete log shows, weighed against each other. Pure.
+"""Causes that log lines state, or that a complete log shows, weighed against each other. Pure: no I/O.
 
 conditions(said) ─► Condition: cause, certainty, count, strongest lines, sentence, remedy
 no_broker(found, texts) ─► NameServers with which no broker ever registered

@@ -3,8 +3,8 @@
     rows ──► signs ──► candidates ──► fits ──► the fewest that explain all ──► each with its alternatives, ranked
 
 The search takes the fault that gains most, removes the signs that the fault explains, and repeats while any fault gains
-more than it costs. Then faults of one moment are joined if the joined fault is shorter. A score is a share of the total
-likelihood, in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
+more than it costs. At the end faults of one moment are joined if the joined fault is shorter. A score is a share of the
+total likelihood, in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""How well one fault explains the signs, and when the fault must have begun and ended. Pure.
+"""How well one fault explains the signs, and when the fault must have begun and ended. Pure: no I/O.
 
     signs on the candidate's links, in order of time
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
@@ -123,7 +123,7 @@ class Fit:
 
 
 def with_signs_of(among: Iterable[Fit], taken: Mapping[Sign, float]) -> dict[Sign, float]:
-    """Return the signs in `taken`, and those that these faults explain."""
+    """Return the signs in `taken`, and the signs that these faults explain."""
     return dict(taken) | {sign: worth for fit in among for sign, worth in fit.signs}
 
 

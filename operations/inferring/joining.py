@@ -1,4 +1,4 @@
-"""Joins faults of one moment: links into one expression, nodes into one entry, or a named partition. Pure."""
+"""Joins faults of one moment: links into one expression, nodes into one entry, or a named partition. Pure: no I/O."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

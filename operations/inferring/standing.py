@@ -1,9 +1,9 @@
 """Events that are no fault of a link or a process: a host that stood still, NameServers stopped before their brokers, a
-client that came and went. Pure.
+client that came and went. Pure: no I/O.
 
-A host stood still (sleep, pause, snapshot) if all its processes' logs share a silence and go on without a start. When
-such a host goes on, its NameServer expires living brokers, later than a running NameServer would. These events' effects
-are removed from the signs, so that no fault is inferred from the effects.
+A host stood still (sleep, pause, snapshot) if all its processes' logs share a silence and go on without a start. When a
+host that stood still goes on, its NameServer expires living brokers, later than a running NameServer would. Effects of
+these events are removed from the signs, so that no fault is inferred from the effects.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Makes signs from the rows of a history: lost and kept connections and registrations. Pure."""
+"""Makes signs from the rows of a history: lost and kept connections and registrations. Pure: no I/O."""
 
 from bisect import bisect_right
 from collections import defaultdict

@@ -192,7 +192,7 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
 
 def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
     """Return `likely` instead of `certain` if logs with known clocks have too little evidence, if only one log with an
-    unsure clock has any, or if a NameServer in `names` may be another NameServer.
+    unsure clock has evidence, or if a NameServer in `names` may be another NameServer.
 
     `worth`: evidence from each node's log; `names`: the fault's nodes.
     """

@@ -1,5 +1,5 @@
-"""Finds the cause of an error line that fits no pattern of causes.toml, by its words: a subject, and what is said of
-the subject.
+"""Finds the cause of an error line that fits no pattern of causes.toml, by the line's words: a subject, and a statement
+about it.
 
 The last reason in a stack trace or line decides. Without a known word, the package of RocketMQ in the stack trace
 decides.

@@ -1,5 +1,5 @@
 """Finds each log's time zone and clock offset: given by the user, stated in the log, or inferred from events that logs
-share. Pure.
+share. Pure: no I/O.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""Finds each node's addresses in all logs, and brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
+"""Finds each node's addresses in all logs, and brokers' names, ids and clusters, NameServers' lists, topics. Pure: no
+I/O."""
 
 from __future__ import annotations
 

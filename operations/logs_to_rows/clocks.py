@@ -1,4 +1,4 @@
-"""How far the clocks of the logs were apart, from events that two of them logged. Pure.
+"""How far the clocks of the logs were apart, from events that two of them logged. Pure: no I/O.
 
     NameServer  05:10:04 master address change … 10.0.0.2:10911     broker  21:10:05 register broker[0] to … OK
                 05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876

@@ -1,4 +1,4 @@
-"""Groups logs by cluster: a list, a registration, a route or a connection joins two logs. Pure.
+"""Groups logs by cluster: a list, a registration, a route or a connection joins two logs. Pure: no I/O.
 
 eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: imported
 us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, with a message

@@ -1,4 +1,4 @@
-"""Rows from the log of a broker or a client: connections, NameServers, requests and answers. Pure.
+"""Rows from the log of a broker or a client: connections, NameServers, requests and answers. Pure: no I/O.
 
 both      connected, CLOSE, failed, timeout      channel open, close, connect_failed; timed_out
           name server address updated            name_server_list

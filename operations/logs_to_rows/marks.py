@@ -1,4 +1,4 @@
-"""Finds marks: events that two logs may both have, by which clocks.py compares clocks. Pure.
+"""Finds marks: events that two logs may both have, by which clocks.py compares clocks. Pure: no I/O.
 
 NameServer          broker                client              key
 registration        register … OK                             reg ADDRESS      (first ones weigh more)

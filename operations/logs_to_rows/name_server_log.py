@@ -1,4 +1,4 @@
-"""Rows from a NameServer's log: registrations, drops with their reason, routes. Pure.
+"""Rows from a NameServer's log: registrations, drops with their reason, routes. Pure: no I/O.
 
     rocketmqHome=…, boot success            started; the previous process has ended
     shutdown hook was invoked               stopped; so does a log whose end closes all channels

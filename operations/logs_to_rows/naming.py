@@ -1,4 +1,4 @@
-"""Names nodes by sources and addresses, and finds the address of each NameServer's log. Pure.
+"""Names nodes by sources and addresses, and finds the address of each NameServer's log. Pure: no I/O.
 
 A broker's log has its name, a client's its ClientID. A 4.x NameServer's log does not have its address. A NameServer's
 log is matched to an address of the lists by port, by path, and by the times of logged registrations and connections.

@@ -1,4 +1,4 @@
-"""The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure."""
+"""The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure: no I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

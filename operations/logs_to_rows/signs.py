@@ -1,4 +1,4 @@
-"""Signs: what the rows of a history say about each link and process. Faults are inferred from them. Pure.
+"""Signs: what the rows of a history say about each link and process. Faults are inferred from them. Pure: no I/O.
 
     rows ──► Seen: nodes, their logs and how exact these are, and the signs by link and node
 

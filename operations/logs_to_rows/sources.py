@@ -1,4 +1,4 @@
-"""Groups log files by the process that wrote them, by folder, file name and contents. Pure.
+"""Groups log files by the process that wrote them, by folder, file name and contents. Pure: no I/O.
 
 ns-0/rocketmqlogs/namesrv.log, otherdays/namesrv.1.log.gz            ─► a NameServer
 10.0.0.2/broker.log, 10.0.0.2/remoting.log                           ─► one broker

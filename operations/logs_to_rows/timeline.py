@@ -1,4 +1,4 @@
-"""The rows of an import that matter to a person, in order. Pure."""
+"""The rows of an import that matter to a person, in order. Pure: no I/O."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Finds the version of RocketMQ that wrote a log: stated in a line, or shown by the wording of lines. Pure."""
+"""Finds the version of RocketMQ that wrote a log: stated in a line, or shown by the wording of lines. Pure: no I/O."""
 
 import re
 from collections import Counter

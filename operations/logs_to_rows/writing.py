@@ -1,4 +1,4 @@
-"""Writes rows of a history from log lines, each with its time and its line. Pure."""
+"""Writes rows of a history from log lines, each with its time and its line. Pure: no I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterable

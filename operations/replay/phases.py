@@ -1,6 +1,6 @@
 """Learns from rows at which phase of its period each node's timer fired, so that a replay repeats the same order of
 events. The moment of a fault within a period shifts its effects by up to one period: the registration period (R), the
-route poll (P) or the scan (S). Pure."""
+route poll (P) or the scan (S). Pure: no I/O."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The similarity of an original and its replay: a number from 0 to 1, its three parts, and a sentence. Pure.
+"""The similarity of an original and its replay: a number from 0 to 1, its three parts, and a sentence. Pure: no I/O.
 
 came   2·matched / (original's + replay's)              missing and additional transitions lower it
 order  of two matched transitions, how often the same one came first, if the original's stamps show it

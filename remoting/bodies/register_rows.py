@@ -1,4 +1,4 @@
-"""Reads the rows of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure.
+"""Reads the rows of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure: no I/O.
 
 A broker with ten thousand topics sends all topics every 30 s: 1.5 MB of JSON in which at most one topic has changed. So
 a long body is cut between topics, and a piece that equals a piece of the last body is not read again:
@@ -10,7 +10,7 @@ Head and rest together are read as a registration. A new piece is read as `{piec
 wrong, and the whole body is read at once, as are short, compressed and non-standard bodies. The last body's cuts are
 tried first, so that an additional topic does not shift the cuts.
 
-Brokers write no map with a duplicate key; for such a body, either value may be taken.
+Brokers write no map with a duplicate key; of duplicate keys, either value may be taken.
 """
 
 import hashlib

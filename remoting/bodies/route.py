@@ -18,8 +18,8 @@ MULTI_TAG = "MULTI_TAG"
 
 class DataVersion(Body):
     """The version of a broker's topic table. `==` compares all fields, as 5.x does; `same` compares as the profile
-    does. 4.9 knows no stateVersion, and readers take its absence as 0. So stateVersion is written only when it is not
-    0."""
+    does. 4.9 knows no stateVersion, and readers take its absence as 0. stateVersion is therefore written only when it
+    is not 0."""
 
     state_version: Long = 0
     timestamp: Long = 0

@@ -1,7 +1,7 @@
 """The context that every node gets from its harness, and the methods by which the harness controls a node.
 
-A node has no source of time, connections or randomness besides its context (a test checks the source). So the same node
-program runs in a Ray actor, in one process, and on a virtual clock.
+A node has no source of time, connections or randomness besides its context (a test checks the source). The same node
+program therefore runs in a Ray actor, in one process, and on a virtual clock.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """`nemesrv compare` says whether two configurations or versions differ in recovery time, availability or staleness.
 
 Each side has one or more runs. A run is one sample: the median of its times, the mean of its shares. Clients of one run
-are not independent samples, because they share the run's timer phases. So each side needs at least RUNS_ENOUGH runs.
-The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too few data to tell.
+are not independent samples, because they share the run's timer phases. Each side therefore needs at least RUNS_ENOUGH
+runs. The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too few data to tell.
 """
 
 import math

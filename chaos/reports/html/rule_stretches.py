@@ -5,9 +5,9 @@
     NameServer, broker   its table has the broker                    must · may · must not
     client, broker       it sends to it, or pulls from it                   may · must not
 
-A pair's stretches cover the whole life of its NameServer's or client's process. They come from the sources of the
-checks (promises.py, lost_brokers.py). `may` is all time between `must` and `must not`; the text of `may` names the time
-limit. Violations are drawn by found.py.
+A pair's stretches cover the whole life of its NameServer's or client's process. The stretches come from the sources of
+the checks (promises.py, lost_brokers.py). `may` is all time between `must` and `must not`; the text of `may` names the
+time limit. Violations are drawn by found.py.
 """
 
 import math
