@@ -322,8 +322,12 @@ def show(
 
 def _told(judged: Judged, took_s: float | None) -> Answers:
     history = judged.history
-    told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
     incident = None if history.folder is None else read_incident(history.folder.path)
+    about = _about(history, took_s)
+    if incident is not None:
+        count = len(judged.verdicts)
+        about = f"{count} of {count + len(judged.left_out)} checks judged, profile {history.profile}"
+    told = answers(judged.verdicts, history.scenario, history.name, about, judged.cost)
     return told if incident is None else of_incident(told, incident)
 
 

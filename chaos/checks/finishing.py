@@ -6,7 +6,7 @@
 | the run ended too soon after its last fault        | names what it does not decide: a check that says nothing for a  |
 |                                                    | while after a fault's end names that time (`Check.settles`)     |
 | faults were inferred from logs, whose moments are  | a deviation no larger than that is late, not wrong              |
-| known to some seconds only                         |                                                                 |
+| known to some seconds only                         | a time after such a moment shows nothing, so it is not examined |
 | nobody knows what nodes on some host did, or when  | never VALID or INVALID by it: a check of control rows that      |
 |                                                    | names all it examined keeps what touches none of those nodes in |
 |                                                    | that time; any other is UNKNOWN                                 |
@@ -72,14 +72,19 @@ def with_joining(checks: Iterable[str], control: Control) -> list[str]:
     return [*named, *(check.name for check in others if control.rows(*check.joins_for))]
 
 
+INFERRED_MS = "inferred_ms"
+"""In a finding's `more`: how inexact the moment is from which its time counts."""
 _STAMPS_MS = 2_000.0
 """What a length between two logs of whole seconds may be off."""
 
 
 def with_inferred(verdict: Verdict, world: World) -> Verdict:
-    """The verdict; UNKNOWN in place of INVALID by what the inexact moments of inferred faults explain."""
-    if not world.run.get("imported") or verdict.verdict is not Validity.INVALID or not verdict.findings:
+    """The verdict; UNKNOWN in place of INVALID by what the inexact moments of inferred faults explain, and not VALID by
+    times that count from such a moment."""
+    if not world.run.get("imported") or not verdict.findings:
         return verdict
+    if verdict.verdict is not Validity.INVALID:
+        return _but_inferred(verdict, world)
     bounds = [float(fault.value.get("bound_ms") or 0.0) for fault in world.faults]
     slack_ms = _STAMPS_MS + 2 * max(bounds, default=0.0)
     findings = tuple(
@@ -96,6 +101,35 @@ def with_inferred(verdict: Verdict, world: World) -> Verdict:
     )
     examples = examples_of(findings, Validity.UNKNOWN)
     return replace(verdict, verdict=Validity.UNKNOWN, violations=0, findings=findings, examples=examples, why=why)
+
+
+def _but_inferred(verdict: Verdict, world: World) -> Verdict:
+    """The verdict without findings whose time counts from an inexact moment: this moment was inferred from the same
+    change, with the same windows."""
+    moments: dict[str, tuple[float, float]] = {}
+    for fault in world.faults:
+        ends = (("start", fault.start_ms), ("end", fault.end_ms))
+        for (phase, at_ms), bound_ms in zip(ends, fault.value.get("bounds_ms") or (), strict=False):
+            if bound_ms > _STAMPS_MS:
+                moments[f"{fault.fault_id} {phase}"] = at_ms, bound_ms
+
+    def counts_from_it(one: Finding) -> bool:
+        at_ms, _ = moments.get(one.after, (math.inf, 0.0))
+        return bool(one.examined and one.measured_ms) and abs(one.from_ms - (one.bound_ms or 0.0) - at_ms) < 1
+
+    if not (found := [one for one in verdict.findings if counts_from_it(one)]):
+        return verdict
+    undecided = {}
+    for one in found:
+        took = f"{(one.measured_ms or 0.0) / 1000:.1f} ± {moments[one.after][1] / 1000:.1f} s after {one.after}"
+        undecided[f"{one.subject}, {one.object}"] = f"{took} shows nothing, because that time was inferred from it"
+    findings = tuple(
+        replace(one, examined=0, more={**one.more, INFERRED_MS: moments[one.after][1]}) if one in found else one
+        for one in verdict.findings
+    )
+    examined = verdict.examined - sum(one.examined for one in found)
+    told = replace(verdict, examined=examined, findings=findings, undecided={**verdict.undecided, **undecided})
+    return told if examined else replace(told, verdict=Validity.UNKNOWN, why="; ".join(undecided.values()))
 
 
 Touches = Callable[[Finding], bool]

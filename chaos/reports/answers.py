@@ -18,6 +18,7 @@ from typing import Any
 from ..checks import CHECKS
 from ..checks.cause import cause_of, first_wrong
 from ..checks.check import Group
+from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
@@ -117,7 +118,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""
     happened_ = f"happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}" if sentences else ""
     if said.verdict is Validity.VALID:
-        behaved = "RocketMQ behaved as its rules say"
+        behaved = "As far as these logs show, RocketMQ behaved as its rules say"
         sentence = f"{behaved}. What {happened_}" if sentences else f"{behaved}; no fault shows in these logs"
     else:
         sentence = f"What {happened_}" if sentences else "No fault shows in these logs"
@@ -134,6 +135,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         first=_in_words(said.first, words),
         routes=_in_words(said.routes, words),
         clients=_in_words(said.clients, words),
+        undecided=tuple(_in_words(line, words) for line in said.undecided),
     )
 
 
@@ -370,7 +372,11 @@ def _latest(changes: Sequence[Finding], noun: str) -> str:
 
 
 def _in_time(change: Finding) -> str:
-    """Return `109.0 s after black_hole-1 start (90 to 130 s allowed)`."""
+    """Return `109.0 s after black_hole-1 start (90 to 130 s allowed)`, without the allowed times if the fault was
+    inferred."""
+    if (inexact_ms := change.more.get(INFERRED_MS)) is not None:
+        took = f"{(change.measured_ms or 0.0) / 1000:.1f} ± {inexact_ms / 1000:.1f} s"
+        return f"{took} after {change.after}, whose time is inferred"
     ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms]
     allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"

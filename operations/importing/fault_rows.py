@@ -40,12 +40,14 @@ def fault_rows(
         chosen = next(iter(episode.get("hypotheses") or ()), None)
         if chosen is None or chosen.get("certainty") not in TOLD:
             continue
-        bounds = [float(bound) for bound in chosen.get("bounds_ms") or () if bound is not None]
+        ends = [float(bound or 0.0) for bound in chosen.get("bounds_ms") or ()]
+        slack = max(ends, default=0.0)
         about = {
             "learnt": "inferred",
             "certainty": chosen["certainty"],
             "says": chosen.get("sentence"),
-            "bound_ms": max(bounds, default=0.0),
+            "bound_ms": slack,
+            "bounds_ms": ends,
         }
         entries = list(chosen.get("timeline") or ())
         for position, entry in enumerate(entries):
@@ -58,7 +60,6 @@ def fault_rows(
             for place in places:
                 rows += _rows(entry, fault_id, place, from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
-            slack = max(bounds, default=0.0)
             stretches.append(FaultTime(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
     return rows, stretches
 

@@ -13,12 +13,13 @@ from unittest.mock import Mock
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.finishing import with_inferred
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.judging import apart
+from nemesrv.chaos.judging import Engine, apart, find, judge, show
 from nemesrv.chaos.reports.answers import answers, of_incident
-from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
@@ -101,6 +102,39 @@ def test_nothing_is_invalid_for_what_nobody_can_know(tmp_path: Path) -> None:
         assert [v.name for v in verdicts(one.folder.path) if v.verdict is Validity.INVALID] == [], but
 
 
+def test_a_time_after_a_moment_that_was_inferred_from_it_is_told_as_such_and_is_no_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = written(tmp_path / "cut", plain_logs([APACHES / "broker-partition"])[0])
+    judged = judge(find(str(one.folder.path), None, Mock()), Engine.PLAIN, Mock())
+    show(judged)
+    first, routes, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("VALID cut (8 of 26 checks judged, profile 4.9). ")
+    inferred = "ns-0 dropped broker-a 105.0 ± 15.0 s after the cut, whose time is inferred"
+    assert routes == f"Routes: {inferred}; all 3 NameServers agree."
+    assert any(line.startswith("routes_are_true: not decided: ns-0, broker-a: 105.0 ± 15.0 s") for line in others)
+    drops = [
+        (finding.examined, verdict.examined)
+        for verdict in judged.verdicts
+        for finding in verdict.findings
+        if verdict.name == "routes_are_true" and finding.after == "black_hole-1 start" and finding.measured_ms
+    ]
+    assert drops == [(0, 72)]
+
+
+@pytest.mark.parametrize(("bound_ms", "examined"), [(15_000.0, 0), (500.0, 1)])
+def test_of_an_inferred_fault_only_an_inexact_moment_is_no_evidence(bound_ms: float, examined: int) -> None:
+    fault = Mock(fault_id="kill-1", start_ms=50_000, end_ms=9e5, value={"bounds_ms": [bound_ms, 500.0]})
+    about = {"subject": "ns-0", "object": "broker-a", "kind": "must not hold", "after": "kill-1 start"}
+    drop = Finding(**about, from_ms=180_000, bound_ms=130_000, to_ms=9e5, measured_ms=105_000)
+    verdict = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=1, violations=0, findings=(drop,))
+    told = with_inferred(verdict, Mock(run={"imported": True}, faults=[fault]))
+    assert (told.examined, told.verdict is Validity.VALID) == (examined, bool(examined))
+    assert with_inferred(verdict, Mock(run={}, faults=[fault])) == verdict, "an injected fault's moment is known"
+    silence = replace(verdict, findings=(replace(drop, from_ms=190_000),))
+    assert with_inferred(silence, Mock(run={"imported": True}, faults=[fault])) == silence, "from a line of a log"
+
+
 @pytest.mark.parametrize(
     ("incident", "happened", "effect"),
     [
@@ -121,9 +155,10 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
     lost = {(entry["node"], entry["subject"], entry["how"]) for entry in one.found.timeline if entry["what"] == "lost"}
     assert lost == dropped
     examined, _ = apart([*CHECKS], verdicts(one.folder.path))
-    told = of_incident(answers(examined, one.folder.scenario(), incident), one.document).lines()[0]
-    assert told.startswith(f"VALID {incident}. RocketMQ behaved as its rules say. What happened: {happened}")
-    assert effect not in told, "what follows from a fault is none"
+    told = of_incident(answers(examined, one.folder.scenario(), incident), one.document)
+    behaved = "As far as these logs show, RocketMQ behaved as its rules say"
+    assert told.lines()[0].startswith(f"VALID {incident}. {behaved}. What happened: {happened}")
+    assert effect not in told.lines()[0], "what follows from a fault is none"
     first, *others = episode_lines(one.document["episodes"])
     assert happened in first
     assert [line for line in others if line.startswith(f"    follows from 1: {effect}")] == others[-1:]
