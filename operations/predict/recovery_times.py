@@ -110,13 +110,15 @@ class _Run:
         return [node for node, kind in self._kinds.items() if kind in kinds]
 
     def _back_ms(self, server: str, broker: str) -> float:
-        """Time of the last return: data that were kept back may be followed by the close of their channel."""
+        """Time of the last return: data that were kept back may be followed, in the same moment, by the close of their
+        channel."""
         ends_ms = self._fault.lasts_ms
         lost = [at_ms for at_ms, whom, _ in self._transitions[server, "lost"] if whom == broker]
-        for_good_ms = max((at_ms for at_ms in lost if at_ms >= ends_ms), default=ends_ms)
+        last_ms = max((at_ms for at_ms in lost if at_ms >= ends_ms), default=-math.inf)
         came = [at_ms for at_ms, whom, _ in self._transitions[server, "came"] if whom == broker]
-        held = any(from_ms < for_good_ms < to_ms for from_ms, to_ms, _ in self._held.get((server, broker), ()))
-        later_ms = next((at_ms - ends_ms for at_ms in came if at_ms >= for_good_ms), NEVER)
+        steady_ms = max(last_ms, ends_ms)
+        held = any(from_ms < steady_ms < to_ms for from_ms, to_ms, _ in self._held.get((server, broker), ()))
+        later_ms = next((at_ms - ends_ms for at_ms in came if at_ms >= ends_ms and at_ms > last_ms), NEVER)
         return 0.0 if held and later_ms == NEVER else later_ms
 
     def _route(self, client: str, broker: str) -> None:

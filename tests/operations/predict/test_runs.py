@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +15,17 @@ from nemesrv.chaos.oracle.windows import drop_window
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.operations.predict.faults import KINDS, PredictOptions, faults_of, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
-from nemesrv.operations.predict.recovery_times import BACK, DROPPED, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity
+from nemesrv.operations.predict.recovery_times import (
+    BACK,
+    DROPPED,
+    LAST_FAILED,
+    LEFT,
+    NEVER,
+    RELEASED,
+    ROUTE,
+    Quantity,
+    _Run,
+)
 
 P_S = Timers.for_profile("4.9").P_ms / 1000
 BROKER_IS_GONE = Quantity("producers", ROUTE, "broker-a")
@@ -69,6 +81,20 @@ def test_a_broker_with_a_fixed_phase_is_dropped_and_back_when_its_timers_say(
         assert seconds(found, "ns-0", DROPPED, "broker-a") == [pytest.approx(dropped_s, abs=0.1)]
     whom = "" if dropped_s is None else "broker-a"
     assert seconds(found, "ns-0", BACK, whom) == [pytest.approx(back_s, abs=0.1)]
+
+
+def test_late_registrations_whose_channel_closes_in_the_same_moment_bring_no_broker_back() -> None:
+    """A black hole keeps registrations back; at its end they arrive with the end of their channels."""
+    late = [148_738.1, 148_738.3]
+    run = Mock(
+        _fault=Mock(lasts_ms=148_738.0),
+        _transitions={
+            ("ns-0", "came"): [(at_ms, "broker-a", "") for at_ms in (-9e3, *late, 165_002.0)],
+            ("ns-0", "lost"): [(at_ms, "broker-a", "closed") for at_ms in (105_000.0, *late)],
+        },
+        _held={("ns-0", "broker-a"): [(165_002.0, math.inf, "broker-a")]},
+    )
+    assert _Run._back_ms(run, "ns-0", "broker-a") == pytest.approx(16_264)
 
 
 def test_a_broker_that_hangs_is_dropped_within_the_oracles_window_and_left_a_poll_later() -> None:
