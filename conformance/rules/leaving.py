@@ -74,12 +74,10 @@ NEVER = "never"
 
 
 def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
-    if label_in(watched).takes_turns:
-        return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
     found = Samples("no process was at work when it happened")
     said: list[str] = []
     for one in watched:
-        when = broken(one) if one.situation in _DEATHS else None
+        when = broken(one)
         if when is None:
             continue
         since_ms, front = when
@@ -106,7 +104,7 @@ rules = (
         "leaves_within_s",
         "from when the NameServer in use died (it refuses, drops SYNs, is cut off, hangs, or closes each connection) "
         "until another one answers: the longest of these five times",
-        (*_DEATHS, "quiet"),
+        _DEATHS,
         _leaves_within_s,
         unit="s",
         words=(NEVER,),
