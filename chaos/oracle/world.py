@@ -492,10 +492,10 @@ class World:
         behind other bytes on a narrow link is given up at the call's time-out (A)."""
 
         def late_ms(target: str) -> float:
-            faults = [fault.kind for fault in self.link_faults(source, target) if fault.overlaps(from_ms, to_ms)]
-            if any(kind.looks_like is Loss.SLOW for kind in faults if kind.delay is None):
+            faults = [fault for fault in self.link_faults(source, target) if fault.overlaps(from_ms, to_ms)]
+            if any(fault.kind.delay is None and fault.loss(self.timers) is Loss.SLOW for fault in faults):
                 return self.timers.A_ms
-            return sum(kind.delay.round_trip_max_ms for kind in faults if kind.delay is not None)
+            return sum(fault.kind.delay.round_trip_max_ms for fault in faults if fault.kind.delay is not None)
 
         return [late_ms(target) for target in targets]
 
