@@ -326,7 +326,6 @@ class Cluster(NodesByName[_Member]):
     # -- going down --------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Kill every process of the cluster, paused processes too."""
         self._closed = True
         members = {name: m for name, m in self._members.items() if m.state is not NodeState.GONE}
         self._plan_end(*members)

@@ -179,7 +179,6 @@ class HostAgent:
             self._guardian.remove(None)
 
     def leave(self) -> None:
-        """End the run on this host, then the agent's process."""
         self.end_run()
         self._guardian.close()
         threading.Timer(0.05, os._exit, (0,)).start()  # after the answer
@@ -204,7 +203,6 @@ class HostAgent:
             process.close()
 
     def send(self, pid: int, signum: int) -> bool:
-        """Send the signal to the process. Returns whether the process still existed."""
         return self._processes[pid].send(signal.Signals(signum))
 
     def gone(self, pid: int, within_s: float) -> bool:
@@ -214,12 +212,10 @@ class HostAgent:
         return self._processes[pid].stopped(within_s)
 
     def watch(self, name: str, pid: int) -> None:
-        """Report the end of this process as an event."""
         if self._watch is not None:
             self._watch.add(name, pid)
 
     def unwatch(self, *names: str) -> None:
-        """Do not report the end of these processes from now on, because it is planned."""
         if self._watch is not None:
             self._watch.remove(*names)
 
@@ -231,7 +227,6 @@ class HostAgent:
         return True
 
     def wake(self) -> None:
-        """Make the waiting call of `events` return at once."""
         self._events.put(("woken", None))
 
     def events(self) -> list[tuple[str, Any]]:

@@ -157,7 +157,6 @@ class JoinedRay:
 
     @property
     def driver_host(self) -> RemoteHost:
-        """The host on which the driver, this process, runs."""
         import ray
 
         here = ray.get_runtime_context().get_node_id()

@@ -104,7 +104,6 @@ def stat_of(pid: int) -> list[str] | None:
 
 
 def is_paused(pid: int) -> bool:
-    """Whether the process exists and SIGSTOP has stopped it."""
     fields = stat_of(pid)
     return fields is not None and fields[0] == "T"
 

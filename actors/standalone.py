@@ -124,7 +124,6 @@ def read_settings(config_file: str | None) -> dict[str, str]:
 
 
 def checked_port(listen_port: int) -> int:
-    """Return the port given on the command line. Raises ConfigError if it is no valid port."""
     if not 0 <= listen_port <= 65535:
         raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
     return listen_port
@@ -156,7 +155,6 @@ def stop_on_signal() -> asyncio.Event:
 
 
 def failed(command: str, why: str, status: int) -> int:
-    """Print the error as one line on stderr, and return the exit status `status`."""
     print(f"nemesrv {command}: {' '.join(why.split())}", file=sys.stderr)
     return status
 

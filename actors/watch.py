@@ -102,7 +102,6 @@ class Alarm:
                 self._rung.set_exception(reason)
 
     def check(self) -> None:
-        """Raise the reason if the alarm has rung."""
         if self._rung.done():
             self._rung.result()
 

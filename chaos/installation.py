@@ -68,7 +68,6 @@ def mend_import(module: str | None) -> str:
 
 
 def how_to_get(extras: Iterable[str]) -> str:
-    """Return the command that installs these extras in this Python."""
     if in_checkout() and Path(sys.prefix).resolve() == (_SET_UP.parents[1] / ".venv").resolve():
         return "run `make setup`"
     return f'python -m pip install {_source()[0]}"{_source()[1].format(extras=",".join(extras))}"'

@@ -117,12 +117,10 @@ def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> 
 
 
 def of_run(folder: RunFolder, scenario: Scenario) -> History:
-    """The history of a run that this process has recorded."""
     return History(where=str(folder.path), checks=scenario.checks, scenario=scenario, folder=folder)
 
 
 def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
-    """Return each check's reason why it had nothing to examine."""
     return {verdict.name: verdict.why for verdict in left_out}
 
 

@@ -33,7 +33,6 @@ Found = TypeVar("Found")
 
 
 def processors() -> int:
-    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -174,13 +173,11 @@ def java_found(java: Java) -> tuple[str, str]:
 
 
 def require_java() -> None:
-    """Raise HarnessError if Spark would find no Java, or a too old one."""
     if mend := java_found(find_java())[1]:
         raise HarnessError(mend)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the number of bytes that this user may still write in the folder."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 

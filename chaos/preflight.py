@@ -97,7 +97,6 @@ class MachinePart:
 
 
 def machine_parts(machine: Machine, needs: MachineNeeds) -> tuple[MachinePart, ...]:
-    """Return every part of the machine that the command needs, in order."""
     parts = [
         *([MachinePart("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),

@@ -131,24 +131,20 @@ class ClientManager:
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
     def channels_of(self, group: str) -> list[Channel]:
-        """The channels of a group's consumers."""
         found = self.consumers.get(group)
         return [] if found is None else [client.channel for client in found.clients.values()]
 
     def producer_channel(self, client_id: str) -> Channel | None:
-        """The newest channel of the producer with this client id; None if this producer has no channel."""
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
 
     def consumer(self, group: str, client_id: str) -> Client | None:
-        """Return the group's consumer with this client id; None if the group has no such consumer."""
         found = self.consumers.get(group)
         clients = () if found is None else found.clients.values()
         return next((client for client in clients if client.client_id == client_id), None)
 
     def client_id(self, group: str, channel_id: int) -> str | None:
-        """Return the id of the group's consumer on that channel; None before the channel's first heartbeat."""
         found = self.consumers.get(group)
         client = None if found is None else found.clients.get(channel_id)
         return None if client is None else client.client_id

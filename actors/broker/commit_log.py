@@ -65,14 +65,12 @@ class CommitLog:
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The first offset of each file of the log."""
         return tuple(self._starts)
 
     def path(self, start: int) -> Path:
         return self.directory / f"{start:0{NAME_DIGITS}d}"
 
     def size_of(self, start: int) -> int:
-        """The number of bytes in one file, the filler record at its end included."""
         return os.stat(self.path(start)).st_size
 
     @property

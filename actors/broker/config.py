@@ -172,7 +172,6 @@ class BrokerConfig:
 
     @property
     def register_timeout_s(self) -> float:
-        """How long the broker waits for the answers of one round of registrations, in seconds."""
         default = 24_000 if self.is_5x else 6000
         return (self.register_broker_timeout_mills or default) / 1000
 
@@ -183,13 +182,11 @@ class BrokerConfig:
 
     @property
     def transaction_check_period_s(self) -> float:
-        """The time between two checks of half messages, in seconds."""
         default = 30_000 if self.is_5x else 60_000
         return (self.transaction_check_interval or default) / 1000
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:
-        """The delays of the levels 1, 2, … of delayed messages, in milliseconds."""
         return parse_delay_levels(self.message_delay_level)
 
     @classmethod

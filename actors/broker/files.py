@@ -25,7 +25,6 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """Return the file's content; None if the file does not exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -44,7 +43,6 @@ class KeptTable(ABC):
         """Return the table as the file's content, which is also the answer's body when a slave asks for the table."""
 
     def kept(self) -> bytes | None:
-        """Return the content of the table's file; None if the table has no file."""
         return None if self._path is None else read_whole(self._path)
 
     def persist(self) -> None:
@@ -66,7 +64,6 @@ class VersionedTable(KeptTable):
         self._log = log or logging.getLogger("nemesrv.broker")
 
     def touch(self, *, now_ms: int) -> None:
-        """Increase the table's version without changing the table."""
         self.data_version = self.data_version.next(now_ms=now_ms)
         self._dirty = True
 

@@ -26,7 +26,6 @@ _SYSTEM_GROUPS = (
 
 
 def is_group_name(group: str) -> bool:
-    """Whether `group` can be a consumer group's name."""
     return bool(group) and len(group) <= GROUP_MAX_LENGTH and NAME_CHARACTERS.issuperset(group)
 
 
@@ -59,7 +58,6 @@ class SubscriptionGroups(VersionedTable):
         return found
 
     def put(self, group: SubscriptionGroupConfig, *, now_ms: int) -> None:
-        """Create one consumer group, or replace its settings."""
         self.table[group.group_name] = group
         self._changed(now_ms)
 
@@ -69,7 +67,6 @@ class SubscriptionGroups(VersionedTable):
         self._taken(version)
 
     def delete(self, group: str, *, now_ms: int) -> bool:
-        """Remove one group. Returns False if it does not exist."""
         if self.table.pop(group, None) is None:
             return False
         self._changed(now_ms)

@@ -79,13 +79,11 @@ class PullHolds(Generic[R]):
         return taken
 
     def drop_connection(self, connection_id: int) -> list[HeldPull[R]]:
-        """Take out the pulls of a closed connection."""
         if connection_id not in self._of_connection:
             return []
         return [p for key in list(self._held) for p in self._take(key, lambda p: p.connection_id == connection_id)]
 
     def take_all(self) -> list[HeldPull[R]]:
-        """Take out all pulls, when the broker stops."""
         return [pull for key in list(self._held) for pull in self._take(key, lambda _: True)]
 
     def _take(self, key: QueueKey, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:

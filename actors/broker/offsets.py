@@ -65,12 +65,10 @@ class ConsumerOffsets(KeptTable):
         return self._pulled.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def topics_of(self, group: str) -> tuple[str, ...]:
-        """The topics that `group` has committed offsets of, sorted."""
         end = SEPARATOR + group
         return tuple(sorted(key[: -len(end)] for key in self._table if key.endswith(end)))
 
     def groups_of(self, topic: str) -> tuple[str, ...]:
-        """The groups that have committed offsets of `topic`, sorted."""
         start = topic + SEPARATOR
         return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
 
@@ -83,7 +81,6 @@ class ConsumerOffsets(KeptTable):
         self.persist()
 
     def forget_topic(self, topic: str) -> None:
-        """Drop every group's offsets of `topic`."""
         for group in self.groups_of(topic):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True
@@ -92,7 +89,6 @@ class ConsumerOffsets(KeptTable):
                 del table[key]
 
     def forget_group(self, group: str) -> None:
-        """Drop `group`'s offsets of every topic."""
         for topic in self.topics_of(group):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True

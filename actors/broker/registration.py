@@ -73,12 +73,10 @@ class Registration:
             await self._unregister(target)
 
     def topic_changed(self, topic: TopicConfig, version: DataVersion) -> None:
-        """Register one new or changed topic with the NameServers. The caller does not wait."""
         if not self._stopped:
             self._spawn(self._round([topic], version))
 
     def changed(self) -> None:
-        """Register all topics with the NameServers. The caller does not wait."""
         if not self._stopped:
             self._spawn(self.register_all())
 

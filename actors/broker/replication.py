@@ -223,12 +223,10 @@ class LogCopying:
         )
 
     def follow(self, master: Address) -> None:
-        """Copy the commit log of this master from now on."""
         self._master = master
         self._found.set()
 
     async def run(self) -> None:
-        """Copy the master's log as long as the broker is a slave."""
         clock, log = self._services.context.clock, self._services.context.log
         await self._found.wait()
         while True:

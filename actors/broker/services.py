@@ -41,7 +41,6 @@ class HeldRequest:
         return response
 
     def abandon(self) -> None:
-        """Give the pull up, because its connection is closed."""
         if not self.answer.done():
             self.answer.set_result(None)
 
@@ -103,7 +102,6 @@ class Services:
 
     @property
     def host(self) -> str:
-        """The broker's host as written in the remarks of answers."""
         return self.config.broker_ip1 or self.address.host
 
 
@@ -116,5 +114,4 @@ class Refused(Exception):
 
 
 def refuse(code: ResponseCode, remark: str) -> RemotingCommand:
-    """Raise Refused with this code and remark."""
     return RemotingCommand.response(code, remark)

@@ -44,7 +44,6 @@ class SlaveSynchronize:
             context.record("scheduled_task", f=TASK, duration_ms=took_ms)
 
     async def all(self) -> None:
-        """Copy each table from the current master."""
         await self._table(RequestCode.GET_ALL_TOPIC_CONFIG, self._topics)
         await self._table(RequestCode.GET_ALL_CONSUMER_OFFSET, self._services.offsets.take)
         await self._table(RequestCode.GET_ALL_DELAY_OFFSET, self._schedule.take)

@@ -57,7 +57,6 @@ class Filter:
         self._evaluate = evaluate
 
     def matches(self, properties: Properties) -> bool:
-        """Whether a message with these properties is wanted."""
         try:
             return self._evaluate(properties) is True
         except _Incomparable:

@@ -52,7 +52,6 @@ class ConsumeQueue:
 
     @property
     def end(self) -> int:
-        """The queue offset of the next message."""
         return self.first + len(self._entries) // ENTRY.size
 
     def add(self, physical_offset: int, size: int, tags_code: int) -> None:
@@ -365,30 +364,24 @@ class MessageStore:
         return stored is not None and takes(stored.properties)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """The offset of the queue's first message that is still kept; 0 for a queue without messages."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return 0 if queue is None else queue.first
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """The queue offset of the next message; 0 for a queue without messages."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return 0 if queue is None else queue.end
 
     def topics(self) -> tuple[str, ...]:
-        """The topics that have, or had, messages in this store."""
         return tuple(self._queues)
 
     def queue_ids(self, topic: str) -> tuple[int, ...]:
-        """The ids of the queues of `topic` that have, or had, messages, in ascending order."""
         return tuple(sorted(self._queues.get(topic, {})))
 
     def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """Return commit-log offset, size and tags code of one message; None if the message does not exist."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return queue.entry(offset) if queue is not None and queue.first <= offset < queue.end else None
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """Return when one message was stored (wall-clock ms); -1 if the message does not exist."""
         entry = self.entry(topic, queue_id, offset)
         if entry is None:
             return -1
@@ -397,7 +390,6 @@ class MessageStore:
         return int(STORE_TIME.unpack(data)[0]) if len(data) == STORE_TIME.size else -1
 
     def earliest_store_time(self) -> int:
-        """Return when the queue's oldest message was stored (wall-clock ms); -1 for an empty queue."""
         stored = self.look(self.min_physical_offset)
         return -1 if stored is None else stored.store_timestamp
 
@@ -421,7 +413,6 @@ class MessageStore:
 
     @property
     def max_physical_offset(self) -> int:
-        """The end of the commit log."""
         return self._commit_log.end
 
     @property

@@ -39,7 +39,6 @@ class PutMessage:
 
 
 def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """Return a copy of a stored message, for storing in this topic and queue with these properties."""
     return PutMessage(
         topic=topic,
         queue_id=queue_id,

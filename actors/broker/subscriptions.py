@@ -23,7 +23,6 @@ class Wanted:
 
     @property
     def takes(self) -> Callable[[Mapping[str, str]], bool] | None:
-        """The filter for message properties; None if the properties do not matter."""
         return None if self.sql is None else self.sql.matches
 
 

@@ -78,7 +78,6 @@ class TopicTable(VersionedTable):
 
     @property
     def system_topics(self) -> Set[str]:
-        """RocketMQ's own topics by name."""
         return self._system
 
     def is_system(self, topic: str) -> bool:
@@ -100,7 +99,6 @@ class TopicTable(VersionedTable):
         return True
 
     def delete(self, topic: str, *, now_ms: int) -> bool:
-        """Remove `topic`. Returns False if it does not exist."""
         if self.topic_config_table.pop(topic, None) is None:
             return False
         self._tell(topic, None, now_ms)

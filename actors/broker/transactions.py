@@ -74,7 +74,6 @@ class Transactions:
         return services.put([half(message, properties)])
 
     def find(self, physical_offset: int) -> StoredMessage | None:
-        """The half message at a commit-log offset."""
         stored = self._services.store.look(physical_offset)
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 

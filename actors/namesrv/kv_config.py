@@ -70,7 +70,6 @@ class KVConfig:
         self._persist()
 
     def namespace(self, namespace: str) -> Mapping[str, str | None] | None:
-        """All entries of a namespace; None if there is no such namespace."""
         return self._table.get(namespace)
 
     def say_all(self) -> None:

@@ -132,7 +132,6 @@ class DefaultRequestProcessor:
             return _refused(f"{type(exc).__name__}: {exc}")
 
     def refused_field(self, exc: HeaderError) -> RemotingCommand:
-        """The answer to a request with a missing or unreadable field."""
         self._log.error("Failed field [%s] decoding", exc.field)
         return _refused(str(exc))
 
@@ -447,7 +446,6 @@ class DefaultRequestProcessor:
 
 
 def topic_not_exist(topic: str, profile: Profile) -> RemotingCommand:
-    """The response with code 17: this NameServer has no route of the topic."""
     return RemotingCommand.response(
         ResponseCode.TOPIC_NOT_EXIST,
         f"No topic route info in name server for the topic: {topic[:_SHOWN_MAX]}\n"

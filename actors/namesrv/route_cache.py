@@ -97,7 +97,6 @@ class RouteCache:
         self._keys_of.setdefault(topic, set()).add(key)
 
     def body(self, topic: str, standard_json: bool) -> bytes | None:
-        """Return the encoded route of `topic` in one of the two JSON dialects, if the cache has it."""
         bodies = self._bodies.get(topic)
         return None if bodies is None else bodies.get(standard_json)
 
@@ -108,7 +107,6 @@ class RouteCache:
         self._body_bytes += len(body)
 
     def forget(self, topics: Set[str]) -> None:
-        """Delete the cached answers for `topics`, because their routes have changed."""
         for topic in _both(self._keys_of, topics):
             for key in self._keys_of.pop(topic):
                 del self._answers[key]

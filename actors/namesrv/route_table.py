@@ -456,7 +456,6 @@ class RouteTable(Tables):
         return tuple(self.topic_queue_table)
 
     def topics_of_cluster(self, cluster_name: str) -> tuple[str, ...]:
-        """Return the topics that a broker of the cluster has; empty for an unknown cluster."""
         names = self.cluster_addr_table.get(cluster_name, set())
         return tuple(topic for topic, rows in self.topic_queue_table.items() if not names.isdisjoint(rows))
 

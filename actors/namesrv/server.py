@@ -49,7 +49,6 @@ class ChannelLog:
         self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
 
     def closing(self, connection: Connection) -> None:
-        """Log that this NameServer itself closes the channel."""
         address = connection.remote_address
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 

@@ -176,7 +176,6 @@ class BrokerGroup:
 
     @property
     def min_id(self) -> int:
-        """The smallest broker id in the group; 0 for an empty group."""
         return min(self.addrs, default=0)
 
     def data(self, profile: Profile) -> BrokerData:

@@ -69,7 +69,6 @@ class JavaClientConfig:
     broadcasting: bool = False
 
     def properties(self, context: NodeContext, namesrv_addr: str) -> dict[str, object]:
-        """Return the properties that Workload.java reads."""
         told: dict[str, object] = {
             "role": self.role,
             "name": context.name,
@@ -194,7 +193,6 @@ class JavaClient(JavaNode):
         await self._java.within(tried, START_S, "did not start its client")
 
     async def stop(self) -> None:
-        """Shut the client down and wait for the end of its JVM."""
         self._leaves = True
         if self._java is not None:
             await self._java.terminate(STOP_S)
@@ -221,7 +219,6 @@ class JavaClient(JavaNode):
         return self._sends
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer that the client was seen to use; None before the first choice."""
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:

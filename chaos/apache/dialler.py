@@ -100,7 +100,6 @@ class Dialler:
         return self._fronts[name]
 
     def address(self, name: str) -> Address:
-        """Return the address of the front at which the JVM connects to this server."""
         return self._fronts[name].address
 
     @property
@@ -114,7 +113,6 @@ class Dialler:
         return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
-        """Return the name of the front at the address; None if no front is there."""
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:

@@ -37,7 +37,6 @@ _CODE = re.compile(rb'"code":\s*(\d+)')
 
 
 def is_slaves(first: bytes) -> bool:
-    """Whether these first bytes come from a slave that fetches the commit log."""
     return len(first) >= FIRST_BYTES and int.from_bytes(first[:FIRST_BYTES], "big") < _SHORTEST_FRAME
 
 
@@ -64,7 +63,6 @@ def as_told(own: Address, told: Address) -> Mapping[str, str]:
 
 
 def elects(settings: Mapping[str, object]) -> bool:
-    """Whether the brokers of this name elect their master."""
     return any(settings.get(key) is True for key in ELECTS)
 
 

@@ -199,7 +199,6 @@ class JavaProgram:
         raise JavaDied(f"{self.name} {else_} within {limit_s:g} s; {self.last_line()}")
 
     def death(self) -> str:
-        """Return how the program ended, in one sentence with its last line."""
         code = self.exit_code
         how = f"with exit status {code}" if code is None or code >= 0 else f"by {signal.Signals(-code).name}"
         return f"{self.name}'s Java process ended {how}; {self.last_line()}"

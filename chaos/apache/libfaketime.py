@@ -74,7 +74,6 @@ def sweep() -> None:
 
 
 def missing(scale: float) -> str:
-    """Return the message for a machine without libfaketime."""
     named = os.environ.get(VARIABLE)
     where = f"{VARIABLE} names {named}, which is no file" if named else f"{FILE} is not on this machine"
     return (

@@ -29,7 +29,6 @@ class JavaMissing(HarnessError):
 
 
 def require(*programs: str) -> None:
-    """Raise JavaMissing if a JDK's program is not on PATH."""
     for program in programs:
         if shutil.which(program) is None:
             home = Path(os.environ.get("JAVA_HOME") or os.devnull, "bin")
@@ -112,7 +111,6 @@ def verify(folder: Path, mend: str) -> None:
 
 
 def read_sums(text: str) -> dict[str, str]:
-    """Return each jar's checksum, from a list of sha256sum(1)."""
     lines = (line.split(maxsplit=1) for line in text.splitlines())
     return {parts[1].strip().lstrip("*"): parts[0].lower() for parts in lines if len(parts) == 2}
 

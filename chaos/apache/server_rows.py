@@ -91,7 +91,6 @@ class Inexact:
         self._since_ms, self._worst_ms = None, 0.0
 
     def looked(self, now_ms: float) -> None:
-        """Note that the server's logs have been read up to now."""
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
@@ -145,7 +144,6 @@ class ServerRows(ABC):
         self._inexact.looked(now_ms)
 
     def end(self, now_ms: float) -> None:
-        """End the observations, because the server's process has ended cleanly."""
         self._decide(now_ms)
         self._inexact.flush(now_ms)
 

@@ -350,7 +350,6 @@ class Experiment:
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End this one fault of links. Nothing happens if the fault has ended already."""
         if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
             self.links.end(fault_id)

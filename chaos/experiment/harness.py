@@ -85,7 +85,6 @@ class Harness:
             self._spark.set_result(spark)
 
     def spark(self) -> SparkSession:
-        """Wait for the Spark session and return it. HarnessError if Spark could not start."""
         self.start_spark()
         try:
             spark = self._awaited()
@@ -140,7 +139,6 @@ class Harness:
             self._ray_ends.start()
 
     def close(self) -> None:
-        """End Ray, Spark and its JVM, and free the ports."""
         try:
             if self._ray_ends is not None:
                 self._ray_ends.join()

@@ -102,7 +102,6 @@ class HostsStage(RealStage):
         return self.harness.ray
 
     def host_of(self, node: str) -> RemoteHost:
-        """Return the host of a node; the driver's own host for other names."""
         name = self._placed.get(node)
         return self.joined.driver_host if name is None else self._hosts[name]
 

@@ -291,7 +291,6 @@ def timers_of(scenario: Scenario) -> Timers:
 
 
 def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
-    """Return the run's timers, and for each node the timers that differ from them."""
     kinds = scenario.topology().kinds
     return timers_of_nodes(scenario.profile, scenario.timers.time_scale, scenario.settings(), kinds)
 

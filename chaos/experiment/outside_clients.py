@@ -250,7 +250,6 @@ class OutsideClients:
         return self._clients.get(name)
 
     def add(self, client: ClientUnderTest) -> None:
-        """Make the client's fronts accept connections. Raises OSError."""
         self._start()
         self._do(client.open())
         self._clients[client.name] = client
@@ -261,7 +260,6 @@ class OutsideClients:
                 self._do(client.faulted(fields))
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """Make the client's fronts connect to these addresses of proxies from now on."""
         client = self._clients.get(name)
         if client is not None and self._loop is not None:
             self._do(client.dials(dials))

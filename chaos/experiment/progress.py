@@ -68,7 +68,6 @@ class Progress:
         self._expected_s = self._now_s() - self._began_s + seconds
 
     def say(self, text: str) -> None:
-        """Print the phase, which has begun or continues."""
         if self._quiet:
             return
         with self._lock:

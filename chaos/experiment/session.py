@@ -303,7 +303,6 @@ class RunningCluster:
         return tuple(chain.from_iterable(begun))
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links. Nothing happens if the fault has ended already."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:

@@ -295,7 +295,6 @@ DISK_LOOK_EVERY_S = 1.0
 
 
 def disk_full(folder: Path, free: int) -> HarnessError:
-    """Return the message for a full disk."""
     return HarnessError(
         f"the disk of {folder} has {free / 1024**2:.0f} MB left, too little to record on: free some of it, or name a "
         "folder on another disk with --out; what was recorded is kept, and nothing is judged"

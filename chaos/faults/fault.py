@@ -29,7 +29,6 @@ class Loss(StrEnum):
 
     @property
     def closes(self) -> bool:
-        """Whether peers see their connections close."""
         return self in (Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED)
 
 
@@ -125,7 +124,6 @@ class Fault(Action):
 
     @property
     def delay(self) -> Delay | None:
-        """The delay that the fault adds to bytes; None if the fault does not delay."""
         return None
 
     @property

@@ -41,7 +41,6 @@ class LinkUnderFault:
 def note_on_link(
     record: Recorder, fault_id: str, fault: LinkFault, source: str, target: str, phase: str, **also: float
 ) -> None:
-    """Record that the fault began or ended on one link."""
     about = {"fault": fault.do, "injection": fault.recorded_injection, "stream": fault.stream}
     on = {"source": source, "target": target, "value": {**also, **fault.numbers}}
     record("fault", fault_id=fault_id, phase=phase, **about, **on)
@@ -103,7 +102,6 @@ class LinkFaultInjector(ABC):
 
     @property
     def active(self) -> dict[str, tuple[LinkFault, tuple[Link, ...]]]:
-        """Faults in force, by id."""
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
@@ -180,7 +178,6 @@ class LinkFaultInjector(ABC):
                 del self._active[fault_id]
 
     def heal(self, on: Collection[Link]) -> None:
-        """End every fault on these links, the newest first. Faults on other links continue."""
         with self._lock:
             for fault_id in reversed(tuple(self._active)):
                 self.end(fault_id, on)

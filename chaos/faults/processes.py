@@ -32,7 +32,6 @@ class Processes(Protocol):
 def note(
     record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str, asked_ms: float | None = None
 ) -> None:
-    """Record that the fault began or ended on the node."""
     about: dict[str, Any] = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
     if asked_ms is not None:
         about["value"] = {"asked_ms": asked_ms}
@@ -77,7 +76,6 @@ class ProcessFaults:
 
     @property
     def active(self) -> dict[str, ProcessFault]:
-        """Return the current fault of each affected node."""
         return {node: fault for node, (_, fault) in self._active.items()}
 
     @property
@@ -92,7 +90,6 @@ class ProcessFaults:
         self._end(node, "resume", self._processes.resume)
 
     def restart(self, node: str, *, new_address: bool = False) -> None:
-        """End a kill or a stop: a new process starts with the same files and port. A running node is stopped first."""
         with self._lock:
             if node not in self._active:
                 self.begin(Stop(), node)

@@ -114,7 +114,6 @@ class Toxiproxy:
         self._call("post", f"/proxies/{proxy}/toxics/{name}", json=body)
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Remove a toxic. Nothing happens if the proxy has no toxic of that name."""
         try:
             self._call("delete", f"/proxies/{proxy}/toxics/{name}")
         except ToxiproxyError as exc:

@@ -164,7 +164,6 @@ class LinkFaults(LinkFaultInjector):
                 self._switch(at)
 
     def make_way(self, name: str) -> None:
-        """Free the node's port, because the node's new process is about to listen."""
         with self._lock:
             at = self._at(name)
             self._coming.add(at)

@@ -51,7 +51,6 @@ def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
 
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
-    """Return the frame with these addresses replaced in its header fields; unchanged if the header has none of them."""
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:

@@ -134,7 +134,6 @@ class Conversation:
         )
 
     def foreign(self, began: bytes, at_ms: float) -> Foreign:
-        """Return the observation of a connection whose stream is broken."""
         return Foreign(
             at_ms=at_ms,
             front=self._front,

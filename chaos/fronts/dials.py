@@ -91,7 +91,6 @@ class DialWatch:
         await self._ended.wait()
 
     def close(self) -> None:
-        """Stop observing; the program and its supervisor continue."""
         if self._lines is not None:
             self._lines.close()
         self._pipe.close()

@@ -84,11 +84,9 @@ class Front:
 
     @property
     def doors(self) -> tuple[Address, ...]:
-        """Every address at which the front accepts connections: its own, and a broker's VIP port."""
         return (self.address, self.address.vip_channel)[: len(self._ports)]
 
     async def open(self, address: Address = ANY_PORT) -> Address:
-        """Accept connections from now on. Returns the address. OSError if the address cannot be bound."""
         for tries_left in reversed(range(1 if address.port else _TRIES)):
             try:
                 self._address = self._ports[0].open(*address)
@@ -171,5 +169,4 @@ class Front:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def gone(self, connection: FrontConnection) -> None:
-        """Forget a connection that has been closed at both ends."""
         self._connections.discard(connection)

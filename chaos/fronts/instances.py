@@ -386,7 +386,6 @@ def groups_of(one: Asked) -> set[str]:
 
 
 def ids_of(one: Asked) -> set[str]:
-    """Return the clientIDs in a heartbeat."""
     if one.code != HEART_BEAT:
         return set()
     return {found.decode(errors="replace") for found in _CLIENT_ID.findall(one.body)}

@@ -58,7 +58,6 @@ class PipeLines:
             self._end()
 
     def close(self) -> None:
-        """Stop reading the pipe."""
         if not self._pipe.closed:
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
             self._pipe.close()

@@ -114,7 +114,6 @@ class ClientRows:
             self._of_broker(one, str(front))
 
     def passed(self, now_ms: float) -> None:
-        """Decide rows that waited for more observations, because time has passed."""
         self._look_ups.passed(now_ms)
         for op_id, send in [*self._sends.items()]:
             if send.failed_ms is not None and now_ms - send.failed_ms >= SEND_ENDS_MS:

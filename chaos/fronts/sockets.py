@@ -94,7 +94,6 @@ def inodes_of(process: int | str) -> frozenset[int]:
 
 
 def descendants(process: int) -> tuple[int, ...]:
-    """Return the process and all its living descendants."""
     found, at = [process], 0
     while at < len(found):
         with suppress(OSError):

@@ -83,7 +83,6 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
 
 
 def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """Merge a large history in slices, so that memory holds only one slice."""
     torn = [0]
     rows = heapq.merge(
         *(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=row_order

@@ -145,7 +145,6 @@ class HistoryWriter:
             log.error("history of %s cannot be written to %s: %s", self._node, self.path, exc)
 
     def flush(self) -> None:
-        """Give all recorded events to the kernel."""
         with self._lock:
             if self._scheduled is not None:
                 self._scheduled.cancel()
@@ -246,12 +245,10 @@ class LagProbe:
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self, record: Recorder, clock: Clock) -> None:
-        """Begin to measure late timers on the running event loop."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._measure(record, clock))
 
     async def stop(self) -> None:
-        """End the measurement, and record the lateness since the last row."""
         if self._task is not None:
             task, self._task = self._task, None
             await cancel_all((task,))

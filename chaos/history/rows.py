@@ -92,7 +92,6 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
 
 
 def write_table(table: pa.Table, run_dir: Path | str) -> Path:
-    """Write an Arrow table that is in the history's order as the run's history."""
     path = write_whole(table, parquet_path(run_dir))
     for old in path.parent.glob("part-*.parquet"):
         if old != path:  # of a large history that was here before
@@ -101,7 +100,6 @@ def write_table(table: pa.Table, run_dir: Path | str) -> Path:
 
 
 def write_whole(table: pa.Table, path: Path) -> Path:
-    """Write a Parquet file, completely or not at all. OSError from the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     pq.write_table(table, temporary, compression="zstd")
@@ -115,7 +113,6 @@ def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> lis
 
 
 def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa.Table:
-    """Return the rows of these Parquet files in the history's order, with all columns."""
     wanted = None if events is None else pc.field("event").isin(sorted(events))
     # A folder named NAME=VALUE makes no column.
     read = [pq.read_table(file, schema=arrow_schema(), partitioning=None, filters=wanted) for file in files]

@@ -58,7 +58,6 @@ def arrow_schema() -> pa.Schema:
 
 
 def raw_dir(run_dir: Path | str) -> Path:
-    """Return the folder in which a run's processes append their lines."""
     return Path(run_dir) / "history" / "_raw"
 
 
@@ -105,12 +104,10 @@ EVENTS: Mapping[str, Event] = _catalogue()
 
 
 def named(*groups: Group) -> tuple[str, ...]:
-    """Return the names of the events of these groups."""
     return tuple(event.name for event in EVENTS.values() if event.group in groups)
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """Return `value` as an object, from an object or its JSON text; an empty object for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -120,6 +117,5 @@ def object_of(value: object) -> dict[str, Any]:
 
 
 def list_of(value: object) -> list[Any]:
-    """Return `value` as a list, from a list or its JSON text; an empty list for anything else."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []

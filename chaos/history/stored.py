@@ -22,7 +22,6 @@ _PHYSICAL = {"string": "BYTE_ARRAY", "long": "INT64", "int": "INT32", "double": 
 
 
 def local_path(where: Path | str) -> Path | None:
-    """Return the path of something on this machine; None for another URI."""
     if isinstance(where, Path):
         return where
     parts = urlsplit(where)
@@ -41,7 +40,6 @@ def local_size(where: Path | str) -> int | None:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the history's Parquet files; empty if it was never merged, or is no history."""
     if path.is_file():
         return [path]
     history = parquet_path(path).parent
@@ -77,7 +75,6 @@ def refuse_unreadable(files: Sequence[Path]) -> None:
 
 
 def row_count(path: Path) -> int:
-    """Return the history's number of rows, from the metadata of its files."""
     import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))

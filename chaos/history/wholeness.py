@@ -50,7 +50,6 @@ class Gap(NamedTuple):
 
 
 def missing_of_table(table: pa.Table) -> list[Row]:
-    """Return the `rows_missing` rows of a history in memory."""
     numbered = table.select(["node", "incarnation", "seq", "time_ms"])
     sums = [("seq", "count"), ("seq", "max"), ("time_ms", "max")]
     counted = numbered.group_by(["node", "incarnation"]).aggregate(sums).sort_by([("node", "ascending")])

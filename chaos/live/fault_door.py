@@ -61,7 +61,6 @@ class FaultDoor:
         return self._cluster.run_dir / DOOR
 
     def open(self) -> None:
-        """Accept requests of `nemesrv fault` from now on."""
         self._thread.start()
         temporary = self._door.with_name(f".{DOOR}.tmp")
         said = {"pid": os.getpid(), "socket": str(self._folder / "control")}

@@ -111,7 +111,6 @@ class SegmentWriter:
 
     @property
     def changed_ms(self) -> float:
-        """The time of the last change among all rows read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def read(self, clock_ms: float, now_s: float) -> float:

@@ -301,7 +301,6 @@ def without_stamp(line: str) -> Head | None:
 
 
 def node(line: str) -> Head | None:
-    """Return the head of a line of Node.js's screen output, which has no time stamp."""
     return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
 
 

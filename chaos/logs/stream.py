@@ -297,7 +297,6 @@ class Reader:
                 return
 
     def finished(self) -> Iterator[LogRow]:
-        """Return the rows of records that were still incomplete at the end of the log."""
         for prefix, last in self._pending.items():
             if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
                 yield row

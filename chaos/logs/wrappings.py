@@ -57,7 +57,6 @@ def _begins_record(text: str) -> bool:
 
 
 def json_object(line: str) -> dict[str, Any] | None:
-    """Return the JSON object in a line, alone or in a list."""
     line = line.strip().removeprefix("[").rstrip(",]") if line[0] == "[" or line[-1] in ",]" else line
     if not line.startswith("{") or '":' not in line:
         return None
@@ -96,7 +95,6 @@ def records_in(line: str) -> list[str]:
 
 
 def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Return each text in a JSON object, with its path."""
     for key, said in found.items():
         if isinstance(said, str):
             yield before + key, said
@@ -174,7 +172,6 @@ def _stamp_in(head: str) -> int | None:
 
 
 def utc_ms(found: re.Match[str]) -> int | None:
-    """Return a time stamp that has a time zone as UTC milliseconds."""
     second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"].replace(":", "")
     if second is None:
         return None

@@ -64,7 +64,6 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 35: remove a client that unregisters."""
         header = headers.UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.unregister(
@@ -76,7 +75,6 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def consumer_list(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 38: the client ids of a group."""
         header = headers.GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields)
         group = self._services.clients.consumers.get(header.consumer_group)
         if group is None:
@@ -103,7 +101,6 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def connection_lost(self, connection: Connection) -> None:
-        """Remove every client of a closed channel."""
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.channel_lost(connection.id)
         if client is not None:

@@ -155,12 +155,10 @@ class PullProcessor:
 
     @property
     def check_period_s(self) -> float:
-        """The time between two checks of waiting pulls, in seconds."""
         config = self._services.config
         return CHECK_PERIOD_S if config.long_polling_enable else config.short_polling_time_mills / 1000
 
     def connection_lost(self, connection: Connection) -> None:
-        """Drop the waiting pulls of a closed channel."""
         for pull in self._services.holds.drop_connection(connection.id):
             pull.request.abandon()
 

@@ -24,7 +24,6 @@ class QueryProcessor:
         self._services = services
 
     def max_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 30: a queue's next offset to be written."""
         header = headers.GetMaxOffsetRequestHeader.from_ext_fields(request.ext_fields)
         offset = self._services.store.max_offset(header.topic, header.queue_id)
         return RemotingCommand.response(header=headers.GetMaxOffsetResponseHeader(offset=offset))
@@ -51,7 +50,6 @@ class QueryProcessor:
         return RemotingCommand.response(header=headers.GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
     def view_message(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 33: the record at a commit-log offset."""
         header = headers.ViewMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(header.offset)
         if stored is None:

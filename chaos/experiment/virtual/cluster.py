@@ -181,7 +181,6 @@ class VirtualCluster(NodesByName[_Member]):
     # -- going down
 
     def shutdown(self) -> None:
-        """Kill every process of the cluster and end its remaining coroutines."""
         for member in self._members.values():
             if member.state is not NodeState.GONE:
                 member.process.kill()

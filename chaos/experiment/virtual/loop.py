@@ -167,7 +167,6 @@ class Scheduler:
         self.on_spin(loop.name, f"{loop.name} never yields: {why} at {self.now_s:.3f} s; it was stopped for good")
 
     def stop(self) -> None:
-        """Make `run` return after the current callback."""
         self._stopping = True
 
     def run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
@@ -238,7 +237,6 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             (self._came_in if handle.came_in else self._overdue).append(handle)
 
     def came_in(self, when_s: float, callback: Callback, *args: Any) -> None:
-        """Run `callback` at `when_s`, as when the kernel wakes the process."""
         handle = Scheduled(self, when_s, callback, args, _EMPTY)
         handle.came_in = True
         heapq.heappush(self._timers, (when_s, next(self._asked), handle))

@@ -97,7 +97,6 @@ class MemoryTransport(asyncio.Transport):
         self.close()
 
     def vanish(self) -> None:
-        """Close this end as the kernel of a dead process does."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -169,7 +168,6 @@ class Pipe:
         self._waiting.clear()
 
     def not_before(self, at_s: float) -> None:
-        """Deliver no bytes of the pipe before this time."""
         self._latest_s = max(self._latest_s, at_s)
 
     def retune(self, state: DirectionState) -> None:
@@ -343,7 +341,6 @@ class MemoryNetwork:
         return self.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * self.random()
 
     def vanish(self, process: ProcessLoop) -> None:
-        """Close all connections that a dead process had open."""
         for address in [address for address, (owner, _) in self._listening.items() if owner is process]:
             del self._listening[address]
         for end in tuple(self._ends.pop(process, ())):

@@ -58,7 +58,6 @@ class AdminNode:
         """Do nothing, because this node works only when the harness calls it."""
 
     async def stop(self) -> None:
-        """Stop all registrations by hand as `leave` does, but record nothing."""
         self._stopping = True
         await self.leave()
 

@@ -58,7 +58,6 @@ class ConsumerNode:
         return self._received
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer that the client uses; None before its first choice."""
         return self.instance.name_server.chosen
 
     async def stop(self) -> None:

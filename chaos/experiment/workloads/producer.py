@@ -92,7 +92,6 @@ class ProducerNode:
         return self._sent
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer in use; None before the first choice."""
         return self.instance.name_server.chosen
 
     async def stop(self) -> None:
