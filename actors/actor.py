@@ -36,7 +36,7 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Opens the history file in the actor's process. It is pickled and sent there
+    """Opens the history file in the actor's process. The object is pickled and sent to that process
     (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...

@@ -238,8 +238,7 @@ class Cluster(NodesByName[_Member]):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """Call the node's method and return its result; its exceptions are raised here. `timeout_s` is in the machine's
-        time."""
+        """Call the node's method; return its result or raise its exception. `timeout_s` is in the machine's time."""
         ref = self._running(name).handle.call.remote(method, args, kwargs)
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 

@@ -3,8 +3,8 @@
     Cluster ──► Host ├── LocalHost   this machine: pidfds of our own, Ray places the actors
                      └── RemoteHost  a node of a Ray cluster: asked through its HostAgent, actors pinned to it
 
-`HostsWatch` does for all hosts what ProcessWatch does for this machine. Each host is asked by a long poll for the
-processes that died. A host that does not answer counts as lost, with all its nodes.
+`HostsWatch` does for all hosts what ProcessWatch does for this machine. A long poll asks each host which processes
+died. A host that does not answer counts as lost, with all its nodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HostLost(ClusterError):
 
 
 class AnyProcess(Protocol):
-    """A process of a node, here or on another host."""
+    """A process of a node, on this machine or on another host."""
 
     @property
     def pid(self) -> int: ...
@@ -136,8 +136,7 @@ class RemoteHost:
         return self.name if self.name == self.address else f"{self.name} ({self.address})"
 
     def ask(self, method: str, *args: Any, timeout_s: float = ASK_LIMIT_S, **kwargs: Any) -> Any:
-        """Call the agent's method and return its result; its exceptions are raised here. HostLost if the agent does not
-        answer."""
+        """Call the agent's method; return its result or raise its exception. HostLost if the agent does not answer."""
         return self.answer(self.asking(method, *args, **kwargs), timeout_s)
 
     def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +239,7 @@ class HostsWatch:
         self._host_of(name).ask("watch", name, pid)
 
     def remove(self, *names: str) -> None:
-        """Raise no alarm at the end of these processes, because it is planned. Names that are not watched are no
+        """Raise no alarm when these processes end, because their end is planned. Names that are not watched are no
         error."""
         with self._lock:
             known = [name for name in names if self._watched.pop(name, None) is not None]

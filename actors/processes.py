@@ -285,8 +285,8 @@ class Reaper:
     parent's death. The reaper kills every process that has `folder` in its command line, and Ray's processes that have
     a file open in `folder` (they overwrite their command line), with all their descendants. Then it removes `folder`.
     The reaper is started before all other processes, so that it also ends half-started processes. With `after_ctrl_c_s`
-    the reaper also kills these processes that long after a Ctrl-C. It learns of Ctrl-C at once (`set_wakeup_fd`), even
-    if this process is busy in C code.
+    the reaper also kills these processes that long after a Ctrl-C. The reaper learns of Ctrl-C at once
+    (`set_wakeup_fd`), even if this process is busy in C code.
     """
 
     def __init__(self, folder: Path, after_ctrl_c_s: float | None = None) -> None:

@@ -1,4 +1,5 @@
-"""A local Ray for this process, which can run clusters one after the other. Its end leaves no process, port or file."""
+"""A local Ray for this process, which can run clusters one after the other. When Ray ends, no process, port or file of
+it remains."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Death:
 
 
 class DialGate(Protocol):
-    """Admits or refuses connections to a node. Its methods may raise HarnessError."""
+    """Admits or refuses connections to a node. The gate's methods may raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
         """Refuse connections to the node, because its process with this number is gone. If a newer process of the node
@@ -184,7 +184,8 @@ class ProcessWatch:
             self._poll.register(process.fd, select.EPOLLIN)
 
     def remove(self, *names: str) -> None:
-        """Do not report the end of these processes, because it is planned. Names that are not watched are no error."""
+        """Do not report the end of these processes, because their end is planned. Names that are not watched are no
+        error."""
         with self._lock:
             for fd, watched in [*self._watched.items()]:
                 if watched.name in names:

@@ -193,7 +193,7 @@ class QueueLocks:
         return held
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Release the client's locks of these queues. Locks of other clients stay."""
+        """Release the client's locks of the given queues. Locks of other clients stay."""
         leases = self._leases.get(group)
         if leases is None:
             return

@@ -1,6 +1,6 @@
 """Pull requests that found nothing and wait for a message: their table, without a clock or a connection.
 
-A held request leaves the table in exactly one of four ways: a message that it may want arrived, the periodic check
+A waiting pull leaves the table in exactly one of four ways: a message that it may want arrived, the periodic check
 found such a message, its time is up, or its connection closed. The code that takes a request out of the table also
 answers the request. The number of waiting requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """

@@ -4,9 +4,10 @@
             appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
 
 A slave's request names the end of the slave's copy; a SYNC_MASTER then answers the sends up to this offset. Apache's
-brokers copy the log over a separate port (10912) and protocol. This broker uses a request on its ordinary port, with
-Apache's time limits. If a slave's log differs from the beginning of the master's log, the slave copies nothing and logs
-this every 5 s, as Apache's does. Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.
+brokers copy the log over a separate port (10912) and protocol. Here a slave copies the log by a request on the broker's
+ordinary port, with Apache's time limits. If a slave's log differs from the beginning of the master's log, the slave
+copies nothing and logs this every 5 s, as Apache's does. Upstream: `DefaultHAService`, `DefaultHAConnection`,
+`DefaultHAClient`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Delayed messages: stored in SCHEDULE_TOPIC_XXXX, one queue per delay level, and delivered to their real topic when
 due.
 
-In SCHEDULE_TOPIC_XXXX the consume queue's tags code is the due time. Each queue is in order of due time, because all
-its messages have the same delay. delayOffset.json says how far each level has been delivered. After a crash, messages
-delivered since the file was last written are delivered again, as in RocketMQ. Upstream: `ScheduleMessageService`.
+In SCHEDULE_TOPIC_XXXX the consume queue's tags code is the due time. Each queue of that topic is in order of due time,
+because all its messages have the same delay. The file delayOffset.json says how far each level has been delivered.
+After a crash, messages delivered since the file was last written are delivered again, as in RocketMQ. Upstream:
+`ScheduleMessageService`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
 
-The stand-alone broker needs no Ray. It reads the command line and the `-c` file instead of ROCKETMQ_HOME and
-NAMESRV_ADDR. Without brokerIP1, the broker registers the machine's address on the network that leads to the
+The stand-alone broker needs no Ray. Instead of ROCKETMQ_HOME and NAMESRV_ADDR, the broker reads the command line and
+the `-c` file. Without brokerIP1, the broker registers the machine's address on the network that leads to the
 NameServers. Upstream: `BrokerStartup`.
 """
 

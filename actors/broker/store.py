@@ -2,9 +2,9 @@
 
 Everything is in the commit log, in RocketMQ's record layout; consume queues are built from the commit log. A message
 counts as stored when its bytes have been handed to the kernel, so the message survives SIGKILL of the process. To
-survive a power loss it needs flushDiskType SYNC_FLUSH. Recovery reads every record again. It cuts off an incomplete end
-of the log, and refuses a log with damage before the newest file. Upstream: `DefaultMessageStore`, `CommitLog`,
-`ConsumeQueue`.
+survive a power loss it needs flushDiskType SYNC_FLUSH. Recovery reads every record again. Recovery cuts off an
+incomplete end of the log, and refuses a log with damage before the newest file. Upstream: `DefaultMessageStore`,
+`CommitLog`, `ConsumeQueue`.
 """
 
 import errno

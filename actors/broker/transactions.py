@@ -3,11 +3,11 @@
     RMQ_SYS_TRANS_HALF_TOPIC      the message as sent, its real topic and queue among its properties
     RMQ_SYS_TRANS_OP_HALF_TOPIC   "d" records: the half message at the offset in the body has been ended
 
-Every transactionCheckInterval the broker continues to read the half queue. It skips transactions that have ended. If a
-message is older than transactionTimeOut, the broker asks its producer (39), and puts the message back at the queue's
-end with its number of checks. After transactionCheckMax checks the message goes to TRANS_CHECK_MAX_TIME_TOPIC. Offsets
-of the group CID_RMQ_SYS_TRANS say how far both queues have been read. Upstream: `TransactionalMessageServiceImpl`,
-`TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
+Every transactionCheckInterval the broker continues to read the half queue. The check skips transactions that have
+ended. If a message is older than transactionTimeOut, the broker asks its producer (39), and puts the message back at
+the queue's end with its number of checks. After transactionCheckMax checks the message goes to
+TRANS_CHECK_MAX_TIME_TOPIC. Offsets of the group CID_RMQ_SYS_TRANS say how far both queues have been read. Upstream:
+`TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The NameServer's settings under RocketMQ's own names and defaults, read from and written as Java properties.
 
-One dataclass has the settings of RocketMQ's two objects. `profile` is nemesrv's own key. 4.9 has fewer settings than
-5.x; a setting that the profile lacks is stored and listed like an unknown key, without effect.
+The settings of RocketMQ's two objects, `NamesrvConfig` and `NettyServerConfig`, are in one dataclass. `profile` is
+nemesrv's own key. 4.9 has fewer settings than 5.x; a setting that the profile lacks is stored and listed like an
+unknown key, without effect.
 
 Upstream: `NamesrvConfig`, `NettyServerConfig`, `Configuration`, `MixAll.properties2Object`.
 """

@@ -37,8 +37,8 @@ FetchAddresses = Callable[[], Awaitable[str | None]]
 
 
 class ProductEnvironment:
-    """Production's NameServers. They are asked in turn, beginning at a random place of the list; the one that answers
-    is asked again the next time."""
+    """Production's NameServers. A question goes to one NameServer after the other until one answers; the next question
+    begins with that one."""
 
     def __init__(self, context: NodeContext, client: Callable[[], RemotingClient], fetch: FetchAddresses) -> None:
         self._context, self._client, self._fetch = context, client, fetch

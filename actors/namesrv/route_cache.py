@@ -5,9 +5,9 @@ A request's frame is split into the bytes before and after its opaque, and this 
     JSON       | ...,"opaque": | 4711 | ,"serializeType...} |        key = (before, after), opaque = the digits
     ROCKETMQ   | type..version | 4 bytes at 13 | flag...    |        key = (before, after), opaque = the bytes
 
-The pair includes the frame's length fields. So frames with the same pair differ only in the opaque, and the cached
-answer is right for all of them. A cached answer needs no parsing. Other frames are answered in the ordinary way. The
-cache is limited in entries and bytes; entries of a topic are deleted when the topic's route changes.
+The pair includes the frame's length fields. Requests with the same pair differ only in the opaque, so the cached answer
+is right for all of them. A cached answer needs no parsing. Requests without a cached answer are answered in the
+ordinary way. The cache is limited in entries and bytes; entries of a topic are deleted when the topic's route changes.
 """
 
 from collections.abc import Mapping, Set

@@ -59,8 +59,8 @@ class Batch:
 
 
 class Tables:
-    """The route tables with every rule that removes a broker. They note every topic whose route may have changed since
-    `take_changed_topics` was last called."""
+    """The route tables with every rule that removes a broker. The tables note every topic whose route may have changed
+    since the last call of `take_changed_topics`."""
 
     def __init__(
         self,

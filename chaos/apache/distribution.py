@@ -105,7 +105,7 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Return the class path of a client of that version, with our compiled workload before its jars. Raises
+    """Return the class path of a client of Apache's version, with nemesrv's compiled workload before the jars. Raises
     JavaMissing, also without a working JDK. `verified`: the jars' checksums were already compared."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation

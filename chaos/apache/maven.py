@@ -25,7 +25,7 @@ _OF_PROJECT = re.compile(
 
 
 class JavaMissing(HarnessError):
-    """Apache's programs cannot be found or fetched here. The text says what is missing."""
+    """Apache's programs cannot be found or fetched on this machine. The text says what is missing."""
 
 
 def require(*programs: str) -> None:

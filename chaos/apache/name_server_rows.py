@@ -9,8 +9,8 @@ reason, and every topic's route over time.
 
 A route changed between the last look-up that was answered with the old route and the first answer with the new route.
 If a registration, an unregistration or a closed connection of the changed broker was seen in that time, the row has
-that event's time. Otherwise the row has the middle of that time (Inexact), and a client's answer counts only if a poll
-confirms it.
+that event's time. If no such event was seen, the row has the middle of that time (Inexact), and a client's answer
+counts only if a poll confirms it.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""The two sides of `nemesrv compare`. Folders are compared as they are; a scenario, or a folder with `--set`, is run
-first."""
+"""Makes the two sides, A and B, that `nemesrv compare` compares. Folders are compared as they are; a scenario, or a
+folder with `--set`, is run first."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ class _Shown(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class WallClocks:
-    """The wall clocks that a timeline has changed. Each clock's state is remembered for the node's next process."""
+    """The wall clocks that a timeline has changed. The state of each changed clock is remembered for the node's next
+    process."""
 
     nodes: AskedNodes
     record: Recorder
@@ -105,8 +106,8 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Otherwise a run
-    could be VALID though its last fault was never in force."""
+    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. If they were not
+    reported, a run could be VALID though its last fault was never in force."""
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")

@@ -37,7 +37,8 @@ class Expectation(NamedTuple):
 
 
 def expected_world(scenario: Scenario) -> Expectation:
-    """Return the scenario's World, the oracle's view of a history. Its times count from the start of the timeline."""
+    """Return the scenario's World, the oracle's view of a history. Times in the World count from the start of the
+    timeline."""
     expected = _Expected(scenario)
     plan = scenario.plan(scenario.seed)
     expected.unknown += plan.unknown

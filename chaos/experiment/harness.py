@@ -1,5 +1,5 @@
-"""The parts that several runs share: Ray, the Spark session, reserved ports. Each part is started once and always
-ended.
+"""The parts that several runs share: Ray, the Spark session, reserved ports. Ray, Spark and the ports are started once
+and always ended.
 
 Spark's JVM starts while the cluster runs, at the lowest priority, because on a small machine a starting JVM delays
 every timer. `spark()` waits for the JVM.

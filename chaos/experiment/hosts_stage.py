@@ -1,5 +1,5 @@
-"""The stage of an experiment on the hosts of an existing Ray cluster. It does what RealStage does, with a Toxiproxy,
-ports and probes on each host.
+"""The stage of an experiment on the hosts of an existing Ray cluster. HostsStage does what RealStage does, with a
+Toxiproxy, ports and probes on each host.
 
     driver                                  host of a Ray node, each
       Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes

@@ -1,6 +1,6 @@
 """Makes a scenario's nodes: the program and settings of each node.
 
-A node's factory is pickled and loaded in the node's own process. It uses only modules that are quick to import:
+A node's factory is pickled and loaded in the node's own process. A factory uses only modules that are quick to import:
 programs.py, experiment/workloads/ and settings.
 """
 

@@ -1,4 +1,5 @@
-"""Clients under test: other people's programs. Each has a name, and fronts (proxies) that observe its traffic.
+"""Clients under test: other people's programs. A client under test has a name, and fronts (proxies) that observe its
+traffic.
 
     program ──► front ──► proxy `go->ns-0` ──► ns-0            fronts live in one thread, on one event loop
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)

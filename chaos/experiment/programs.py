@@ -1,7 +1,7 @@
 """Makes a server's program from its settings in the server's process, without importing the harness.
 
-A dozen processes import this module at the same time on one machine. So each program is imported only in the process
-that runs it.
+Each program is imported only in the process that runs it, because a dozen processes import this module at the same
+time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 clock.
 
 If a defect has no effect, all nodes are correct, and the verdict VALID says nothing about the defect. On the virtual
-clock one seed gives one history, so every effect is a difference between the histories.
+clock a seed always gives the same history, so any difference is the defect's effect.
 """
 
 from collections.abc import Iterator

@@ -159,7 +159,7 @@ class RunningCluster:
         """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
         `for_s`: wait this number of seconds, then end the faults of all links. A flapping action (`period_s`) takes
-        `for_s`. Each of the methods `black_hole` to `heal` executes one kind of action.
+        `for_s`. Methods such as `black_hole` and `heal` execute one kind of action each.
         """
         kind = ACTIONS.get(do)
         said = {**settings, (kind and kind.acts_on) or "links": targets}

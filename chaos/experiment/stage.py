@@ -235,8 +235,8 @@ class RealStage(Stage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        """Record, within the block, faults that others inject into proxies and processes. Gives the recorder of these
-        faults."""
+        """Record, within the block, faults that others inject into proxies and processes. Gives the object that records
+        the faults."""
         from ..faults.outside import OutsideFaults
 
         return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)

@@ -1,4 +1,4 @@
-"""Faults of links. Each has a class with its keys in a scenario, what it does to bytes, and what it looks like to
+"""Faults of links. A fault's class has the fault's keys in a scenario, what it does to bytes, and what it looks like to
 peers.
 
     LinkFault ── effect() ──► combine: the effect of all faults of a link ──► LinkState, for each direction
@@ -184,7 +184,7 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic. It is recorded if a person sets it; nemesrv never injects it."""
+    """Toxiproxy's `timeout` toxic. A `timeout` toxic is recorded if a person sets it; nemesrv never injects it."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0

@@ -1,6 +1,6 @@
 """Detects and records faults that a person sets: on links by Toxiproxy's API, on processes by signals.
 
-Proxies and processes are polled each POLL_S. This is less than `delivery_ms` (windows.py), so a route that changes
+Proxies and processes are polled each POLL_S. POLL_S is less than `delivery_ms` (windows.py), so a route that changes
 before its fault is detected is within the checks' tolerance. Of processes this module detects only pauses, in /proc
 (Linux); actors/watch.py detects processes that end. Faults that the experiment itself injects (`nemesrv fault`) are
 left out.

@@ -2,8 +2,8 @@
 
 process_faults.py defines the faults. A fault's `start` row is recorded once the signal is sent; for a stop, once the
 node has left, or was killed because it did not leave in time. The `end` row is recorded when the node continues, or can
-be reached again. Between the two a `gone` row says when the process had ended, its connections were closed and new
-connections refused. On a busy machine this takes time, for which no NameServer is to blame.
+be reached again. Between `start` and `end`, a `gone` row says when the process had ended, its connections were closed
+and new connections refused. On a busy machine this takes time, for which no NameServer is to blame.
 """
 
 import threading
@@ -19,8 +19,8 @@ from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume,
 
 
 class Processes(Protocol):
-    """The cluster's methods that execute faults. They call `on_effect` at the moment that counts as the fault's
-    begin."""
+    """The cluster's methods that execute faults. These methods call `on_effect` at the moment that counts as the
+    fault's begin."""
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
@@ -170,8 +170,8 @@ class ProcessFaults:
 
 
 class UnplannedDeaths:
-    """Records processes that ended without the harness. Such an end is recorded as a kill, because peers see the same;
-    the process is not restarted."""
+    """Records processes that ended without the harness. An unplanned end is recorded as a kill, because peers see the
+    same; the process is not restarted."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0

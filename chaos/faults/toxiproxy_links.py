@@ -3,15 +3,15 @@
 link_faults.py defines the faults; this module turns a link's state into toxics. No toxic loses packets.
 
 The toxics of one chain affect each other. A toxic added behind a black hole releases the kept bytes. A toxic removed
-before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. So a direction's chain of toxics is created
-once, before the first fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
+before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid this, a direction's chain of toxics is
+created once, before the first fault, and then only changed in place. `combine` computes the effect of overlapping
+faults first:
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
-If the process behind it is dead, Toxiproxy accepts a connection and then closes it. So a client would lose seconds that
-a crash does not cost. Therefore the proxies to a dead process are disabled until its successor listens. Under a black
-hole a connection must get no answer even then: the proxy stays enabled, and the dead peer's port accepts
-(`PortHolder.swallow`).
+The proxies to a dead process are disabled until its successor listens, because Toxiproxy would accept connections and
+then close them: a client would lose seconds that a crash does not cost. Under a black hole a connection must get no
+answer even then: the proxy stays enabled, and the dead peer's port accepts (`PortHolder.swallow`).
 
 Toxics affect all connections of a proxy. For a fault of new or old connections only, the node gets another port to
 connect to (`tell`). For half_open a second proxy has this port, while the first blocks its connections; for syn_drop

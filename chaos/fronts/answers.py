@@ -1,6 +1,6 @@
 """Makes answers that a front gives itself, and changes route answers: some brokers left out, or other addresses. Bytes
 in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a changed
-body is written in the same way. If only addresses change, they are replaced in place.
+body is written in its original way. If only addresses change, they are replaced in place.
 """
 
 import re

@@ -6,7 +6,7 @@ misbehave.
 
 A front keeps one port from `open` to `close`; a broker's front also keeps the VIP port, which leads to the same server.
 A front changes bytes only as its behaviour's `codes` and `without`, its `addresses` (in route answers) and its `said`
-(in requests) demand. It runs in one event loop, and delays bytes only for back-pressure.
+(in requests) demand. A front runs in one event loop, and delays bytes only for back-pressure.
 """
 
 import asyncio

@@ -140,7 +140,8 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """The bytes on this connection are not RocketMQ's remoting protocol. They are passed on nevertheless."""
+    """The bytes on this connection are not RocketMQ's remoting protocol. The front passes foreign bytes on
+    unchanged."""
 
     at_ms: float
     front: str
@@ -152,7 +153,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """The front behaves like this from now on. Each client process gets all such observations, even earlier ones."""
+    """The front behaves like this from now on. Each client process gets all observations of this kind, even those
+    before its start."""
 
     at_ms: float
     front: str

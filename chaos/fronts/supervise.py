@@ -8,9 +8,9 @@ Stdlib only.
         └── for each: reads the address and the process, says CONTINUE, writes a line to FD ──► dials.py
 
 supervise.py is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the
-parent of daemons. supervise.py ignores the signals of its process group. It ends with CMD's exit status once all
-processes that CMD started have ended. Writing to FD never blocks; lines that are not read are lost. supervise.py is run
-by its path, so that CMD does not wait for nemesrv's imports.
+parent of daemons. supervise.py ignores the signals of its process group. supervise.py ends with CMD's exit status once
+all processes that CMD started have ended. Writing to FD never blocks; lines that are not read are lost. supervise.py is
+run by its path, so that CMD does not wait for nemesrv's imports.
 """
 
 import contextlib

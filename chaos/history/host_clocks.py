@@ -5,7 +5,7 @@
 
 A reading's error grows by DRIFT with time. At each moment, the earlier or later reading with the smallest error counts.
 Readings that contradict each other even with grown errors prove that the clock jumped, because the host stood still.
-The time of such a jump is unknown, and so is the clock around it. No I/O. All times are RocketMQ milliseconds.
+The time of a jump is unknown, and so is the clock near it. No I/O. All times are RocketMQ milliseconds.
 """
 
 from __future__ import annotations

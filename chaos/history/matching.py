@@ -20,7 +20,7 @@ class TransitionPair(NamedTuple):
 
     @property
     def apart_ms(self) -> float | None:
-        """Return how much later the replay's transition came; None if one of the two is missing."""
+        """Return how much later the replay's transition came; None if either transition is missing."""
         return None if self.original is None or self.replay is None else self.replay.at_ms - self.original.at_ms
 
     @property

@@ -1,4 +1,5 @@
-"""A cluster that runs until it is ended (`nemesrv up`). Its history is written in parts and judged while it grows.
+"""A cluster that runs until it is ended (`nemesrv up`). The cluster's history is written in parts and judged while it
+grows.
 
 up.py: an experiment without a workload ◄── fault_door.py ◄── nemesrv fault
 <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest

@@ -3,8 +3,8 @@
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
 Judging takes up to some seconds of CPU time. A verdict can change long after the last change in the cluster, for
-instance because a NameServer fails to drop a broker. So judgings become rarer: the time from one to the next equals the
-time from the last change to the first of the two.
+instance because a NameServer fails to drop a broker. The history is judged 10, 20, 40, 80 … s after a change, and at
+least every RARELY_S.
 """
 
 from __future__ import annotations

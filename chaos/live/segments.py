@@ -1,5 +1,4 @@
-"""Writes the lines that processes append into parts of a history. Each part ends at one moment and has all rows before
-it.
+"""Writes the lines that processes append into parts of a history. A part has all rows up to one moment.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now

@@ -1,5 +1,5 @@
-"""Reads the head of a log line: time, level, writer, text. One layout per kind of program, with variants edited by
-persons. No I/O.
+"""Reads the head of a log line: time, level, writer, text. Each kind of program has a layout, with variants for lines
+edited by persons. No I/O.
 
     2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
     2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log

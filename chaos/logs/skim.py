@@ -5,7 +5,7 @@
     connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once the needed hosts are known
 
 Lines are skipped only in RocketMQ's own two layouts with nothing before the time stamp, and only if their text has a
-unique beginning (`NOISE`). All other lines are read one by one.
+unique beginning (`NOISE`). Lines that are not skipped are read one by one.
 """
 
 from __future__ import annotations

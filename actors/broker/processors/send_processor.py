@@ -1,6 +1,6 @@
 """Stores messages that are sent (10, 310, 320), and messages that a consumer sends back (36). A request's fields are
-checked in RocketMQ's order. This broker is stricter than RocketMQ's: without write permission of topic and broker it
-refuses every send with code 16. RocketMQ checks the broker's permission for ordered topics only. Upstream:
+checked in RocketMQ's order. This broker is stricter than RocketMQ's: if topic or broker has no write permission, every
+send is refused with code 16. RocketMQ checks the broker's permission for ordered topics only. Upstream:
 `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 

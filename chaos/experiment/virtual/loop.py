@@ -335,9 +335,9 @@ LOOK_S = 1.0
 
 @contextmanager
 def watched(scheduler: Scheduler) -> Iterator[None]:
-    """Within the block, raise `Hangs` in a callback that has used HANGS_CPU_S of processor time. Otherwise a node that
-    never waits would stop virtual time, and the run would hang without a message. A thread checks regularly which
-    callback is running, and how long.
+    """Within the block, raise `Hangs` in a callback that has used HANGS_CPU_S of processor time. Without this watch, a
+    node that never waits would stop virtual time, and the run would hang without a message. A thread checks regularly
+    which callback is running, and how long.
     """
     ended = threading.Event()
     ident = threading.get_ident()

@@ -1,8 +1,8 @@
 """Records on virtual time: each node's rows in memory until the node ends, and its log with virtual times, so that a
 repeated run gives the same bytes.
 
-Files and lines are like those of a real process (chaos/history/recorder.py), so they are merged in the same way. The
-recorder of real runs is not used, because it flushes by machine time, which must not influence a virtual run.
+Files and lines of a virtual run are like those of a real process (chaos/history/recorder.py). The recorder of real runs
+is not used, because it flushes by machine time, which must not influence a virtual run.
 """
 
 from __future__ import annotations

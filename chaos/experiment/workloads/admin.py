@@ -1,9 +1,9 @@
 """Executes a timeline's acts by hand: commands of mqadmin, and registrations of brokers by a process that is no broker.
 
-Each act by hand sends its request to all named nodes at once, over the node `admin`'s own links, and records one
-`admin` row per named node when the answer comes or the request is given up. A registration by hand keeps a connection
-of its own to each NameServer, because NameServers identify brokers by their channels. It ends by an unregistration,
-when the NameServer closes the channel, or with the node `admin`.
+An act by hand sends its request to all named nodes at once, over the node `admin`'s own links. It records one `admin`
+row per named node, when the answer comes or the request is given up. A registration by hand keeps a connection of its
+own to each NameServer, because NameServers identify brokers by their channels. A registration by hand ends by an
+unregistration, when the NameServer closes the channel, or with the node `admin`.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""The prober is the harness's own client. It creates the topic, starts many short-lived clients, and reads every queue
-at the end.
+"""The prober is the harness's own client. The prober creates the topic, starts many short-lived clients, and reads
+every queue at the end.
 
 Only many starts can show whether the first NameServer is chosen uniformly. Each short-lived client runs a client's own
 code up to its first route query, over the prober's links. The rows of one such client share one op_id.
@@ -152,8 +152,8 @@ class ProberNode:
             await remoting.close()
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
-        """Read every queue of each topic that was sent to, at each broker (name to address). Each message is recorded
-        once. Broker names in `elected` are read at their current master. A `read_done` row is recorded for each
+        """Read every queue of each topic that was sent to, at each broker (name to address). `read_all` records each
+        message once. Broker names in `elected` are read at their current master. A `read_done` row is recorded for each
         completely read queue; without this row, checks know that the queue was not read. Returns the number of
         messages.
         """
