@@ -285,17 +285,18 @@ def show(
     as_json: bool = False,
     full: bool = False,
     took_s: float | None = None,
+    names_left_out: bool = True,
 ) -> None:
     """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
     path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
-    `took_s`: duration of the run.
+    `took_s`: duration of the run. `names_left_out`: print the checks that examined nothing.
     """
     history = judged.history
     if as_json:
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
         print_answers(judged.verdicts, _told(judged, took_s).lines(), full=full)
-        if judged.left_out:
+        if judged.left_out and names_left_out:
             click.echo(left_out_line(reasons(judged.left_out), full=full))
         said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:

@@ -8,12 +8,14 @@ a broker with two addresses
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...chaos.faults.kinds import FAULTS
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
+from ...chaos.shapes import Separates, Stream, is_shape, shape_of
+from ..inferring.joining import Everybody
 from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.timeline import ANSWERED
@@ -115,15 +117,20 @@ def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tupl
 
 
 def _links(expression: str, roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Return the links of `A <-> B` and of `isolate A B`. Of other shapes nothing: which side a node was on is a
-    guess."""
-    left, arrow, right = expression.partition(" <-> ")
-    word, *apart = expression.split()
-    sides = [_members(left, roles), _members(right, roles)]
-    for source, target in _dials(roles):
-        is_between = (source in sides[0] and target in sides[1]) or (source in sides[1] and target in sides[0])
-        if is_between if arrow else word == "isolate" and (source in apart) != (target in apart):
-            yield source, target
+    """Return the links that `A <-> B` or a shape (`halves`) separates, as a run would cut them."""
+    if is_shape(expression):
+        separates = shape_of(expression, Everybody(roles))
+    else:
+        left, _, right = expression.partition(" <-> ")
+        separates = _between(_members(left, roles), _members(right, roles))
+    yield from (link for link in _dials(roles) if separates(*link) is not None)
+
+
+def _between(one: Collection[str], other: Collection[str]) -> Separates:
+    def separates(node: str, peer: str) -> Stream | None:
+        return "both" if (node in one and peer in other) or (node in other and peer in one) else None
+
+    return separates
 
 
 def _members(name: str, roles: Mapping[str, str]) -> set[str]:

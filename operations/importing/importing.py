@@ -77,7 +77,7 @@ def import_and_judge(
         }
         click.echo(json.dumps(document, ensure_ascii=False, default=str))
     else:
-        show(judged)
+        show(judged, names_left_out=False)
         for line in undecided_lines(left_out, one.document):
             click.echo(line)
     return exit_status([judged])

@@ -17,18 +17,14 @@ SIDES = 4
 class Everybody:
     """The cluster's nodes, as shape_of needs them."""
 
-    seen: Seen
+    kinds: Mapping[str, str]
     zones: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def of_kind(self, group: str) -> Sequence[str]:
-        if group == "name_servers":
-            return self.seen.name_servers
-        if group == "brokers":
-            return self.seen.of_kind("broker")
-        return self.seen.of_kind(group.rstrip("s"))
+        return sorted(node for node, kind in self.kinds.items() if f"{kind}s" == group)
 
     def meant(self, word: str, expression: str) -> frozenset[str]:
-        if word not in self.seen.kinds:
+        if word not in self.kinds:
             raise ValueError(word)
         return frozenset({word})
 
@@ -36,7 +32,7 @@ class Everybody:
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
     """Return the fault on the known links that the named partition `expression` separates."""
     try:
-        separates = shape_of(expression, Everybody(seen))
+        separates = shape_of(expression, Everybody(seen.kinds))
     except ValueError:
         return None
     edges = [edge for edge in seen.by_edge if edge.peer and separates(edge.dialler, edge.peer) == "both"]

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +128,7 @@ def imported(
         world=world,
         document=document,
         from_ms=from_ms,
+        begun=_begun(incident.origin, from_ms),
         compared_ms=max(from_ms + 1000 * _STARTS_S, first_ms - exact_ms - 1000 * _AHEAD_S),
         to_ms=to_ms,
         names={ours: theirs for theirs, ours in names.ours.items() if ours != theirs},
@@ -139,6 +141,11 @@ def imported(
             {"episode": one.number, "place": one.place, **one.hypothesis.model_dump(include=_SHOWN)} for one in chosen
         ],
     )
+
+
+def _begun(origin: str, from_ms: float) -> str:
+    """Return the moment of `from_ms` in UTC; "" for an incident.json without an origin."""
+    return (datetime.fromisoformat(origin) + timedelta(milliseconds=from_ms)).isoformat() if origin else ""
 
 
 def _word(folder: Path) -> str:

@@ -72,6 +72,8 @@ class ImportedSource(_Read):
 
 class Incident(_Read):
     format: Literal[1]
+    origin: str = ""
+    """Time 0 in UTC."""
     sources: tuple[ImportedSource, ...] = ()
     topology: IncidentTopology
     timers: dict[str, IncidentTimer] = {}

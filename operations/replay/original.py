@@ -47,6 +47,8 @@ class Original:
     """End of comparing."""
     compared_ms: float
     """Begin of comparing."""
+    begun: str = ""
+    """`from_ms` in UTC, if the history knows it."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The original's names of the scenario's nodes, if they differ."""
     clients: Mapping[str, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,8 @@ def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
             idle_s = replayed.original.world.timers.I_ms / 1000
             said["sentence"] += (
                 f" A NameServer closes a channel that is idle for {IDLE} ({idle_s:g} s), and drops its broker then, "
-                f"whatever {EXPIRY} is: set both."
+                f"whatever {EXPIRY} is: set both. Java's 4.9 has {EXPIRY} as a constant, so that a real cluster can "
+                f"change only {IDLE}."
             )
         found.append(said | {"happens": again.similarity.happens, "run_dir": folder.path.name})
     return found
@@ -249,6 +251,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "clock": "virtual" if replayed.folder.scenario().clock == "virtual" else "real",
         "seed": replayed.folder.scenario().seed,
         "from_ms": original.from_ms,
+        "begun": original.begun,
         "compared_from_ms": original.compared_ms - original.from_ms,
         "lasts_ms": replayed.lasts_ms,
         "imported": original.imported,
@@ -313,9 +316,10 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):
         alone = [one for one in document["transitions"] if one["found"] == found]
         if alone:
-            yield f"{said}:"
+            yield f"{said} ({_counted(document['begun'])}):"
             for one in alone[:SHOWN_MAX]:
-                yield f"  {one[f'{found}_ms'] / 1000:8.1f} s  {one['told']}"
+                at_ms = one[f"{found}_ms"]
+                yield f"  {at_ms / 1000:8.1f} s{_in_utc(document['begun'], at_ms)}  {one['told']}"
             if len(alone) > SHOWN_MAX:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:
@@ -326,3 +330,12 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():
         yield f"report: {folder / 'report.html'}"
+
+
+def _counted(begun: str) -> str:
+    since = f"{begun[:19].replace('T', ' ')} UTC in the original" if begun else "the start of the timeline"
+    return f"seconds since {since}"
+
+
+def _in_utc(begun: str, at_ms: float) -> str:
+    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S} UTC)" if begun else ""

@@ -272,6 +272,8 @@ def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_o
     out = capsys.readouterr().out
     assert ", dead_brokers_avoided, " in out
     assert "(--full says why)\n1 check, 1 VALID. Report: " in out
+    show(judged, names_left_out=False)
+    assert "left out" not in capsys.readouterr().out
     show(judged, tmp_path / "summary.md", full=True)
     left_out = "left out, because there was nothing to examine: "
     assert "dead_brokers_avoided (no broker died)" in capsys.readouterr().out

@@ -19,8 +19,11 @@ from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.judging import Engine, apart, find, judge, show
 from nemesrv.chaos.reports.answers import answers, of_incident
+from nemesrv.chaos.shapes import shape_of
+from nemesrv.chaos.topology import Topology
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from nemesrv.operations.importing import importing
+from nemesrv.operations.importing.fault_rows import fault_rows
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.conditions import _follows
@@ -57,6 +60,18 @@ def test_the_folder_has_what_a_run_s_has(tmp_path: Path) -> None:
     document = json.loads((one.folder.path / "incident.json").read_text())
     assert {"format", "sources", "topology", "timers", "timeline", "episodes", "not_seen"} <= document.keys()
     assert document["episodes"], "a broker was dropped, so that something happened"
+
+
+@pytest.mark.parametrize("shape", ["halves", "majority", "groups ns-0 broker-a | ns-1", "isolate ns-0"])
+def test_a_fault_on_a_shape_has_the_rows_of_each_link_that_a_run_would_cut(shape: str) -> None:
+    nodes = Topology(name_servers=3, brokers=2, producers=2, consumers=2, prober=False)
+    first = {"certainty": "likely", "timeline": [{"at_s": 60.0, "do": "black_hole", "links": [shape]}]}
+    roles = {node: kind.value for node, kind in nodes.kinds.items()}
+    rows, (stretch,) = fault_rows(roles, [{"hypotheses": [first]}], 9e4)
+    separates = shape_of(shape, nodes)
+    cut = {link for link in nodes.links if separates(*link) is not None}
+    assert {(row["source"], row["target"]) for row in rows} == cut != set()
+    assert stretch.nodes == {node for link in cut for node in link}
 
 
 def test_the_members_of_the_one_group_of_all_consumers_are_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from nemesrv.chaos.history.transitions import Transition
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.operations.replay.original import PHASES_NOT_KEPT
-from nemesrv.operations.replay.running import ReplayOptions, as_logged, read_original, replay, scenario_of, write
+from nemesrv.operations.replay.running import (
+    ReplayOptions,
+    as_logged,
+    lines_of,
+    read_original,
+    replay,
+    scenario_of,
+    write,
+)
 
 SEEN = {
     "started", "registration", "broker_dropped", "route", "register", "name_server_list", "name_server_chosen",
@@ -64,6 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at_s = zero_ms / 1000
     document = {
         "format": 1,
+        "origin": "2026-01-01T10:00:00.000Z",
         "sources": [{"source": called(node), "bound_ms": 500.0} for node in ("ns-0", "ns-1", "broker-a", "producer-0")],
         "topology": {
             "clusters": {"DefaultCluster": ["trade-1", "trade-2"]},
@@ -131,6 +141,11 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     assert other.similarity.similarity is not None
     assert other.similarity.similarity < 0.6, other.similarity.sentence
     assert any("not sure" in note for note in other.original.notes)
+    told = "\n".join(lines_of(write(other), other.folder.path))
+    begun = datetime(2026, 1, 1, 10) + timedelta(milliseconds=other.original.from_ms)
+    assert f"only in the original (seconds since {begun:%Y-%m-%d %H:%M:%S} UTC in the original):" in told
+    alone = next(pair.original for pair in other.similarity.pairs if pair.replay is None and pair.original)
+    assert f" s ({begun + timedelta(milliseconds=alone.at_ms):%H:%M:%S} UTC)  " in told
 
 
 def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path: Path) -> None:
