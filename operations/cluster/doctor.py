@@ -11,7 +11,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from ...chaos.errors import HarnessError
@@ -203,11 +203,11 @@ def diagnosed(
 
 
 def _failed(logs: Logged, failure: Failure) -> str:
-    day = f"{datetime.fromtimestamp(failure.first.ms / 1000, UTC):%Y-%m-%d}"
+    day = f"{datetime.fromtimestamp(failure.first.ms / 1000, logs.zone):%Y-%m-%d}"
     asked = "a NameServer" if failure.name_server is None else logs.called(failure.name_server)
     if failure.kind == NO_ANSWER:
         look_ups = "1 look-up" if failure.times == 1 else f"{failure.times} look-ups"
-        return f"{failure.client}: {look_ups} without an answer of {asked}, {day} {failure.span} UTC"
+        return f"{failure.client}: {look_ups} without an answer of {asked}, {day} {failure.span} {logs.zone}"
     times = "once" if failure.times == 1 else f"{failure.times} times"
     what = f"{failure.topic} looked up {times} at {asked}, code 17"
-    return f"{failure.client}: {what}, {day} {failure.span} UTC"
+    return f"{failure.client}: {what}, {day} {failure.span} {logs.zone}"

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from ...chaos.history.schema import Row
@@ -44,6 +44,7 @@ class At(NamedTuple):
     ms: float
     file: str
     line: int
+    zone: tzinfo
 
     @property
     def where(self) -> str:
@@ -51,7 +52,7 @@ class At(NamedTuple):
 
     @property
     def clock(self) -> str:
-        return f"{datetime.fromtimestamp(self.ms / 1000, UTC):%H:%M:%S}"
+        return f"{datetime.fromtimestamp(self.ms / 1000, self.zone):%H:%M:%S}"
 
 
 @dataclass(slots=True)
@@ -171,6 +172,8 @@ class Logged:
     """All brokers that any log names."""
     created: dict[str, At] = field(default_factory=dict)
     """Topic to the time of the first send that created it."""
+    zone: tzinfo = UTC
+    """The zone in which times are told."""
 
     @property
     def listed(self) -> frozenset[str]:
@@ -191,19 +194,20 @@ class Logged:
 def logged(found: Reconstructed, topic: str | None = None) -> Logged:
     """Return all that these logs say about routes; of RocketMQ's own topics only `topic`."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
-    logs = Logged(names=found.nodes.of_address, registering=registering)
+    logs = Logged(names=found.nodes.of_address, registering=registering, zone=found.zone)
     rows = defaultdict[str, list[tuple[At, Row]]](list)
     for row in found.rows:
         value = row.get("value")
         if isinstance(value, dict) and "file" in value:
-            at = At(found.origin_ms + row["time_ms"], value["file"], value["line"])
+            at = At(found.origin_ms + row["time_ms"], value["file"], value["line"], found.zone)
             rows[row["node"]].append((at, row))
     for source in found.found:
         name = source.name
         if not source.lines:
             continue
         if source.kind == NAME_SERVER:
-            server = LoggedNameServer(name, tuple(found.nodes.name_servers.get(name, ())), _at(source, source.lines[0]))
+            addresses = tuple(found.nodes.name_servers.get(name, ()))
+            server = LoggedNameServer(name, addresses, _at(source, source.lines[0], logs))
             _stays(server, rows[name])
             _name_server(source, server, logs)
             logs.servers.append(server)
@@ -219,8 +223,8 @@ def logged(found: Reconstructed, topic: str | None = None) -> Logged:
     return logs
 
 
-def _at(source: Source, line: Line) -> At:
-    return At(source.wall_ms(line), line.file, line.line)
+def _at(source: Source, line: Line, logs: Logged) -> At:
+    return At(source.wall_ms(line), line.file, line.line, logs.zone)
 
 
 # --- NameServers
@@ -251,7 +255,7 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
     given = defaultdict[str, list[float]](list)
     wiped = list[Wiped]()
     for line in source.lines:
-        at, fields = _at(source, line), line.fields
+        at, fields = _at(source, line, logs), line.fields
         address = fields.get("address", "")
         if "cluster" in fields and line.event in ("master_address", "broker_registered"):
             server.clusters.setdefault(fields["cluster"], at)
@@ -281,7 +285,7 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
 
 def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
     for line in source.lines:
-        at, fields = _at(source, line), line.fields
+        at, fields = _at(source, line, logs), line.fields
         match line.event:
             case "name_servers_said" | "name_servers_set" | "name_servers_fetched":
                 if names := frozenset(_ADDRESS.findall(fields.get("new", ""))):
@@ -308,7 +312,7 @@ def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure
     names, own_list = frozenset[str](), ""
     open_ = dict[tuple[str, str, str | None], Failure]()
     for line in source.lines:
-        at, fields = _at(source, line), line.fields
+        at, fields = _at(source, line, logs), line.fields
         match line.event:
             case "name_server_chosen":
                 asked = fields.get("new", asked)

@@ -13,7 +13,7 @@ missing.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, in_words, no_broker, shared
@@ -163,7 +163,7 @@ def _of_cause(one: NoRouteCause) -> Condition:
 
 
 def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Sequence[Failure]) -> Iterator[Condition]:
-    origin = datetime.fromtimestamp(found.origin_ms / 1000, UTC)
+    origin = datetime.fromtimestamp(found.origin_ms / 1000, found.zone)
     for episode in episodes:
         one = episode.hypotheses[0]
         stopped = {node for entry in one.timeline if entry["do"] == "stop" for node in entry.get("nodes") or ()}
@@ -178,7 +178,7 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
         if failures and not _is_before(found, episode, failures):
             weight -= ELSEWHERE
         lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
-        sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S} UTC)."
+        sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S %Z})."
         told = list(dict.fromkeys(lines))[:3]
         yield Condition(name, weight, 1, sentence, remedy, told, is_over=episode.to_ms is not None)
 

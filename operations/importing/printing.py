@@ -31,7 +31,8 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _topology(document["topology"])
     yield f"  timers: {_timers(document['timers'])}"
     yield ""
-    yield f"time line (UTC, and seconds since {document['origin']}, which the faults below count, too)"
+    begun = document["origin"][:19].replace("T", " ")
+    yield f"time line ({_zone(document['origin'])}, and seconds since {begun}, which the faults below count, too)"
     yield from _timeline(document["timeline"])
     yield ""
     yield "faults that explain it"
@@ -191,14 +192,14 @@ def episode_lines(
     episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one", origin: str = ""
 ) -> Iterator[str]:
     """Return each episode's likeliest faults, the evidence for and against the first fault, and the faults' effects.
-    `origin`: the episodes' time 0 in UTC."""
+    `origin`: the episodes' time 0."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):
         if "follows" in episode:
             continue
         first, *others = episode["hypotheses"][:3]
-        yield f"  {number}. {_scored(first)}{_in_utc(episode, origin) if origin else ''}"
+        yield f"  {number}. {_scored(first)}{_times_of_day(episode, origin) if origin else ''}"
         yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
         yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
         yield from (
@@ -210,12 +211,17 @@ def episode_lines(
         yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)
 
 
-def _in_utc(episode: Mapping[str, Any], origin: str) -> str:
+def _zone(moment: str) -> str:
+    """Return `UTC+08:00`, or `UTC`."""
+    return str(datetime.fromisoformat(moment).tzinfo)
+
+
+def _times_of_day(episode: Mapping[str, Any], origin: str) -> str:
     begun = datetime.fromisoformat(origin)
     ends = (
         begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
     )
-    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} UTC)"
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} {_zone(origin)})"
 
 
 def _scored(hypothesis: Mapping[str, Any]) -> str:

@@ -5,9 +5,10 @@ plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstruc
 
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta, timezone
 from typing import Any
 
 from ...chaos.history.schema import Row
@@ -51,6 +52,8 @@ class Reconstructed:
     timeline: list[dict[str, Any]]
     origin_ms: float
     """UTC of the history's 0."""
+    zone: timezone
+    """The zone in which most of the logs are stamped; times are shown in it."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -78,13 +81,19 @@ class Reconstructed:
         """Return incident.json without `episodes` and `not_seen`."""
         return {
             "format": 1,
-            "origin": wall_text(self.origin_ms),
+            "origin": wall_text(self.origin_ms, self.zone),
             "sources": self.sources,
             "topology": self.topology,
             "timers": self.timers,
             "timeline": self.timeline,
             "notes": self.notes,
         }
+
+
+def zone_of(sources: Iterable[Source]) -> timezone:
+    """Return the zone in which most of these logs are stamped; of equally many the one that is the least ahead."""
+    counted = Counter(source.zone_ms for source in sources) or {0: 0}
+    return timezone(timedelta(milliseconds=max(counted, key=lambda zone_ms: (counted[zone_ms], -zone_ms))))
 
 
 def reconstruct(
@@ -100,11 +109,12 @@ def reconstruct(
     folder, or `*`."""
     read = [source for source in sources_of(lines, files) if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
-    apart += [_controller(source) for source in read if source.kind == ELECTOR]
     settings = _config_sources(configs)
     book = book_of([*sources, *settings])
     first_names(sources, book)
     notes = [*apart, *aligned(sources, book, zones, offsets)]
+    zone = zone_of(sources)
+    notes += [_controller(source, zone) for source in read if source.kind == ELECTOR]
     sources, nowhere = _in_time(sources)
     notes += nowhere
     nodes = nodes_of(sources, book)
@@ -132,8 +142,9 @@ def reconstruct(
         book=book,
         timers_used=timers,
         timers=timers_said,
-        timeline=timeline_of(history, nodes.of_address, origin, bounds),
+        timeline=timeline_of(history, nodes.of_address, origin, bounds, zone),
         origin_ms=origin,
+        zone=zone,
         notes=notes,
     )
 
@@ -147,13 +158,13 @@ _CONTROLLERS = {
 }
 
 
-def _controller(source: Source) -> str:
+def _controller(source: Source, zone: timezone) -> str:
     """A sentence about a controller's log, which makes no rows."""
     told = [line for line in source.lines if line.event in _CONTROLLERS]
+    walls = (wall_text(line.middle_ms - (line.zone_ms or 0), zone) for line in told)
     said = [
-        f"{wall_text(line.middle_ms - (line.zone_ms or 0))[11:19]} {_CONTROLLERS[line.event].format_map(line.fields)} "
-        f"({line.file}:{line.line})"
-        for line in told[:_TOLD]
+        f"{wall[11:19]} {_CONTROLLERS[line.event].format_map(line.fields)} ({line.file}:{line.line})"
+        for wall, line in zip(walls, told[:_TOLD], strict=False)
     ]
     more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
     return (

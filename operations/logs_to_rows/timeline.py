@@ -1,7 +1,7 @@
 """The rows of an import that matter to a person, in order. Pure: no I/O."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from ...chaos.history.schema import Row
@@ -13,9 +13,9 @@ ANSWERED = "its registration there was answered with code"
 
 
 def timeline_of(
-    rows: Sequence[Row], of_address: Mapping[str, str], origin_ms: float, bounds: Mapping[str, float]
+    rows: Sequence[Row], of_address: Mapping[str, str], origin_ms: float, bounds: Mapping[str, float], zone: tzinfo
 ) -> list[dict[str, Any]]:
-    """Return the entries of incident.json's `timeline`."""
+    """Return the entries of incident.json's `timeline`, with their time of day in that zone."""
     found = []
     there: dict[tuple[str, str], str] = {}
     failing: dict[tuple[str, str], bool] = {}
@@ -29,7 +29,7 @@ def timeline_of(
         found.append(
             {
                 "time_ms": round(at_ms, 3),
-                "wall": wall_text(origin_ms + at_ms),
+                "wall": wall_text(origin_ms + at_ms, zone),
                 "bound_ms": bounds.get(row["node"], 500.0),
                 "node": row["node"],
                 "what": what,
@@ -102,6 +102,6 @@ def _brokers(row: Row) -> str:
     return "now " + ", ".join(route.get("queues") or ()) if route else "gone"
 
 
-def wall_text(wall_ms: float) -> str:
+def wall_text(wall_ms: float, zone: tzinfo = UTC) -> str:
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall_ms)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return at.astimezone(zone).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -61,7 +61,7 @@ def test_a_topic_that_no_log_knows_is_nowhere_and_not_created(tmp_path: Path) ->
         ("topics-are-not-created", True),
     ]
     assert one.causes[0].sentence == (
-        "There is no topic ordres: no broker registered it at ns-0 and ns-1, and producer-0 asked for it at 08:05:00."
+        "There is no topic ordres: no broker registered it at ns-0 and ns-1, and producer-0 asked for it at 16:05:00."
     )
     assert one.status == 1
 
@@ -71,8 +71,8 @@ def test_a_name_server_that_was_restarted_is_empty_until_brokers_come(tmp_path: 
     assert only(seen(tmp_path, logs_of(ns_0=restarted, producer=client(300)))) == (
         "name-server-is-empty",
         True,
-        "NameServer 10.0.1.1:9876 (ns-0) holds no broker at all: it was restarted at 08:04:55, with an empty table, "
-        "and its first broker, broker-a, came at 08:05:10; producer-0 asked it for orders at 08:05:00.",
+        "NameServer 10.0.1.1:9876 (ns-0) holds no broker at all: it was restarted at 16:04:55, with an empty table, "
+        "and its first broker, broker-a, came at 16:05:10; producer-0 asked it for orders at 16:05:00.",
     )
 
 
@@ -83,8 +83,8 @@ def test_a_broker_that_expired_is_told_with_when_it_came_back(tmp_path: Path) ->
         "broker-is-not-registered",
         True,
         "orders is at broker-a, which is not registered at NameServer 10.0.1.1:9876 (ns-0): it was dropped at "
-        "08:04:10, for it expired, as no registration came in time; it came back at 08:06:40; producer-0 asked for it "
-        "from 08:05:00 to 08:05:30.",
+        "16:04:10, for it expired, as no registration came in time; it came back at 16:06:40; producer-0 asked for it "
+        "from 16:05:00 to 16:05:30.",
     )
 
 
@@ -106,7 +106,7 @@ def test_a_broker_that_expired_is_told_with_when_it_came_back(tmp_path: Path) ->
 def test_how_a_broker_went_is_told(tmp_path: Path, lines: list[Said], how: str) -> None:
     name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *lines])))
     assert (name, certain) == ("broker-is-not-registered", True)
-    assert f"dropped at 08:04:10, for {how}; it did not come back in this log" in sentence
+    assert f"dropped at 16:04:10, for {how}; it did not come back in this log" in sentence
 
 
 def test_a_broker_that_never_registered_there_is_told(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_topic_that_was_deleted_at_one_name_server_is_told(tmp_path: Path) -> 
         "topic-is-not-at-this-name-server",
         True,
         "orders is at broker-a, which NameServer 10.0.1.1:9876 (ns-0) has without this topic: it was deleted there at "
-        "08:03:20; producer-0 asked for it from 08:05:00 to 08:05:30.",
+        "16:03:20; producer-0 asked for it from 16:05:00 to 16:05:30.",
     )
 
 
@@ -144,7 +144,7 @@ def test_a_client_on_a_name_server_that_was_taken_off_the_brokers_lists_is_told(
         "client-is-at-other-name-servers",
         True,
         "producer-0 is at foreign or removed NameServers, or has other names for them: 10.0.1.9:9876 (ns-2), asked for "
-        "orders at 08:05:00, is on no list of broker-a; it was taken off at 08:03:20.",
+        "orders at 16:05:00, is on no list of broker-a; it was taken off at 16:03:20.",
     )
 
 
@@ -174,7 +174,7 @@ def test_a_write_permission_that_was_wiped_is_told(tmp_path: Path) -> None:
         "no-permission-to-write",
         True,
         "A producer may write no queue of broker-a at NameServer 10.0.1.1:9876 (ns-0): the permission was wiped at "
-        "08:03:20 by 10.0.9.9:4711, of 7 topics, and not given back in this log.",
+        "16:03:20 by 10.0.9.9:4711, of 7 topics, and not given back in this log.",
     )
 
 
@@ -212,7 +212,7 @@ def test_a_name_server_that_is_not_ready_is_told(tmp_path: Path) -> None:
     early: Said = (20, "name server not ready. request code 105 ")
     name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, early), producer=client())))
     assert (name, certain) == ("name-server-not-ready", True)
-    assert "answers code 1, 'name server not ready', to 1 look-ups from 08:00:20" in sentence
+    assert "answers code 1, 'name server not ready', to 1 look-ups from 16:00:20" in sentence
 
 
 def test_a_name_server_that_gave_no_answer_is_told(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ def test_a_name_server_that_gave_no_answer_is_told(tmp_path: Path) -> None:
     assert only(seen(tmp_path, logs_of(producer=[*client(), (300, failed), (330, failed)]))) == (
         "name-server-gives-no-answer",
         True,
-        "NameServer 10.0.1.1:9876 (ns-0) gives no answer: no connection for producer-0, 2 times from 08:05:00 to "
-        "08:05:30.",
+        "NameServer 10.0.1.1:9876 (ns-0) gives no answer: no connection for producer-0, 2 times from 16:05:00 to "
+        "16:05:30.",
     )
 
 
@@ -238,7 +238,7 @@ def test_a_topic_that_a_first_send_created_later_is_told(tmp_path: Path) -> None
     assert only(one) == (
         "nobody-has-sent-yet",
         True,
-        "Nobody had sent to news yet: a first send created it at 08:05:20; producer-0 asked for it at 08:05:00.",
+        "Nobody had sent to news yet: a first send created it at 16:05:20; producer-0 asked for it at 16:05:00.",
     )
 
 
@@ -249,7 +249,7 @@ def test_without_the_name_servers_log_what_brokers_say_is_likely_only(tmp_path: 
     one = seen(tmp_path, logs)
     name, certain, sentence = only(one)
     assert (name, certain, one.status) == ("broker-is-not-registered", False, 3)
-    assert "failed from 08:04:10 to 08:05:10" in sentence
+    assert "failed from 16:04:10 to 16:05:10" in sentence
     assert "that NameServer's log, which is not here, would say" in sentence
 
 
@@ -259,7 +259,7 @@ def test_what_these_logs_do_not_show_is_said(tmp_path: Path) -> None:
     one = seen(tmp_path, logs)
     assert (list(one.causes), one.status) == ([], 3)
     assert list(one.unknown) == [
-        "why producer-0 found no route of orders from 08:05:00 to 08:05:30: the log of NameServer 10.0.1.1:9876 (ns-0) "
+        "why producer-0 found no route of orders from 16:05:00 to 16:05:30: the log of NameServer 10.0.1.1:9876 (ns-0) "
         "is not here"
     ]
 

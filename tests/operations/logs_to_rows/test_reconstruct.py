@@ -169,6 +169,22 @@ def test_the_time_line_says_who_lost_whom_and_how(tmp_path: Path) -> None:
         assert said.count(entry) == 1, (entry, said)
 
 
+@pytest.mark.parametrize(("ahead_h", "shown"), [((8, 8, 0), "+08:00"), ((0, 0, 8), "Z"), ((8, 0, -5), "-05:00")])
+def test_times_of_day_are_in_the_zone_of_most_logs_and_of_equally_many_the_one_least_ahead(
+    tmp_path: Path, ahead_h: tuple[int, ...], shown: str
+) -> None:
+    for host, hours in zip(("10.0.1.1", "10.0.1.2", "10.0.2.1"), ahead_h, strict=True):
+        file = tmp_path / host / ("broker.log" if host == "10.0.2.1" else "namesrv.log")
+        file.parent.mkdir()
+        file.write_text(stamped(broker() if host == "10.0.2.1" else name_server(dropped=False), ahead_s=hours * 3600))
+    zones = {host: hours * 3_600_000 for host, hours in zip(("10.0.1.1", "10.0.1.2", "10.0.2.1"), ahead_h, strict=True)}
+    found = reconstruct(plain_logs([tmp_path])[0], zones=zones).to_json()
+    begun = datetime.fromisoformat(found["origin"])
+    assert found["origin"].endswith(shown)
+    assert begun == BEGIN
+    assert {entry["wall"][-len(shown) :] for entry in found["timeline"]} == {shown}
+
+
 def test_a_registration_that_is_refused_with_a_code_was_answered_and_nothing_was_lost(tmp_path: Path) -> None:
     """5.x refuses the first one when it has a single topic (apache/rocketmq#4523)."""
     stack = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1  DESC: register broker failed"
