@@ -62,15 +62,17 @@ _USAGE = f"nemesrv({', '.join(f'{key}=…' for key in (*_KEYS, 'clock'))}): the 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("nemesrv", "a RocketMQ NameServer cluster under chaos")
     group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of every random choice; default: a new one")
-    group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ's line, where a marker names none")
-    group.addoption("--nemesrv-clock", choices=CLOCKS, help="where a marker names none; default: real")
-    group.addoption("--nemesrv-engine", choices=["plain", "spark"], help="who judges; default: as `nemesrv run` has it")
-    group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="where run folders go; default: runs")
+    group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ's version, if a marker sets none")
+    group.addoption("--nemesrv-clock", choices=CLOCKS, help="clock, if a marker sets none; default: real")
+    group.addoption(
+        "--nemesrv-engine", choices=["plain", "spark"], help="program that judges; default: as `nemesrv run`"
+    )
+    group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="folder for run folders; default: runs")
     group.addoption(
         "--nemesrv-ray",
         metavar="auto|HOST:PORT",
         default=os.environ.get("RAY_ADDRESS"),
-        help="run clusters on the hosts of this Ray cluster; default: $RAY_ADDRESS, else a Ray of the session's own",
+        help="run clusters on the hosts of this Ray cluster; default: $RAY_ADDRESS, else a new Ray cluster",
     )
     group.addoption(
         "--nemesrv-summary",

@@ -85,7 +85,7 @@ _t = _flag("-t", "--topic", "topic", help="Topic.")
 _maybe_b = click.option(
     "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="One broker, host:port."
 )
-_maybe_c = _flag("-c", "--clusterName", "cluster", help="Every broker of this cluster.", required=False)
+_maybe_c = _flag("-c", "--clusterName", "cluster", help="All brokers of this cluster.", required=False)
 _queues = functools.partial(click.option, type=click.IntRange(0, MAX_QUEUE_NUMS), default=8, show_default=True)
 _broker_name = _flag("-b", "--brokerName", "broker_name", help="Broker name.")
 _namespace = _flag("-s", "--namespace", "namespace", help="Namespace, e.g. ORDER_TOPIC_CONFIG.")
@@ -227,7 +227,9 @@ def _time(time_ms: int) -> str:
     _t,
     _queues("-r", "--readQueueNums", "read", help="Read queues."),
     _queues("-w", "--writeQueueNums", "write", help="Write queues."),
-    click.option("-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2 W, 4 R, 6 RW."),
+    click.option(
+        "-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2: write, 4: read, 6: both."
+    ),
 )
 async def update_topic(
     session: AdminSession, broker: Address | None, cluster: str | None, topic: str, read: int, write: int, perm: str

@@ -44,7 +44,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Predict also with this change, and print the differences. Several changes are made alone, then together.",
+    help="Predict also with this change, and print the differences. Several changes: each alone, then all together.",
 )
 @click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of runs.")
 @click.option(

@@ -30,7 +30,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=EPISODE_PLACE,
     multiple=True,
     help="Use the explanation in this PLACE of the list of episode EPISODE of an imported run, instead of the first. "
-    "`nemesrv import` prints `or 1=2`. May be repeated.",
+    "`nemesrv import` prints EPISODE=PLACE as `or 1=2`. May be repeated.",
 )
 @click.option(
     "--episode",
