@@ -639,7 +639,14 @@ def comes_back(of: NameServerClient, client: Client) -> None:
 
 _CALM = ("quiet", "slow", "broker_killed", "route_changes")
 _POLLED = frozenset(
-    {"poll_period_s", "killed_broker_s", "unrouted_broker_s", "returned_broker_s", "back_after_all_gone_s"}
+    {
+        "poll_period_s",
+        "leaves_within_s",
+        "killed_broker_s",
+        "unrouted_broker_s",
+        "returned_broker_s",
+        "back_after_all_gone_s",
+    }
 )
 
 WRONG: tuple[Wrong, ...] = (
