@@ -23,10 +23,10 @@ driver of one file that starts, sends each 200 ms and receives. [`nemesrv confor
 and compares it with the profile that its source code gives ([client profiles](client-profiles.md)).
 
 A cell has the measured value, and the number of measurements. **Bold**: differs from the profile. `?`: not decided.
-`–`: left out. The reasons are below. [conform.md](conform.md) says what each rule measures. Each client was measured
-twice. Both runs must give the same words or words that the profile allows, times within the rule's tolerance, and
-counts that differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists what
-differs between the two measurements of a client.
+`–`: left out. Empty: the rule is newer. The reasons are below. [conform.md](conform.md) says what each rule measures.
+Each client was measured twice. Both runs must give the same words or words that the profile allows, times within the
+rule's tolerance, and counts that differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two
+runs](#two-runs) lists what differs between the two measurements of a client.
 """
 
 BY_AGE = (
@@ -82,10 +82,8 @@ def keep(found: Mapping[str, Any], date: str, agreement: Mapping[str, Any] | Non
     return {**told, "rules": rules, "notes": notes, "agreement": agreement}
 
 
-def cell(rule: Mapping[str, Any] | None) -> str:
+def cell(rule: Mapping[str, Any]) -> str:
     """`3.0 s (8)`, `random: 20/16/24 (60)`; bold where a profile has something else."""
-    if rule is None:
-        return LEFT_OUT
     value, count = rule["measured"], f"({rule['count']:,})"
     if value is None:
         return f"? {count}"
@@ -106,16 +104,13 @@ def _rooms() -> dict[str, list[Rule]]:
     return rooms
 
 
-def _by_rule(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {rule["rule"]: rule for rule in found["rules"]}
-
-
 def _table(rules: Sequence[Rule], found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    cells = {name: _by_rule(of) for name, of in found.items()}
+    measured = {name: {rule["rule"]: cell(rule) for rule in of["rules"]} for name, of in found.items()}
+    cells = {name: {**dict.fromkeys(of["left_out"], LEFT_OUT), **measured[name]} for name, of in found.items()}
     yield f"| rule | {' | '.join(found)} |"
     yield "|---|" + "---|" * len(found)
     for rule in rules:
-        yield f"| `{rule.name}` | {' | '.join(cell(cells[name].get(rule.name)) for name in found)} |"
+        yield f"| `{rule.name}` | {' | '.join(cells[name].get(rule.name, '') for name in found)} |"
 
 
 def _source(client: Client, found: Mapping[str, Any] | None) -> str:

@@ -43,11 +43,17 @@ def found(*rules: dict[str, Any]) -> dict[str, Any]:
         (rule("list_order", "shuffled", count=1_200), "shuffled (1,200)"),
         (rule(value=21.0, verdict="INVALID"), "**21 s (8)**"),
         (rule(value=None, verdict="UNKNOWN", why="too few"), "? (8)"),
-        (None, "–"),
     ],
 )
 def test_a_cell_has_what_was_measured_with_its_count_and_is_bold_where_it_deviates(entry: Any, shown: str) -> None:
     assert cell(entry) == shown
+
+
+def test_a_rule_that_was_left_out_is_told_from_one_that_is_newer_than_the_run() -> None:
+    client = {**keep(found(rule("storm", 4.0)), "2026-11-22"), "left_out": {"start": "not run: starts"}}
+    lines = render({"go-2.1.2": client}).splitlines()
+    for row in ("| `storm` | 4 look-ups (8) |", "| `start` | – |", "| `sticky` |  |"):
+        assert row in lines
 
 
 def test_first_choices_are_kept_and_shown() -> None:
