@@ -21,6 +21,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import text_at, texts_in
+from ..inferring.suffering import EVENTS, Suffered, suffered, suffered_lines
 from ..logs_to_rows.gather import gather, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
 from .answer_causes import is_routed_everywhere
@@ -117,6 +118,8 @@ class Diagnosis:
     topic: str | None
     answer: Answer
     """The most probable cause of the clients' trouble."""
+    suffering: Sequence[Suffered] = ()
+    """What clients suffered, whatever the topic."""
 
     @property
     def failures(self) -> list[Failure]:
@@ -136,9 +139,11 @@ class Diagnosis:
         lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
             lines.append(f"and {len(failures) - FAILURES_SHOWN} more")
-        if not failures:
-            about = "" if self.topic is None else f" of {self.topic}"
-            lines.append(f"no client's log here tells of a look-up{about} that failed")
+        lines += suffered_lines(one.to_json(self.logs.zone) for one in self.suffering)
+        if self.topic is not None and not failures:
+            lines.append(f"no client's log here tells of a look-up of {self.topic} that failed")
+        elif not failures and not self.suffering:
+            lines.append("no client's log here tells of a failed call, or of a route without a broker")
         lines += numbered_lines(self.causes)
         lines += [f"not shown by these logs: {said}" for said in self.unknown]
         return [*lines, *(f"note: {note}" for note in self.notes)]
@@ -165,6 +170,7 @@ class Diagnosis:
             "topic": self.topic,
             "answer": self.answer.to_json(),
             "failures": failures,
+            "suffered": [one.to_json(self.logs.zone) for one in self.suffering],
             "causes": [cause.to_json() for cause in self.causes],
             "not_shown": list(self.unknown),
             "notes": list(self.notes),
@@ -182,7 +188,7 @@ def diagnosed(
     """Return the diagnosis from these logs; `zones` and `offsets` as in `import`. LogError without a log of
     RocketMQ."""
     texts = texts_in(places)
-    lines, files, notes, *_ = gather(None, places, LOOK_UPS) if are_large(places) else plain_logs(places)
+    lines, files, notes, *_ = gather(None, places, LOOK_UPS | EVENTS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
@@ -196,10 +202,11 @@ def diagnosed(
     causes, unknown = causes_in(logs, topic)
     failures = [each for each in logs.failures if topic in (None, each.topic) or not each.topic]
     episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
-    answer = probable(texts, found, episodes, causes, failures)
+    suffering = suffered(found, texts)
+    answer = probable(texts, found, episodes, causes, failures, suffering)
     shown = text_at(places, [where for where, text in answer.lines if not text])
     answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
-    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic, answer)
+    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic, answer, suffering)
 
 
 def _failed(logs: Logged, failure: Failure) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, in_words, no_broker, shared
 from ..inferring.said import BY_WORDS, CAUSES, Said, Texts
+from ..inferring.suffering import Suffered
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
@@ -82,7 +83,7 @@ class Answer:
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
-            told.append("   It was over when the logs ended, and no client's log shows that a look-up failed by it.")
+            told.append("   It was over when the logs ended, and no client's log tells of trouble by it.")
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
 
@@ -93,9 +94,10 @@ def probable(
     episodes: Sequence[Episode] = (),
     causes: Sequence[NoRouteCause] = (),
     failures: Sequence[Failure] = (),
+    suffering: Sequence[Suffered] = (),
 ) -> Answer:
     weighed: dict[str, Condition] = {}
-    faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
+    faults = _most_of(_of_episodes(found, episodes, failures, suffering)) if found is not None else []
     told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
     if texts.fails and not (failures and all(one.is_over for one in failures)):
         told = [one for one in told if one.cause != NOTHING]
@@ -162,7 +164,9 @@ def _of_cause(one: NoRouteCause) -> Condition:
     return Condition(one.name, weight, 1, one.sentence, one.then, [(where, "") for where in one.lines[:3]])
 
 
-def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Sequence[Failure]) -> Iterator[Condition]:
+def _of_episodes(
+    found: Reconstructed, episodes: Sequence[Episode], failures: Sequence[Failure], suffering: Sequence[Suffered]
+) -> Iterator[Condition]:
     origin = datetime.fromtimestamp(found.origin_ms / 1000, found.zone)
     for episode in episodes:
         one = episode.hypotheses[0]
@@ -175,12 +179,14 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
         weight = CERTAIN_WEIGHT if one.certainty == "certain" else min(AT_MOST, 2.5 + odds)
         if one.certainty == "unsure" and score < LIKELY:
             weight = min(weight, 2.5)
-        if failures and not _is_before(found, episode, failures):
+        if failures and not _is_before(found, episode, [(one.first.ms, one.last.ms) for one in failures]):
             weight -= ELSEWHERE
         lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
         sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S %Z})."
         told = list(dict.fromkeys(lines))[:3]
-        yield Condition(name, weight, 1, sentence, remedy, told, is_over=episode.to_ms is not None)
+        is_felt = _is_before(found, episode, [(one.from_ms, one.to_ms) for one in suffering])
+        is_over = episode.to_ms is not None and not is_felt
+        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over)
 
 
 def _alike(one: str, other: str) -> bool:
@@ -198,11 +204,11 @@ def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
     return [one for one in said if one.cause != "no-name-server-given" or one.file not in registers]
 
 
-def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failure]) -> bool:
-    """Whether clients had trouble during the fault, or soon after."""
+def _is_before(found: Reconstructed, episode: Episode, trouble: Iterable[tuple[float, float]]) -> bool:
+    """Whether clients had trouble during the fault, or soon after. `trouble`: first and last moments of each."""
     from_ms = found.origin_ms + episode.from_ms
     to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
-    return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
+    return any(last_ms >= from_ms - 1_000 and first_ms <= to_ms + BEFORE_MS for first_ms, last_ms in trouble)
 
 
 def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:

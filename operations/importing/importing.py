@@ -29,6 +29,7 @@ from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, Worklo
 from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Texts, texts_in
+from ..inferring.suffering import EVENTS, suffered
 from ..logs_to_rows.gather import gather
 from ..logs_to_rows.line import Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
@@ -154,7 +155,7 @@ def import_logs(
 ) -> Imported:
     """Write the run folder of the incident in these logs. HarnessError for logs without an incident."""
     try:
-        read = gather(spark, places)
+        read = gather(spark, places, EVENTS)
         return written(
             out,
             read.lines,
@@ -217,6 +218,7 @@ def written(
     document = {
         **found.to_json(),
         **inferred,
+        "suffered": [one.to_json(found.zone) for one in suffered(found, texts or Texts())],
         "checks_need": logs_for(found.nodes.roles, {source.name for source in found.found}),
         "not_understood": [{"lines": count, "shape": shape} for count, shape in shapes],
         "reading": list(reading),

@@ -8,7 +8,9 @@ from typing import Any
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
 from ...chaos.reports.text import rows_fitting, width_of_output
+from ..inferring.suffering import suffered_lines
 from ..logs_to_rows.naming import GUESS
+from ..logs_to_rows.sources import CLIENT
 
 SHOWN = 24
 """Most entries of the time line."""
@@ -40,6 +42,12 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
+    if any(source["kind"] == CLIENT for source in document["sources"]):
+        yield "what clients suffered, as their own logs say"
+        yield from (f"  {line}" for line in suffered_lines(document["suffered"]))
+        if not document["suffered"]:
+            yield "  nothing: no failed call, and no route without a broker"
+        yield ""
 
 
 _NAME_SERVERS = "every NameServer's namesrv.log"

@@ -51,7 +51,7 @@ def test_logs_in_which_nothing_failed_are_well(tmp_path: Path) -> None:
     one = seen(tmp_path, logs_of(producer=client()))
     assert (one.status, list(one.causes), list(one.unknown)) == (0, [], [])
     assert one.answer.name == "nothing"
-    assert "no client's log here tells of a look-up that failed" in one.lines
+    assert "no client's log here tells of a failed call, or of a route without a broker" in one.lines
 
 
 def test_a_topic_that_no_log_knows_is_nowhere_and_not_created(tmp_path: Path) -> None:
@@ -350,3 +350,22 @@ def test_a_name_server_at_which_another_clusters_brokers_register_is_named(tmp_p
     name, certain, sentence = only(seen(tmp_path, logs))
     assert (name, certain) == ("name-server-of-another-cluster", True)
     assert "another cluster's: it holds D, while orders is looked for in C" in sentence
+
+
+APACHES = Path(__file__).parents[3] / "docs" / "incident-logs" / "broker-partition"
+
+
+def test_a_fault_that_is_over_and_hit_a_client_is_told_with_what_the_client_suffered() -> None:
+    one = diagnosed([APACHES])
+    assert (one.answer.name, one.status) == ("link-failed", 3)
+    (consumer,) = (line for line in one.lines if line.startswith("consumer-0: "))
+    assert 'a call ended with "The broker[broker-a] not exist" 14 times from 07:46:34 to 07:46:38' in consumer
+    assert not any("look-up" in line for line in one.lines), "no topic was asked for"
+    asked = diagnosed([APACHES], "orders").lines
+    assert "no client's log here tells of a look-up of orders that failed" in asked
+
+
+def test_the_same_fault_is_nothing_wrong_where_no_client_s_log_tells_of_trouble() -> None:
+    one = diagnosed([place for place in APACHES.iterdir() if place.is_dir() and place.name != "consumer-0"])
+    assert (one.answer.name, one.status, list(one.suffering)) == ("link-failed", 0, [])
+    assert "   It was over when the logs ended, and no client's log tells of trouble by it." in one.lines

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -29,6 +31,7 @@ from nemesrv.operations.importing.printing import _timeline, _topology, episode_
 from nemesrv.operations.inferring.conditions import _follows
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import texts_in
+from nemesrv.operations.inferring.suffering import Suffered, suffered_lines
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
@@ -177,6 +180,36 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
     first, *others = episode_lines(one.document["episodes"])
     assert happened in first
     assert [line for line in others if line.startswith(f"    follows from 1: {effect}")] == others[-1:]
+
+
+def test_what_each_client_suffered_is_told_from_its_own_log_and_no_more(tmp_path: Path) -> None:
+    of_run = {
+        incident: written(
+            tmp_path / incident, plain_logs([APACHES / incident])[0], texts=texts_in([APACHES / incident])
+        ).document
+        for incident in ("broker-partition", "broker-crash-5")
+    }
+    cut, crash = ([*suffered_lines(document["suffered"])] for document in of_run.values())
+    assert cut == [
+        "consumer-0: a pull from broker-a failed (code 25) 3 times at 07:43:37; "
+        "its route of orders had no broker-a from 07:46:33 to 07:47:33; "
+        'a call ended with "The broker[broker-a] not exist" 14 times from 07:46:34 to 07:46:38; '
+        "a pull from broker-a failed (code 25) 4 times at 07:47:38"
+    ], "producer-0 was at another NameServer"
+    assert crash[1] == (
+        "producer-0: a try to send to broker-a failed 9 times from 07:46:04 to 07:46:20; "
+        "its route of orders had no broker-a from 07:46:22 to 07:48:22"
+    )
+    told = [*lines_of(of_run["broker-partition"])]
+    assert f"  {cut[0]}" == told[told.index("what clients suffered, as their own logs say") + 1]
+
+
+def test_trouble_is_told_with_how_often_and_from_when_to_when() -> None:
+    one = Suffered("producer-0", "its route of orders had no broker-a", 0.0, math.inf, times=None)
+    assert one.sentence(UTC) == "its route of orders had no broker-a from 00:00:00 to the end of its log"
+    assert Suffered("c", "a pull failed", 0.0, 0.0).sentence(UTC) == "a pull failed at 00:00:00"
+    thrice = Suffered("c", "a pull failed", 0.0, 9_000.0, 3)
+    assert thrice.sentence(UTC) == "a pull failed 3 times from 00:00:00 to 00:00:09"
 
 
 def test_a_channel_that_ended_is_not_said_to_be_closed_by_the_client_that_logged_it() -> None:

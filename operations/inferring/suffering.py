@@ -1,0 +1,160 @@
+"""What clients suffered, as their own logs say: failed sends, pulls, look-ups and connections, calls without an answer,
+brokers without an address, and routes without a broker. Pure.
+
+    lines, rows, raw texts ─► suffered() ─► Suffered: client, what, how often, from when to when
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from itertools import groupby
+from typing import Any
+
+from ...remoting.topics import is_own
+from ..logs_to_rows.line import Line
+from ..logs_to_rows.reconstruct import Reconstructed
+from ..logs_to_rows.signs import value_of
+from ..logs_to_rows.sources import CLIENT
+from ..logs_to_rows.timeline import wall_text
+from .said import Texts
+
+EVENTS = frozenset({"pull_failed", "client_exception"})
+"""Events of which no row is made."""
+APART_MS = 120_000.0
+"""The same trouble so much later is told apart."""
+_BROKER = re.compile(r"brokerName=([^,\]}]+)")
+_NO_ADDRESS = re.compile(r"[Tt]he broker ?\[([^\]]*)\] (?:does )?not exist")
+
+
+@dataclass(slots=True)
+class Suffered:
+    """The same trouble of one client. Times are UTC in milliseconds."""
+
+    client: str
+    what: str
+    from_ms: float
+    to_ms: float
+    """inf: a route without a broker until the end of the log."""
+    times: int | None = 1
+    """None: it lasted from one line to another."""
+
+    def sentence(self, zone: tzinfo) -> str:
+        """Return `a try to send to broker-a failed 9 times from 07:46:04 to 07:46:20`."""
+        first, last = (
+            "" if math.isinf(ms) else f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone):%H:%M:%S}"
+            for ms in (self.from_ms, self.to_ms)
+        )
+        when = f"at {first}" if first == last else f"from {first} to {last or 'the end of its log'}"
+        times = f" {self.times:,} times" if (self.times or 0) > 1 else ""
+        return f"{self.what}{times} {when}"
+
+    def to_json(self, zone: tzinfo) -> dict[str, Any]:
+        """Return an entry of incident.json's `suffered`."""
+        to = None if math.isinf(self.to_ms) else wall_text(self.to_ms, zone)
+        return {
+            "client": self.client,
+            "says": self.sentence(zone),
+            "times": self.times,
+            "from": wall_text(self.from_ms, zone),
+            "to": to,
+        }
+
+
+def suffered(found: Reconstructed, texts: Texts) -> list[Suffered]:
+    """Return the trouble that clients' logs tell of, by client and in order of time."""
+    told: list[Suffered] = [*_routes(found)]
+    last: dict[tuple[str, str], Suffered] = {}
+    for client, what, at_ms in sorted(_each(found, texts), key=lambda one: one[2]):
+        one = last.get((client, what))
+        if one is None or at_ms - one.to_ms > APART_MS:
+            last[client, what] = Suffered(client, what, at_ms, at_ms)
+            told.append(last[client, what])
+        else:
+            one.to_ms, one.times = at_ms, (one.times or 0) + 1
+    return sorted(told, key=lambda one: (one.client, one.from_ms))
+
+
+def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Return a line for each client. `told`: entries of incident.json's `suffered`."""
+    for client, of in groupby(told, lambda one: str(one["client"])):
+        yield f"{client}: {'; '.join(one['says'] for one in of)}"
+
+
+def _each(found: Reconstructed, texts: Texts) -> Iterator[tuple[str, str, float]]:
+    """Return (client, what, when) of each failure."""
+    clients = [source for source in found.found if source.kind == CLIENT]
+    for source in clients:
+        for line in source.lines:
+            if what := _of_line(line, found.nodes.of_address):
+                yield source.name, what, source.wall_ms(line)
+    by_file = {file: source for source in clients for file in source.files}
+    for said in texts.said:
+        if said.file in by_file and said.stamp_ms and (broker := _NO_ADDRESS.search(said.text)) is not None:
+            source = by_file[said.file]
+            what = f'a call ended with "The broker[{broker[1]}] not exist"'
+            yield source.name, what, said.stamp_ms - source.zone_ms - source.offset_ms
+    for row in found.rows:
+        if found.nodes.roles.get(row["node"]) in ("producer", "consumer") and (what := _of_row(row, found)):
+            yield row["node"], what, found.origin_ms + float(row["time_ms"])
+
+
+def _of_line(line: Line, of_address: Mapping[str, str]) -> str:
+    fields = line.fields
+    queue = _BROKER.search(fields.get("queue", ""))
+    address = fields.get("broker_address") or fields.get("address", "")
+    broker = queue[1] if queue else fields.get("broker") or of_address.get(address, address)
+    code = f" (code {fields['code']})" if fields.get("code") else ""
+    match line.event:
+        case "send_retried":
+            return f"a try to send{broker and f' to {broker}'} failed"
+        case "pull_failed":
+            return f"a pull{broker and f' from {broker}'} failed{code}"
+        case "client_exception" if "tries" in fields:
+            return f"a send of {fields.get('topic', 'a topic')} failed after all tries"
+        case "client_exception" if "topic" in fields and not is_own(fields["topic"]):
+            return f"a call found no route of {fields['topic']}"
+        case _:
+            return ""
+
+
+def _of_row(row: Mapping[str, Any], found: Reconstructed) -> str:
+    def called(address: object) -> str:
+        return found.nodes.of_address.get(str(address), str(address or "a server"))
+
+    match row["event"]:
+        case "timed_out":
+            return f"a call to {called(row.get('address'))} had no answer"
+        case "channel" if row.get("f") == "connect_failed":
+            return f"a connection to {called(row.get('address'))} failed"
+        case "name_server_call" if row.get("type") != "ok" and not is_own(row.get("topic") or ""):
+            return f"a look-up{f' of {topic}' if (topic := row.get('topic')) else ''} failed"
+        case _:
+            return ""
+
+
+def _routes(found: Reconstructed) -> Iterator[Suffered]:
+    """Return the times in which a client's route of a topic lacked a broker that it had had before."""
+    had: dict[tuple[str, str], frozenset[str]] = {}
+    without: dict[tuple[str, str, str], float] = {}
+    for row in found.rows:
+        topic = str(row.get("topic") or "")
+        if row["event"] != "route_changed" or is_own(topic):
+            continue
+        client, at_ms = row["node"], found.origin_ms + float(row["time_ms"])
+        now = frozenset(value_of(row).get("queues") or ())
+        for broker in had.get((client, topic), frozenset()) - now:
+            without.setdefault((client, topic, broker), at_ms)
+        for broker in now:
+            if (since_ms := without.pop((client, topic, broker), None)) is not None:
+                yield _without(client, topic, broker, since_ms, at_ms)
+        had[client, topic] = now
+    for (client, topic, broker), since_ms in without.items():
+        yield _without(client, topic, broker, since_ms, math.inf)
+
+
+def _without(client: str, topic: str, broker: str, from_ms: float, to_ms: float) -> Suffered:
+    return Suffered(client, f"its route of {topic} had no {broker}", from_ms, to_ms, times=None)
