@@ -70,7 +70,8 @@ def render() -> str:
         )
         parts += [f"{_row(one)}\n" for one in rows]
         parts.append("\n")
-    parts.append("## Not to be set\n\nRocketMQ has these, too; a scenario that sets one is refused.\n\n")
+    parts.append("## Not to be set\n\n")
+    parts.append("RocketMQ also has the following settings, but a scenario that sets one of them is refused.\n\n")
     parts += [f"* `{name}`: {why}\n" for name, why in sorted(SAID_ELSEWHERE.items())]
     parts.append(f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}\n")
     return "".join(parts)
