@@ -186,8 +186,8 @@ class HostAgent:
     # -- processes of nodes
 
     def adopt(self, pid: int) -> bool:
-        """Let the agent send signals to this process, and kill it when the agent ends. False if there is no such
-        process."""
+        """Let the agent send signals to this process, and kill it when the agent ends. Returns False if the process
+        does not exist."""
         try:
             self._processes[pid] = Process(pid)
         except ProcessLookupError:
@@ -231,7 +231,7 @@ class HostAgent:
 
     def events(self) -> list[tuple[str, Any]]:
         """Wait for events and return all since the last call: ("gone", (name, pid)) as soon as a watched process has
-        ended, then ("died", Death). Returns no event if none came within EVENTS_S."""
+        ended, then ("died", Death). Returns an empty list if no event came within EVENTS_S."""
         self._asked_s = time.monotonic()
         found = []
         with suppress(queue.Empty):

@@ -140,8 +140,8 @@ class NamesrvConfig:
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
-        """Return every setting of the profile, and the file's unknown keys, as text, sorted by key. Unset paths are
-        left out."""
+        """Return every setting of the profile, and the file's unknown keys, as text, sorted by key. Paths without a
+        value are left out."""
         found = dict(self.extra)
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)

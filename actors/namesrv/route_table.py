@@ -469,8 +469,8 @@ class RouteTable(Tables):
         return tuple(dict.fromkeys(names)), some
 
     def topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
-        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, one row of each topic
-        decides."""
+        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, one row decides for the
+        whole topic."""
         return tuple(
             topic
             for topic, rows in self.topic_queue_table.items()

@@ -127,7 +127,7 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """The program's pid while it runs, and the pid of the process that sees its connects."""
+        """The pid of the running program, and that of the process that observes its connects."""
         if self._process is None or self.exit_code is not None:
             return ()
         java = None if self._dials is None else self._dials.process

@@ -441,7 +441,7 @@ def masters_of(datas: Iterable[BrokerData]) -> list[Address]:
 
 
 def parsed(text: str) -> Address:
-    """Return a broker's registered address. HarnessError if it is invalid."""
+    """Return a broker's registered address. HarnessError if the address is invalid."""
     try:
         return Address.parse(text)
     except ValueError as exc:

@@ -200,7 +200,7 @@ class Actions:
         self._clocks = WallClocks(nodes=self.nodes, record=self.record, now_s=self.now_s, or_not_done=self.or_not_done)
 
     def do(self, action: ActionModel) -> tuple[str, ...]:
-        """Execute the action now, whatever its `at_s`. Returns the ids of the faults that it began."""
+        """Execute the action now, whatever its `at_s`. Returns the ids of the faults that the action began."""
         begun = self._do(action)
         self._last.began(begun, self.now_s())
         return begun

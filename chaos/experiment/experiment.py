@@ -346,7 +346,8 @@ class Experiment:
         self.stage.sleep_until(self.now_s + seconds)
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
-        """Execute one action of a timeline now, whatever its `at_s`. Returns the ids of the faults that it began."""
+        """Execute one action of a timeline now, whatever its `at_s`. Returns the ids of the faults that the action
+        began."""
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:

@@ -218,14 +218,14 @@ class RunningCluster:
         self._act("heal", links=links)
 
     def wait(self, seconds: float) -> None:
-        """Let so much RocketMQ time pass."""
+        """Wait for this many seconds of RocketMQ time."""
         self._running()
         with _InTheTest("wait"):
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """Execute one action of a timeline. Returns the ids of the faults that it began. `of`: the place that wrote the
-        action, for the text of a ScenarioError."""
+        """Execute one action of a timeline. Returns the ids of the faults that the action began. `of`: the place that
+        wrote the action, for the text of a ScenarioError."""
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
         if do == "packet_loss" and self._scenario.clock == "real":

@@ -126,7 +126,7 @@ BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 
 class DoneByHand(Fault):
-    """The effect of an act by hand on a broker's place in a NameServer's table. From an act by hand until the broker's
+    """The effect of an act by hand on a broker's entry in a NameServer's table. From an act by hand until the broker's
     next registration the table's contents count as unknown."""
 
     title = "by hand"
@@ -152,7 +152,7 @@ class OldAddress(DoneByHand):
 
 
 class WrongClock(DoneByHand):
-    """The effect of a NameServer's wrong wall clock on a broker's place in the NameServer's table."""
+    """The effect of a NameServer's wrong wall clock on a broker's entry in the NameServer's table."""
 
     title = "wrong time"
     injection = "clock"
