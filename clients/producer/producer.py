@@ -97,8 +97,8 @@ class DefaultMQProducer:
     ) -> SendResult:
         """Send a message and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
 
-        With `queue` there is one try, at that queue. Raises ClientError (nothing was sent), ResponseError (a code that
-        is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
+        With `queue` the message is tried once, at that queue. Raises ClientError (nothing was sent), ResponseError (a
+        code that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
         """
         return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
 

@@ -1,8 +1,8 @@
 """Rules about the choice of NameServers: which NameServer is first, whether it is kept, and which is next.
 
-All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The way is found once, from all
-observations of a client, and `sticky` reports its label. The other rules judge an order only if the client goes through
-a list.
+All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The way of choosing is found once,
+from all observations of a client, and `sticky` reports its label. The other rules judge an order only if the client
+goes through a list.
 
 The list itself cannot be seen, only which NameServer follows which (chaos/oracle/choosing/orders.py). Of a shuffled
 list one sees only that every other entry has its turn before an entry comes again.

@@ -1,4 +1,5 @@
-"""The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure: no I/O."""
+"""The run's timers, and the source of each timer: a settings line, recurring lines, or the version's default. Pure: no
+I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -215,7 +215,7 @@ def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[f
 
 
 def changes(world: World) -> list[RouteChange]:
-    """Every time when a broker should enter or leave an observer's routes while the observer lives undisturbed."""
+    """Return when each broker should enter or leave an observer's routes while the observer lives undisturbed."""
     found: list[RouteChange] = []
     for observer in world.of_kind("name_server", "producer", "consumer"):
         lives = world.lives_of(observer.name)

@@ -109,7 +109,7 @@ class Canvas:
             )
 
     def label_bands(self, plot: Any, y: float) -> None:
-        """Write the faults' names at height `y`. Labels that would overlap an earlier one are left to the hover
+        """Write the faults' names at height `y`. A label that would overlap an earlier label is only in the hover
         text."""
         shown: list[Band] = []
         for band in self.bands:
