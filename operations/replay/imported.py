@@ -144,7 +144,7 @@ def imported(
 
 
 def _begun(origin: str, from_ms: float) -> str:
-    """Return the moment of `from_ms` in UTC; "" for an incident.json without an origin."""
+    """Return the moment of `from_ms`; "" for an incident.json without an origin."""
     return (datetime.fromisoformat(origin) + timedelta(milliseconds=from_ms)).isoformat() if origin else ""
 
 

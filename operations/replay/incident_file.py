@@ -73,7 +73,7 @@ class ImportedSource(_Read):
 class Incident(_Read):
     format: Literal[1]
     origin: str = ""
-    """Time 0 in UTC."""
+    """The moment of time 0, in the zone in which times are shown."""
     sources: tuple[ImportedSource, ...] = ()
     topology: IncidentTopology
     timers: dict[str, IncidentTimer] = {}

@@ -48,7 +48,7 @@ class Original:
     compared_ms: float
     """Begin of comparing."""
     begun: str = ""
-    """`from_ms` in UTC, if the history knows it."""
+    """The moment of `from_ms`, if the history knows it, in the zone in which times are shown."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The original's names of the scenario's nodes, if they differ."""
     clients: Mapping[str, str] = field(default_factory=dict)

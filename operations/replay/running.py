@@ -319,7 +319,7 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
             yield f"{said} ({_counted(document['begun'])}):"
             for one in alone[:SHOWN_MAX]:
                 at_ms = one[f"{found}_ms"]
-                yield f"  {at_ms / 1000:8.1f} s{_in_utc(document['begun'], at_ms)}  {one['told']}"
+                yield f"  {at_ms / 1000:8.1f} s{_time_of_day(document['begun'], at_ms)}  {one['told']}"
             if len(alone) > SHOWN_MAX:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:
@@ -333,9 +333,10 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
 
 
 def _counted(begun: str) -> str:
-    since = f"{begun[:19].replace('T', ' ')} UTC in the original" if begun else "the start of the timeline"
-    return f"seconds since {since}"
+    if not begun:
+        return "seconds since the start of the timeline"
+    return f"seconds since {datetime.fromisoformat(begun):%Y-%m-%d %H:%M:%S %Z} in the original"
 
 
-def _in_utc(begun: str, at_ms: float) -> str:
-    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S} UTC)" if begun else ""
+def _time_of_day(begun: str, at_ms: float) -> str:
+    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S %Z})" if begun else ""

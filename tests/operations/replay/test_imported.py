@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at_s = zero_ms / 1000
     document = {
         "format": 1,
-        "origin": "2026-01-01T10:00:00.000Z",
+        "origin": "2026-01-01T10:00:00.000+08:00",
         "sources": [{"source": called(node), "bound_ms": 500.0} for node in ("ns-0", "ns-1", "broker-a", "producer-0")],
         "topology": {
             "clusters": {"DefaultCluster": ["trade-1", "trade-2"]},
@@ -143,9 +143,9 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     assert any("not sure" in note for note in other.original.notes)
     told = "\n".join(lines_of(write(other), other.folder.path))
     begun = datetime(2026, 1, 1, 10) + timedelta(milliseconds=other.original.from_ms)
-    assert f"only in the original (seconds since {begun:%Y-%m-%d %H:%M:%S} UTC in the original):" in told
+    assert f"only in the original (seconds since {begun:%Y-%m-%d %H:%M:%S} UTC+08:00 in the original):" in told
     alone = next(pair.original for pair in other.similarity.pairs if pair.replay is None and pair.original)
-    assert f" s ({begun + timedelta(milliseconds=alone.at_ms):%H:%M:%S} UTC)  " in told
+    assert f" s ({begun + timedelta(milliseconds=alone.at_ms):%H:%M:%S} UTC+08:00)  " in told
 
 
 def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path: Path) -> None:
