@@ -110,8 +110,9 @@ def probable(
         told += [*no_broker(found, texts), *clock_set_back(found)]
         if not any(one.weight >= KNOWN_WEIGHT for one in told):
             told += dropped(found)
-    spoken = [] if any(one.weight >= BY_WORDS for one in told) else in_words(texts.in_words)
-    told += spoken
+    is_said = any(one.weight >= BY_WORDS for one in told)
+    if spoken := [] if is_said else in_words(texts.in_words):
+        told = [*(one for one in told if one.cause != NOTHING), *spoken]
     if found is None and not told and not texts.looked and texts.lines >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:

@@ -277,15 +277,20 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
         return (cause if seconds >= STOOD_S else ""), weight if seconds >= LONG_S else weight - 2.0, f"{seconds:.1f}"
     address = fields.get("address", "")
     if cause.startswith("-"):
+        address = address or _address_in(around.partition("\n")[0])
         return (*_of_peer(cause, weight, address, around), address)
     return cause, weight, address or fields.get("named", "")
 
 
 def _in_words(cause: str, text: str, around: str, file: str, number: int) -> Said:
-    address = found[0] if cause.startswith("-") and (found := _HOST_AND_PORT.search(text)) else ""
+    address = _address_in(text) if cause.startswith("-") else ""
     if cause.startswith("-"):
         cause, _ = _of_peer(cause, BY_WORDS, address, around)
     return Said(cause, BY_WORDS if is_ours(around) else OF_OTHERS, file, number, text.strip()[:SHOWN], address)
+
+
+def _address_in(text: str) -> str:
+    return found[0] if (found := _HOST_AND_PORT.search(text)) else ""
 
 
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{4,5}\b|(?:(?<=to )|(?<=to <))null\b")

@@ -45,7 +45,7 @@ _FRAME = re.compile(r"\s*(?:at |\.\.\. )")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
     r"|producer|consumer|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"
-    r"|(?-i:\b(?:[A-Z][a-z0-9]+){2,}\w*(?:-\w+)*\]? - )",
+    r"|(?-i:\b[A-Z]\w*?[A-Z][a-z]\w*(?:-\w+)*\]? - )",
     re.IGNORECASE,
 )
 _REASON = re.compile(

@@ -203,6 +203,12 @@ ONE_LINE = {
     ),
     "Caused by: BeanCreationException: 'x': org/apache/rocketmq/common/MessageModel": "libraries-do-not-fit",
     "RemotingConnectException: connect to 10.0.0.7 :10911 failed": "broker-address-not-reached",
+    "WARN RocketmqRemoting - createChannel: connect remote host[10.0.0.7:10911] timeout 3000ms": (
+        "broker-address-not-reached"
+    ),
+    "WARN x - 10.0.0.7:10911 of the old pod: No route to host": "broker-address-not-reached",
+    "The Name Server boot success. serializeType=JSON": "nothing",
+    "bin/runserver.sh: line 72: exec: java: not found": "start-failed",
     "MQClientException: CODE: 1  DESC: The stats <TOPIC_PUT_NUMS> <t> not exist": "nothing",
     "MQClientException: CODE: 13  DESC: the message body is null": "message-not-allowed",
     "2026-01-01 00:00:01 INFO A - physic disk maybe full soon, so reclaim space, 0.82, x": "nothing",

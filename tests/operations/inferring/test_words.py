@@ -18,6 +18,8 @@ SPOKEN = {
     "2024-01-01 00:00:01 ERROR 1 --- [main] o.a.rocketmq.channel.Connector : unknown topic": "topic-is-nowhere",
     "2024-01-01 00:00:01 WARN ReputMessageService - it is behind, and waits": "store-damaged",
     "2024-01-01 00:00:01 ERROR main - this broker was not to be": "start-failed",
+    "WARN broker - there is no master, so the send fails": "no-master",
+    "ERROR the consumer's binding to topic t failed: no such topic": "topic-is-nowhere",
     "kernel: java: errno=12, mmap failed": "out-of-memory",
 }
 
