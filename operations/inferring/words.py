@@ -12,7 +12,8 @@ from pathlib import Path
 
 TROUBLE = (
     r"WARN|ERROR|FATA|SEVERE|=(?:warn|fatal)|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash"
-    r"|[Cc](?:an|ould) ?not|[Uu]nable to|[Ii]llegal|[Ii]nvalid|[Tt]imed? ?out|[Dd]enied|[Rr]efused|not (?:exist|found)"
+    r"|[Cc](?:an|ould) ?not|[Uu]nable to|[Ii]llegal|[Ii]nvalid|[Tt]imed? ?out|[Dd]enied|[Rr]efused|[Ff]orbidden"
+    r"|UNAUTH|[Ee]xceed|undefined|No enum|not (?:exist|found|match|support|allow|available|enough)"
     r"|[Oo]ut of memory|失败|异常|错误|无法|超时"
 )
 """What each such line has, for RE2 and `re`."""
@@ -44,7 +45,7 @@ _HEAD = 120
 _FRAME = re.compile(r"\s*(?:at |\.\.\. )")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
-    r"|producer|consumer|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"
+    r"|producer|consume|message ?store|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"
     r"|(?-i:\b[A-Z]\w*?[A-Z][a-z]\w*(?:-\w+)*\]? - )",
     re.IGNORECASE,
 )
@@ -53,7 +54,7 @@ _REASON = re.compile(
     r"|\"(?:msg|message|err|error)\": *\""
 )
 _NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime)\w+(?:Exception|Error)\b")
-_SILENT = re.compile(r"NullPointer|OutOfBounds|Buffer(?:Over|Under)flow|ConcurrentModification")
+_SILENT = re.compile(r"NullPointer|OutOfBounds|Buffer(?:Over|Under)flow|ConcurrentModification|\w*: null$")
 """Exceptions whose words say nothing of the cause: their place does."""
 _TROUBLED = re.compile(TROUBLE)
 _BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |:msg: ?)")
