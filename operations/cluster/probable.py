@@ -216,7 +216,7 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
     """Return the answer that nothing was wrong; more registrations and fewer failures make it likelier."""
     lines = sum(len(source.lines) for source in found.found)
     well = sum(_registers_well(source) for source in found.found)
-    weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
+    weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0 if texts.looked or texts.said else 2.3
     weight -= 4.0 if failures else 0.0
     weight -= 1.5 if texts.troubled >= TROUBLED * max(texts.lines, 10) else 0.0
     weight -= BESIDE_TROUBLE if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0

@@ -180,7 +180,7 @@ def _read(part: Part) -> Texts:
         if _says(pa.array([block], pa.large_binary()), pattern)[0]:
             lines = block.split(b"\n")
             for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
-                raw = lines[at].rstrip(b"\r"), lines[at - 1] if at else before, b"\n".join(_trace(lines, at + 1))
+                raw = lines[at].rstrip(b"\r"), _above(lines, at) if at else before, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
                 number, told = texts.lines + at + 1, False
                 for one in of_line(text, f"{above}\n{trace}", part.file, number):
@@ -243,6 +243,14 @@ def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, 
 
 _TRACE = re.compile(rb"\s|Caused by|at |\.\.\. |[\w.$]+(?:Exception|Error)\b")
 _TRACE_LINES = 16
+
+
+def _above(lines: Sequence[bytes], at: int) -> bytes:
+    """Return the line before, and those before it up to the head of an indented block: Python names the error last."""
+    first = at - 1
+    while first and at - first < _TRACE_LINES and lines[first][:1].isspace():
+        first -= 1
+    return b"\n".join(lines[first:at])
 
 
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:

@@ -208,6 +208,8 @@ ONE_LINE = {
     ),
     "WARN x - 10.0.0.7:10911 of the old pod: No route to host": "broker-address-not-reached",
     "The Name Server boot success. serializeType=JSON": "nothing",
+    "RocketMQLog:WARN No appenders could be found for logger (io.netty.X).": "nothing",
+    "rocketmq python: Segmentation fault (core dumped)": "process-ended",
     "bin/runserver.sh: line 72: exec: java: not found": "start-failed",
     "MQClientException: CODE: 1  DESC: The stats <TOPIC_PUT_NUMS> <t> not exist": "nothing",
     "MQClientException: CODE: 13  DESC: the message body is null": "message-not-allowed",

@@ -50,6 +50,7 @@ def test_without_words_the_package_in_the_trace_decides() -> None:
         "2024-01-01 00:00:01 INFO main - the broker's topic does not exist, error ignored",
         "2024-01-01 00:00:01 ERROR main - duplicate key in table users",
         'level=info msg="the broker\'s topic does not exist, error ignored"',
+        "2024-01-01 00:00:01 WARN main - No resource file with name [org.apache.rocketmq.acl.X] found.",
         "2024-01-01 00:00:01 WARN HAClient - master pushed offset not equal the max phy offset",
         "\tat org.apache.rocketmq.client.Exception.not_found(A.java:1)",
     ],
