@@ -6,7 +6,7 @@ asks again from the next offset. A pull loop pauses while too many messages are 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ...remoting.codes import MASTER_ID, ResponseCode
 from ...remoting.errors import ResponseError, RocketMQError
@@ -189,7 +189,8 @@ class PullService:
             code = exc.code if isinstance(exc, ResponseError) else None
             self._record("fail" if exc.definite else "info", broker.address, queue, offset, code, begin_s)
             raise
-        self._record("ok", broker.address, queue, offset, result.status.value, begin_s)
+        said = {"max": result.max_offset, "min": result.min_offset, "next": result.next_begin_offset}
+        self._record("ok", broker.address, queue, offset, result.status.value, begin_s, said)
         self._take_suggestion(queue, broker.address, result.suggest_which_broker_id)
         return result
 
@@ -207,6 +208,7 @@ class PullService:
         offset: int,
         code: int | None = None,
         begin_s: float | None = None,
+        said: Mapping[str, int] | None = None,
     ) -> None:
         duration_ms = None if begin_s is None else (self._context.clock.monotonic_s() - begin_s) * 1000
         self._context.record(
@@ -217,4 +219,5 @@ class PullService:
             offset=offset,
             code=None if code is None else int(code),
             duration_ms=duration_ms,
+            value=said,
         )

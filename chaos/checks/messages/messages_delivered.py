@@ -226,6 +226,10 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
         return "", ""
     if message.passed_ms is not None and message.passed_ms <= due.at_ms:
         reader = due.consumer or message.receiver or ""
+        for pull in message.pulls:
+            if pull.code and pull.next_offset > message.offset:
+                broker = world.owners.get(pull.address, message.broker_name)
+                return broker, f"{broker} sent {pull.consumer} on beyond it"
         return reader, f"{reader or 'a consumer'} went on to pull beyond it"
     asked = [p for p in message.pulls if p.ended_ms >= due.from_ms and p.began_ms <= due.at_ms]
     vain = [p for p in asked if p.ended_ms > due.at_ms or p.code]

@@ -5,6 +5,7 @@
 | of one producer's sends to one queue, acknowledged and not overlapping in time, the later    | every producer      |
 | has the higher queue offset                                                                  |                     |
 | one holding of a queue hands its messages over in the order of their offsets                 | `ordered` workloads |
+| an answer to a pull says where its queue begins and ends, and from which offset to go on     | every consumer      |
 
 Not promised, and so not judged: any order between queues or producers; between sends that overlap; of a message stored
 again by a retry; and what a concurrent listener sees, for it runs on many threads (only the pulls of a holding go up by
@@ -22,20 +23,28 @@ NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
+_OF_PULLS = "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue"
+_ANSWERS = {
+    "min": "answered a wrong first offset",
+    "max": "answered a wrong end",
+    "next": "answered a wrong next offset",
+}
+_STORED = "send after one with a higher offset, or the same"
 
 
 def judge(order: Order, world: World) -> Verdict:
-    """Examined: acknowledged sends, and receipts of an ordered workload. Violations: those behind a later one."""
-    examined, wrong = order.sends + order.receipts, order.out_of_order
-    counts = {"receipts": order.receipts, "sends": order.sends}
+    """Examined: acknowledged sends, answered pulls, and receipts of an ordered workload. Violations: those behind a
+    later one, and answers that are wrong about their queue."""
+    examined, wrong = order.sends + order.pulls + order.receipts, order.out_of_order
+    counts = {"receipts": order.receipts, "pulls": order.pulls, "sends": order.sends}
     measured = {name: count for name, count in counts.items() if count} | {"out_of_order": wrong}
-    formula = f"{_OF_SENDS}; {_OF_RECEIPTS}" if is_ordered(world) else _OF_SENDS
-    allowed = {"bound_ms": None, "formula": formula, "tolerance_ms": 0, "row": _ROW}
+    formulas = [_OF_SENDS, *([_OF_PULLS] if order.pulls else []), *([_OF_RECEIPTS] if is_ordered(world) else [])]
+    allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": _ROW}
     return verdict_by_counts(
         NAME,
         examined=examined,
         wrong=wrong,
-        why=f"{wrong} of {examined} acknowledged sends or receipts are behind a later one of their queue",
+        why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of the order of their queue",
         nothing="no send was acknowledged",
         unclear=world.mixed_up_by_hand,
         measured=measured,
@@ -46,10 +55,11 @@ def judge(order: Order, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="a queue stores each producer's messages in the order of sending, and an orderly consumer keeps this order",
+    says="a queue stores each producer's messages in the order of sending, answers to pulls name the queue's right "
+    "offsets, and an orderly consumer keeps the order",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
-    accuses_object=("send after one with a higher offset, or the same",),
+    accuses_object=(_STORED, *_ANSWERS.values()),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     readings=(ORDER,),
@@ -61,10 +71,14 @@ CHECK = Check(
 def _finding(row: Misplaced) -> Finding:
     return finding(
         (row.node, row.broker_name, row.topic),
-        f"{row.what} after one with a higher offset, or the same",
+        _ANSWERS.get(row.what, f"{row.what} after one with a higher offset, or the same"),
         (row.from_ms, row.to_ms),
-        Rule(_ROW, _OF_SENDS if row.what == "send" else _OF_RECEIPTS),
+        Rule(_ROW, _OF_SENDS if row.what == "send" else _OF_RECEIPTS if row.what == "receipt" else _OF_PULLS),
         out=(row.from_ms, row.to_ms),
         wrong=1,
-        more={"msg_key": row.msg_key, "queue_id": row.queue_id, "offset": row.offset},
+        more={
+            **({"because": f"asked for {row.offset}, {row.said}"} if row.said else {"msg_key": row.msg_key}),
+            "queue_id": row.queue_id,
+            "offset": row.offset,
+        },
     )

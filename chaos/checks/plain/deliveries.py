@@ -15,7 +15,7 @@ from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..check import Facts, joined, largest
-from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in, value_of
 
 PULLS_KEPT = 8
 BEHIND_MS = 1_100.0
@@ -31,6 +31,8 @@ class Pull(NamedTuple):
     code: int | None
     consumer: str
     address: str
+    next_offset: int = 0
+    """From which offset it was told to go on."""
 
 
 class Slow(NamedTuple):
@@ -109,7 +111,7 @@ def deliveries(part: Part, world: World) -> Prompt:
 DELIVERIES = Reading(
     Together.QUEUE,
     ("send", "receive", "pull"),
-    ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms"),
+    ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms", "value"),
     deliveries,
     types=("ok", "invoke"),
 )
@@ -130,7 +132,8 @@ def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) ->
         elif process in begun:
             place = begun.pop(process)
             offset, pull = asked[queue][place]
-            asked[queue][place] = offset, pull._replace(ended_ms=row["time_ms"], code=row["code"])
+            told = {"code": row["code"], "next_offset": value_of(row).get("next", 0)}
+            asked[queue][place] = offset, pull._replace(ended_ms=row["time_ms"], **told)
     for one in slow:
         pulls = asked.get((one.topic, one.broker_name, one.queue_id, one.group), ())
         until_ms = math.inf if one.received_ms is None else one.received_ms

@@ -1,28 +1,61 @@
-"""Which acknowledged sends, and receipts of an ordered workload, stand behind a later one of their queue.
+"""Which acknowledged sends, and receipts of an ordered workload, stand behind a later one of their queue; and which
+answers to pulls say of their queue what is not so.
 
-Both rules are one question to each group of rows, sorted by offset from above: did any with a higher offset end before
-this one began?
+The first two rules are one question to each group of rows, sorted by offset from above: did any with a higher offset
+end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMessageProcessor.composeResponseHeader`):
+
+| of the pull of an offset | the answer says                                                                           |
+|--------------------------|-------------------------------------------------------------------------------------------|
+| min                      | at most the offset, but for code 21; the first that the queue has                         |
+| max                      | beyond all that was acknowledged before the pull; not beyond what is sent, or found by    |
+|                          | a final read, after it                                                                    |
+| next, of code 19         | the offset                                                                                |
+| next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
+| next, of code 21         | min or max, or where an operator sends the group                                          |
+
+A slave, and a broker that may become one, may lack messages that were acknowledged, and sends nobody to an offset that
+it has not: `nextOffsetCorrection`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....remoting.codes import ResponseCode
+from ...oracle.recorded import OURS
+from ...oracle.roles import elects
 from ...oracle.world import World
+from ...topology import is_slave
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
-from .part import QUEUE, Flags, Floats, Part, Reading, Together, began_ms, codes, floats, groups, rows_in, with_offset
+from .part import (
+    QUEUE,
+    Flags,
+    Floats,
+    Part,
+    Reading,
+    Row,
+    Together,
+    began_ms,
+    codes,
+    floats,
+    groups,
+    is_one_of,
+    rows_in,
+    with_offset,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class Misplaced(NamedTuple):
-    """A send, or a receipt, behind one with a higher offset, or with the same."""
+    """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull."""
 
     what: str
+    """send or receipt; of an answer what it says wrong: min, max or next."""
     from_ms: float
     to_ms: float
     msg_key: str
@@ -31,6 +64,8 @@ class Misplaced(NamedTuple):
     broker_name: str
     queue_id: int | None
     offset: int
+    said: str = ""
+    """The whole answer."""
 
     def order(self) -> tuple[str, float, str]:
         """Which is told first."""
@@ -39,16 +74,18 @@ class Misplaced(NamedTuple):
 
 @dataclass(frozen=True)
 class Order(Facts):
-    """How many acknowledged sends, and receipts where they are promised an order; the first that are out of it."""
+    """How many acknowledged sends, answered pulls, and receipts where they are promised an order; the first that are
+    out of it."""
 
     sends: int = 0
     receipts: int = 0
+    pulls: int = 0
     out_of_order: int = 0
     misplaced: tuple[Misplaced, ...] = first(FINDINGS_MAX, Misplaced.order)
 
 
 def order(part: Part, world: World) -> Order:
-    """How many sends, and receipts where the workload is ordered, and how many are behind a later one; the first of
+    """How many sends, answered pulls, and receipts where the workload is ordered, and how many are wrong; the first of
     those."""
     sends = with_offset(part.of("send", types=("ok",)))
     ended_ms = floats(sends["time_ms"])
@@ -59,11 +96,18 @@ def order(part: Part, world: World) -> Order:
         at = floats(receipts["seq"])
         late = _behind(receipts, ("node", "incarnation", "op_id"), at, at, each_its_own=False)
         found += [_misplaced("receipt", row) for row in rows_in(receipts.filter(late))]
-    return Order(len(sends), len(receipts), len(found), tuple(sorted(found, key=Misplaced.order)[:FINDINGS_MAX]))
+    pulls = _answers(part)
+    found += _misled(pulls, sends, part, world)
+    first_found = tuple(sorted(found, key=Misplaced.order)[:FINDINGS_MAX])
+    return Order(len(sends), len(receipts), len(pulls), len(found), first_found)
 
 
 ORDER = Reading(
-    Together.QUEUE, ("send", "receive"), ("type", "op_id", "offset", "msg_key", "duration_ms"), order, types=("ok",)
+    Together.QUEUE,
+    ("send", "receive", "pull"),
+    ("type", "op_id", "offset", "msg_key", "duration_ms", "address", "code", "value"),
+    order,
+    types=("ok",),
 )
 
 
@@ -86,7 +130,81 @@ def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, 
     return wrong
 
 
+def _answers(part: Part) -> pa.Table:
+    """The answers to pulls, with a column for each offset that they say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pulls = with_offset(part.of("pull", types=("ok",)))
+    said = pc.extract_regex(pulls["value"].cast(pa.string()), _SAID)
+    for name in ("max", "min", "next"):
+        pulls = pulls.append_column(name, pc.cast(pc.struct_field(said, name), pa.int64()))
+    return pulls.filter(pc.is_valid(said))
+
+
+_SAID = '"max":(?P<max>-?[0-9]+),"min":(?P<min>-?[0-9]+),"next":(?P<next>-?[0-9]+)'
+
+
+def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Misplaced]:
+    import numpy as np
+
+    asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
+    masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
+    is_master = is_one_of(pulls["address"], masters).to_numpy()
+    least, most, first = _ends(pulls, sends, part, world)
+    is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
+    goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
+    is_right = np.select([is_moved, is_end], [(next_ == low) | (next_ == high), next_ == asked], goes_on)
+    wrong = [(low > asked) & ~is_moved, (is_master & (high < least)) | (high > most), ~is_right]
+    said = np.select(wrong, ["min", "max", "next"], "")
+    for what, row in zip(said[said != ""], rows_in(pulls.filter(said != "")), strict=True):
+        if not _is_reset(row, world):
+            yield _misplaced(str(what), {**row, "broker_name": world.owners.get(row["address"], row["broker_name"])})
+
+
+def _may_lack(node: str, world: World) -> bool:
+    return is_slave(node) or elects(world, node)
+
+
+def _ends(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> tuple[Floats, Floats, Floats]:
+    """Of each pull the least and the most that the end of its queue can be: behind all that was acknowledged before it;
+    at most at what was sent after it, and at the end that a final read found later. And the first acknowledged offset
+    from its own on."""
+    import numpy as np
+    import pyarrow as pa
+
+    least, most, first = np.zeros(len(pulls)), np.full(len(pulls), np.inf), np.full(len(pulls), np.inf)
+    read = {(row.topic, row.broker_name, row.queue_id): row for row in part.control.rows("read_done")}
+    asked, told = began_ms(pulls) - world.timers.delivery_ms, floats(pulls["time_ms"]) + world.timers.delivery_ms
+    sent, acked, offsets = began_ms(sends), floats(sends["time_ms"]), floats(sends["offset"])
+    queues, pulled = pulls.select(QUEUE), floats(pulls["offset"])
+    for group in groups(codes(pa.concat_tables([queues, sends.select(QUEUE)]), *QUEUE)):
+        here, of = group[group < len(pulls)], group[group >= len(pulls)] - len(pulls)
+        for queue in queues.take(here[:1]).to_pylist():
+            order = of[np.argsort(acked[of], kind="stable")]
+            highest = np.append(0, np.maximum.accumulate(offsets[order] + 1))
+            least[here] = highest[np.searchsorted(acked[order], asked[here])]
+            known = np.append(np.sort(offsets[of]), np.inf)
+            first[here] = known[np.searchsorted(known, pulled[here])]
+            if not elects(world, queue["broker_name"]):  # it may lose what was not copied
+                done = read.get((*queue.values(),))
+                times, ends = sent[of], offsets[of]
+                if done is not None:
+                    times, ends = np.append(times, done.time_ms), np.append(ends, done.offset or 0)
+                order = np.argsort(times, kind="stable")
+                lowest = np.append(np.minimum.accumulate(ends[order][::-1])[::-1], np.inf)
+                most[here] = lowest[np.searchsorted(times[order], told[here], "right")]
+    return least, most, first
+
+
+def _is_reset(row: Row, world: World) -> bool:
+    """Whether an operator sends groups of the queue to where the answer does."""
+    to = (*(row[name] for name in QUEUE), row["next"])
+    return any((one.topic, one.broker_name, one.queue_id, one.offset) == to for one in world.resets)
+
+
 def _misplaced(what: str, row: Mapping[str, Any]) -> Misplaced:
-    took_ms = (row["duration_ms"] or 0.0) if what == "send" else 0.0
+    took_ms = (row["duration_ms"] or 0.0) if what != "receipt" else 0.0
     of = (row[name] for name in ("msg_key", "node", *QUEUE, "offset"))
-    return Misplaced(what, row["time_ms"] - took_ms, row["time_ms"], *of)
+    said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}" if "next" in row else ""
+    return Misplaced._make((what, row["time_ms"] - took_ms, row["time_ms"], *of, said))

@@ -1,12 +1,12 @@
 """Defects of brokers: what a broker registers, with which NameServers and when; what it stores, delivers and keeps."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ....actors.broker.server import Broker
-from ....actors.broker.stored import Append, PutMessage
+from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
@@ -254,6 +254,60 @@ def broker_stores_out_of_order(broker: Broker) -> None:
         return Append(offset, tuple(range(len(messages))))
 
     replace_part(store, "append", append_backwards)
+
+
+# -- answers to pulls
+
+
+def _finds(broker: Broker, change: Callable[[Found, int], Found]) -> None:
+    """Changes what each pull of an offset finds."""
+
+    @around(broker.store, "get")
+    def get_changed(get: Any, topic: str, queue_id: int, offset: int, **limits: Any) -> Found:
+        return change(get(topic, queue_id, offset, **limits), offset)
+
+
+@planted(BROKER_A, "slave-backlog", caught_by="order_kept")
+@may_find("commits_follow_work duplicates living_are_used messages_delivered no_acknowledged_loss timers_kept")
+def broker_sends_consumers_beyond_the_end(broker: Broker) -> None:
+    """a broker that finds nothing new has consumers go on one message too far"""
+
+    _finds(broker, lambda found, offset: replace(found, next_offset=offset + 1) if not found.count else found)
+
+
+@planted(BROKER_A, "smoke", caught_by="messages_delivered order_kept")
+@may_find("commits_follow_work no_acknowledged_loss")
+def broker_skips_messages(broker: Broker) -> None:
+    """a broker answers every 20th pull that finds messages as if the consumer wanted none of them"""
+    is_skipped = every(20)
+
+    def without_messages(found: Found, _: int) -> Found:
+        if found.status is not GetStatus.FOUND or not is_skipped():
+            return found
+        return Found(GetStatus.NO_MATCHED_MESSAGE, found.next_offset, found.min_offset, found.max_offset)
+
+    _finds(broker, without_messages)
+
+
+@planted(BROKER_A, "smoke", caught_by="order_kept")
+def broker_says_a_lower_end(broker: Broker) -> None:
+    """a broker answers pulls with a maxOffset that is two too low"""
+    _finds(broker, lambda found, _: replace(found, max_offset=found.max_offset - 2))
+
+
+@planted(BROKER_A, "smoke", caught_by="order_kept")
+def broker_says_a_higher_end(broker: Broker) -> None:
+    """a broker answers pulls with a maxOffset that is one too high"""
+    _finds(broker, lambda found, _: replace(found, max_offset=found.max_offset + 1))
+
+
+@planted(BROKER_A, "smoke", caught_by="order_kept")
+def broker_says_a_later_beginning(broker: Broker) -> None:
+    """a broker answers pulls with the queue's maxOffset as its minOffset, too"""
+    _finds(broker, lambda found, _: replace(found, min_offset=found.max_offset))
+
+
+# -- what groups have consumed, and who is in them
 
 
 @planted(BROKERS, "broker-crash", caught_by="commits_follow_work duplicates")

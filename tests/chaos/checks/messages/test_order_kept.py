@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nemesrv.chaos.checks.messages.order_kept import CHECK, Misplaced, Order, judge
 from nemesrv.chaos.verdict import Example, Validity
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 
@@ -96,7 +98,53 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
     )
     verdict = judge(Order(sends=20, receipts=12, out_of_order=9, misplaced=rows), world)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 32, 9)
-    assert verdict.why == "9 of 32 acknowledged sends or receipts are behind a later one of their queue"
+    assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of the order of their queue"
     assert [example.from_ms for example in verdict.examples] == [1, 2, 3, 4, 5]
     assert len(verdict.findings) == 9
     assert verdict.allowed["formula"].endswith("a holding hands over by rising offset")
+
+
+def answered(asked: int, code: int, low: int, high: int, next_: int, broker: str = "broker-a") -> list[tuple[Any, ...]]:
+    """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s, offset 5
+    was sent at 40 s and the final read found an end of 6."""
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"))
+    for offset in range(6):
+        at_s = 16 + offset if offset < 5 else 40
+        builder.at(at_s).event("producer-0", "send", type="ok", msg_key=f"k-{offset}", offset=offset, **AT)
+    said = {"max": high, "min": low, "next": next_}
+    pull = {"code": code, "address": address_of(broker), "duration_ms": 1000.0, "value": said}
+    builder.at(31).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
+    verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(CHECK)
+    return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
+
+
+def test_an_answer_to_a_pull_has_the_ends_of_its_queue_and_its_next_offset() -> None:
+    """`DefaultMessageStore.getMessage`: handed over, nothing new, none wanted, too far, too low, in their order."""
+    for code, asked, next_ in ((0, 3, 5), (0, 3, 4), (19, 5, 5), (21, 9, 5)):
+        assert answered(asked, code, 0, 5, next_) == [], (code, asked, next_)
+    assert answered(1, 21, 2, 5, 2) == answered(5, 20, 0, 5, 5, "broker-a/1") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "next_"),
+    [(0, 3, 3), (0, 3, 6), (19, 5, 6), (19, 5, 4), (20, 3, 5), (20, 3, 3), (21, 9, 4), (21, 9, 9)],
+)
+def test_a_broker_that_sends_a_consumer_on_to_a_wrong_offset_is_accused(code: int, asked: int, next_: int) -> None:
+    assert answered(asked, code, 0, 5, next_) == [("broker-a", "next offset")]
+
+
+def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_lack_some() -> None:
+    assert answered(3, 0, 0, 4, 4) == answered(5, 19, 0, 6, 5) == [("broker-a", "end")]
+    assert answered(3, 0, 4, 5, 4) == [("broker-a", "first offset")]
+    assert answered(3, 0, 0, 4, 4, "broker-a/1") == []
+    assert answered(5, 19, 0, 6, 5, "broker-a/1") == [("broker-a/1", "end")]
+
+
+def test_an_operator_may_send_a_group_anywhere() -> None:
+    builder = cluster(clients=("producer-0", "consumer-0")).at(10)
+    builder.event("producer-0", "send", type="ok", msg_key="k-0", offset=8, **AT)
+    reset = {"group": "nemesrv-consumers", "offsets": {"0": 2}}
+    builder.at(20).event("broker-a", "offset_reset", f="here", topic="orders", broker_name="broker-a", value=reset)
+    said = {"max": 9, "min": 0, "next": 2}
+    builder.at(31).event("consumer-0", "pull", type="ok", offset=9, code=21, duration_ms=1.0, value=said, **AT)
+    assert builder.judged(CHECK).verdict is Validity.VALID
