@@ -12,6 +12,7 @@ holds it is guilty; of a message that is lost, who acknowledged it.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..oracle.lost_brokers import PROMISED
 from ..verdict import Example, Validity, Verdict
 from . import CHECKS
 from .check import Group
@@ -41,6 +42,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
         return None
     example = next(iter(first.examples), None)
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
+    if first.allowed.get("row") == PROMISED:
+        guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {PROMISED}"
     if example is None:
         return Cause("", guarantee, first.why)
     sentence = f"{happened(example.since(first.timeline_ms))}."

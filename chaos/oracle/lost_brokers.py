@@ -27,6 +27,8 @@ from .recorded import NodeInfo
 from .windows import Window, client_leave_window, serves_window
 from .world import World, once
 
+PROMISED = "promised by the scenario"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
@@ -49,6 +51,10 @@ class Absence:
     address: str | None = None
     """Of the broker, where this one alone is gone from the client's routes; None: the broker is."""
 
+    def outlasts(self, end_ms: float) -> bool:
+        """Whether anything is asked of the client before that end."""
+        return min(self.route_from_ms, self.from_ms) < end_ms
+
     @property
     def lost(self) -> str:
         """What is lost, in words."""
@@ -60,24 +66,34 @@ class Absence:
         return f"{self.fault_id} start" if self.fault_id else ""
 
 
-@once
 def absences(world: World) -> Sequence[Absence]:
-    """Every stretch of every (client, broker) that outlasts the window of the client's routes."""
-    found: list[Absence] = []
+    """Every stretch of every (client, broker) that outlasts the window of the client's routes, or a promise."""
+    return [absence for absence, _ in _losses(world) if absence.outlasts(absence.end_ms)]
+
+
+def too_short(world: World) -> Sequence[Absence]:
+    """Those in which the broker was back before the client's routes had to lack it, whatever else happened then."""
+    return [absence for absence, back_ms in _losses(world) if not absence.outlasts(back_ms)]
+
+
+@once
+def _losses(world: World) -> Sequence[tuple[Absence, float]]:
+    """Each, until a second fault or the broker's return, and when the broker was back."""
+    found: list[tuple[Absence, float]] = []
     for client in world.of_kind("producer", "consumer"):
         for broker in (one.name for one in world.of_kind("broker", "slave")):
             causes = [*process_causes(world, broker), *link_causes(world, client.name, broker)]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
-                end_ms = while_it_lives(world, client, start_ms, healed_from_ms(causes, lasted_ms))
-                end_ms = min(end_ms, alone_until(world, client.name, start_ms))
+                back_ms = while_it_lives(world, client, start_ms, healed_from_ms(causes, lasted_ms))
+                end_ms = min(back_ms, alone_until(world, client.name, start_ms))
                 if start_ms < end_ms and undisturbed(world, client.name, start_ms, end_ms):
                     absence = _absence(world, client, broker, (start_ms, end_ms), fault_id)
-                    found += [absence] if absence else []
+                    found += [(absence, back_ms)] if absence else []
     return found
 
 
 def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, float], fault_id: str) -> Absence | None:
-    """The one in this time, if it outlasts the window of the client's routes."""
+    """The one in this time, if anything is promised of it."""
     (start_ms, end_ms), timers = lost, world.timers_of(client.name)
     asked = [state for state in _states(world, broker, client.name) if state.start_ms < end_ms]
     end_ms = min([end_ms, *(state.start_ms for state in asked if state.up and state.start_ms > start_ms)])
@@ -99,8 +115,7 @@ def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, flo
 
     route_from_ms, _ = by(consumer=False)
     from_ms, use = by(consumer=client.kind == "consumer")
-    if route_from_ms >= end_ms:
-        return None
+    use = held_to(world, use._replace(latest_ms=from_ms - start_ms), "brokers_left_within_s")
     return Absence(
         client=client.name,
         broker=broker,
@@ -108,11 +123,19 @@ def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, flo
         start_ms=start_ms,
         removal_ms=removal_ms,
         route_from_ms=route_from_ms,
-        from_ms=from_ms,
-        window=use._replace(latest_ms=from_ms - start_ms),
+        from_ms=start_ms + use.latest_ms,
+        window=use,
         end_ms=end_ms,
         others=others,
     )
+
+
+def held_to(world: World, window: Window, promise: str) -> Window:
+    """The window, or what the scenario promises by that name where that is less."""
+    promised_ms = world.promised_ms(promise)
+    if promised_ms is None or promised_ms >= window.latest_ms:
+        return window
+    return window._replace(latest_ms=promised_ms, formula=promise, row=PROMISED)
 
 
 def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float, str]]:

@@ -24,7 +24,7 @@ from ..faults.fault import Delay, Loss
 from .client_profiles import Advance
 from .link import Cause, hung_brokers, link_causes, process_causes
 from .lists import in_use
-from .lost_brokers import merged, while_it_lives
+from .lost_brokers import held_to, merged, while_it_lives
 from .quiet import alone_until
 from .reach import delayed_by_commits, undisturbed
 from .windows import NEVER, Timers, Window
@@ -93,7 +93,7 @@ def _all_losses(world: World) -> Sequence[NameServerLoss]:
                     fault_id=fault_id,
                     start_ms=start_ms,
                     end_ms=end_ms,
-                    window=window,
+                    window=held_to(world, window, "name_servers_left_within_s"),
                 )
                 found.append(loss)
     return found

@@ -79,8 +79,8 @@ def answers(
     def said(parts: Sequence[str]) -> str:
         return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
 
-    wrong = first_wrong(verdicts)
-    rule = "" if wrong is None or wrong.name not in CHECKS else _rule(wrong.name)
+    wrong, cause = first_wrong(verdicts), cause_of(verdicts)
+    rule = "" if wrong is None or cause is None else f"{cause.guarantee} ({wrong.name})"
     return Answers(
         verdict=worst(v.verdict for v in verdicts),
         name=name,
@@ -93,10 +93,6 @@ def answers(
         cost="" if cost is None else said([cost.sentence]),
         undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
     )
-
-
-def _rule(check: str) -> str:
-    return f"{CHECKS[check].says} ({check})"
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
@@ -385,11 +381,7 @@ def _in_time(change: Finding) -> str:
 def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     said = _wrong_of(verdicts, _CLIENTS, who=True)
     right = {v.name: v for v in verdicts if v.verdict is Validity.VALID}
-    left = right.get("dead_name_servers_left")
-    nobody_had = [] if left is None or left.measured.get("left") else [left.name]
-    deeds = [deed + _when(right[name]) for name, deed in _DEEDS.items() if name in right and name not in nobody_had]
-    if nobody_had:
-        said.append("no client had chosen a NameServer that was lost for long")
+    deeds = [_deed(name, right[name]) + _when(right[name]) for name in _DEEDS if name in right]
     clients = max((_count(right[name]) for name in _DEEDS if name in right), default=0)
     if deeds and clients:
         said.append(f"{clients} of {clients} {all_of(deeds)}")
@@ -397,6 +389,11 @@ def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     if acknowledged := counts.get("acknowledged"):
         said.append(f"{counts['received']:,} of {acknowledged:,} messages arrived{_not_arrived(counts)}")
     return said
+
+
+def _deed(name: str, right: Verdict) -> str:
+    """Where no fault lasted long enough to ask when clients leave a broker, they used none that their routes lacked."""
+    return _DEEDS[name] if right.measured.get("promised", 1) else "used no broker that their routes lacked"
 
 
 def _count(v: Verdict) -> int:

@@ -19,7 +19,10 @@ class PromisesModel(BaseModel):
     """`routes_converge`: two NameServers never differ in a topic for longer, whatever they can reach."""
     delivered_within_s: float | None = Field(None, ge=5, le=100_000)
     """`messages_delivered`: each group has an acknowledged message within this time, whatever it can reach."""
-
+    name_servers_left_within_s: float | None = Field(None, gt=0, le=100_000)
+    """`dead_name_servers_left`: each client leaves a lost NameServer within this time, if RocketMQ allows more."""
+    brokers_left_within_s: float | None = Field(None, gt=0, le=100_000)
+    """`dead_brokers_avoided`: each client leaves a lost broker within this time, if RocketMQ allows more."""
     masters_stay: bool = False
     """`one_master`: no name's master changes its address without a change of roles."""
     wipes_last: bool = False

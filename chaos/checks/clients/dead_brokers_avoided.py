@@ -13,9 +13,9 @@ belongs to a send that began up to T earlier.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...oracle.lost_brokers import Absence, absences
+from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
-from ...verdict import Finding, Verdict
+from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
@@ -47,21 +47,35 @@ def gather(gathering: Gathering, world: World) -> BrokerUses:
 
 
 def judge(facts: BrokerUses, world: World) -> Verdict:
-    """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses."""
+    """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses.
+    UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
     found = judged_absences(world, facts.gone)
     if not found:
         why = "no broker was lost for longer than the window of its clients, and none left a client's routes"
         return Verdict.nothing_examined(NAME, why)
+    promised, short = sum(not absence.address for absence in found), too_short(world)
     nothing = Uses()
     seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]
     findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
-    lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True)]
-    return verdict_of(
+    lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True) if not a.address]
+    verdict = verdict_of(
         NAME,
         findings,
-        measured={"last_use": _last_uses(lasts)},
+        measured={"promised": promised, "last_use": _last_uses(lasts)},
         nothing="no client did anything after the window of a lost broker",
         noun="clients used a lost broker after its window",
+    )
+    if short and not promised and verdict.verdict is Validity.VALID:
+        return Verdict.nothing_examined(NAME, _too_short(short), measured=verdict.measured)
+    return verdict
+
+
+def _too_short(of: Sequence[Absence]) -> str:
+    longest = max(of, key=lambda absence: absence.end_ms - absence.start_ms)
+    lost_s, due_s = (longest.end_ms - longest.start_ms) / 1000, longest.window.latest_ms / 1000
+    return (
+        f"{longest.broker} was lost for {lost_s:.0f} s, and {longest.client} need not leave it within {due_s:.0f} s: "
+        "use a longer fault"
     )
 
 

@@ -52,14 +52,15 @@ class _Seen(NamedTuple):
 
 
 def judge(control: Control, world: World) -> Verdict:
-    """Examined: lost NameServers, per client that left them or that asked anyone after its window. Violations: those
-    that were not left."""
+    """Examined: lost NameServers, per client that had chosen them, and that left them or asked anyone after its window.
+    Violations: those that were not left."""
     found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
         why = f"{_may_stay(stay)}; no NameServer was lost to another" if stay else "no NameServer was lost to a"
         return Verdict.nothing_examined(NAME, f"{why} client for longer than the client's window")
     seen = _seen(control, found)
-    judged = [e for e in found if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
+    chosen = [e for e in found if seen[e.id].visits]
+    judged = [e for e in chosen if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
     late = (((e.client, e.name_server), e.start_ms, e.from_ms) for e in judged)
     findings = [
         _finding(e, seen[e.id], tolerance(world.timers, lag_ms, e.window.timers))
@@ -71,7 +72,9 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured=measured,
-        nothing="no client left a lost NameServer, or asked any after its window",
+        nothing="no client left a lost NameServer, or asked any after its window"
+        if chosen
+        else f"no client had chosen {' or '.join(sorted({e.name_server for e in found}))} before or while it was lost",
         noun="NameServers were not left while they were lost",
     )
 

@@ -16,6 +16,7 @@ from itertools import combinations, pairwise
 from ....remoting.codes import PERM_WRITE
 from ...oracle.intervals import Stretch, longest, merged, without
 from ...oracle.link import certainly_off
+from ...oracle.lost_brokers import PROMISED
 from ...oracle.roles import members_of
 from ...oracle.time_outs import POLL
 from ...oracle.windows import Window
@@ -29,7 +30,6 @@ from ..record.route_tables import RouteStretch, RouteTables
 from ..tolerance import tolerance
 
 AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last", "polls_within_s"
-_ROW = "promised by the scenario"
 
 
 def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
     promised_ms = world.promised_ms(AGREE)
     if promised_ms is None:
         return
-    window = Window(0, promised_ms, AGREE, _ROW)
+    window = Window(0, promised_ms, AGREE, PROMISED)
     askers = [node.name for node in world.of_kind("broker", "slave", "producer", "consumer")]
     listed = {name.name for asker in askers for name in world.listed(asker)}
     for one, other in combinations(sorted(listed), 2):
@@ -127,7 +127,7 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
             (node, name),
             "promised to stay",
             (moved[0] if moved else addresses[0][0], moved[-1] if moved else addresses[-1][0]),
-            Rule(_ROW, STAY, 0.0),
+            Rule(PROMISED, STAY, 0.0),
             out=(moved[0], moved[-1]) if moved else None,
             measured_ms=length_ms if moved else None,
             over_ms=max(length_ms, 1.0) if moved else 0.0,
@@ -159,12 +159,12 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
             for st in _stretches(tables, topic, act.node)
             if _is_writable(st.value, act.broker)
         )
-        measured = lasting(longest(wrong), Window(0, 0, LAST, _ROW), tolerance(world.timers, 0.0, 1))
+        measured = lasting(longest(wrong), Window(0, 0, LAST, PROMISED), tolerance(world.timers, 0.0, 1))
         yield finding(
             (act.node, act.broker),
             "promised to last",
             (act.ended_ms, until_ms),
-            Rule(_ROW, LAST, 0.0),
+            Rule(PROMISED, LAST, 0.0),
             **measured | {"measured_ms": measured["over_ms"] or None},
             after=f"{act.act_id} start",
         )
@@ -197,7 +197,7 @@ def polls_within(control: Control, world: World) -> Iterator[Finding]:
             (node, POLL),
             "promised to poll",
             (s, e),
-            Rule(_ROW, POLLS, promised_ms),
+            Rule(PROMISED, POLLS, promised_ms),
             out=(s + promised_ms, e) if over_ms else None,
             tolerance=allowed,
             measured_ms=e - s,

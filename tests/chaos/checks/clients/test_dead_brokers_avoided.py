@@ -59,6 +59,7 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
         examined=2,
         measured={
             "max_ms": 29_000.0,
+            "promised": 2,
             "last_use": [
                 {
                     "client": "consumer-0",
@@ -146,6 +147,25 @@ def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
     builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
     verdict = check(send(builder, 110, "broker-b").end(200))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("poll_s", "expected"), [(30, Validity.VALID), (120, Validity.UNKNOWN)])
+def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_whatever_the_clients_routes_say(
+    poll_s: int, expected: Validity
+) -> None:
+    builder = cluster(clients=("producer-0",), node_timers={"producer-0": {"P_ms": 1000 * poll_s}})
+    for at_s, brokers in ((10, ("broker-a", "broker-b")), (120, ("broker-b",))):
+        builder.at(at_s).event("producer-0", "route_changed", topic="orders", value=route_of(*brokers))
+    builder.at(100).fault(*KILL)
+    for at_s in (115, 160, 190):
+        send(builder, at_s, "broker-b", address=address_of("broker-b"))
+    found = check(builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240))
+    assert (found.verdict, found.measured["promised"]) == (expected, int(expected is Validity.VALID))
+    if expected is Validity.UNKNOWN:
+        assert (
+            found.why
+            == "broker-a was lost for 100 s, and producer-0 need not leave it within 243 s: use a longer fault"
+        )
 
 
 def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
