@@ -122,7 +122,8 @@ def _but_inferred(verdict: Verdict, world: World) -> Verdict:
     undecided = {}
     for one in found:
         took = f"{(one.measured_ms or 0.0) / 1000:.1f} ± {moments[one.after][1] / 1000:.1f} s after {one.after}"
-        undecided[f"{one.subject}, {one.object}"] = f"{took} shows nothing, because that time was inferred from it"
+        why = f"{took} shows nothing, because the time of {one.after} was inferred from it"
+        undecided[f"{one.subject}, {one.object}"] = why
     findings = tuple(
         replace(one, examined=0, more={**one.more, INFERRED_MS: moments[one.after][1]}) if one in found else one
         for one in verdict.findings

@@ -59,8 +59,9 @@ def import_logs(
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
     nemesrv import - --out runs/incident          read from standard input
 
-    The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line
-    and ranked faults. `nemesrv replay` runs the incident again. The exit status is the same as of `nemesrv check`.
+    The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line,
+    ranked faults, and what clients suffered. Times of day are in the zone in which most of the logs are stamped.
+    `nemesrv replay` runs the incident again. The exit status is the same as of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

@@ -325,7 +325,7 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
     yield from client_lines(document["variants"])
-    yield "cost for the clients"
+    yield f"cost for the clients ({_counted(document['begun'])})"
     yield from (f"  {line}" for line in sides_of_replay(document))
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():

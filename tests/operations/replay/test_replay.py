@@ -134,7 +134,8 @@ def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tm
     assert "The original above, the replay beneath" in page
     assert "What would have been different" in page
     assert "happens again</span> cut-off" in page
-    costs = done.output[done.output.index("cost for the clients\n") :].splitlines()[1:5]
+    head = "cost for the clients (seconds since the start of the timeline)\n"
+    costs = done.output.partition(head)[2].splitlines()[:4]
     whose, told = zip(*(line.strip().split(": ", 1) for line in costs), strict=True)
     assert whose == ("original", "replay", *(f"with {one['vary']}" for one in (first, second)))
     assert all("without broker-" in sentence for sentence in told)
