@@ -242,6 +242,10 @@ def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, 
 
 
 _TRACE = re.compile(rb"\s|Caused by|at |\.\.\. |[\w.$]+(?:Exception|Error)\b")
+_TRACE_WITHIN = re.compile(
+    rb"(?!.*\b(?:INFO|WARN|ERROR)\b).*(?:Caused by: |(?:\s|\\t)at [\w.$/<>]+\(|\b\w+\.[\w.$]+(?:Exception|Error)\b)"
+)
+"""Behind what a container, a syslog or a quotation puts before each line."""
 _TRACE_LINES = 16
 
 
@@ -255,7 +259,7 @@ def _above(lines: Sequence[bytes], at: int) -> bytes:
 
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
     for line in islice(lines, from_, from_ + _TRACE_LINES):
-        if _TRACE.match(line) is None:
+        if _TRACE.match(line) is None and _TRACE_WITHIN.match(line) is None:
             return
         yield line
 

@@ -42,7 +42,7 @@ ANYBODYS = frozenset(
 _LEVEL = re.compile(r"\b(INFO|DEBUG|TRACE)\b|[\[(](info|debug)[\])]|\b(?:WARN|ERROR|FATAL|SEVERE)|[\[(](?:warn|error)")
 _CALM_LEVEL = re.compile(r"level\"?[=:] ?\"?(?:info|debug)", re.IGNORECASE)
 _HEAD = 120
-_FRAME = re.compile(r"\s*(?:at |\.\.\. )")
+_FRAME = re.compile(r"\s*(?:at |\.\.\. )|(?!.*(?:Exception|Error): ).*(?:\s|\\t)at [\w.$/<>]+\(")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
     r"|producer|consume|message ?store|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"

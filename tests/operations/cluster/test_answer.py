@@ -150,6 +150,20 @@ def test_trouble_of_any_program_is_told_and_whom_others_do_not_reach_only_where_
     assert of_files(tmp_path, app=f"{ours}kernel: oom: java killed, error -12\n").answer.name == "out-of-memory"
 
 
+@pytest.mark.parametrize(
+    "before", ["", "> ", "broker  | ", "Mar 05 10:11:12 host mqbroker[1]: ", '{"log":"', "broker.log:5:"]
+)
+def test_a_trace_is_read_behind_what_a_container_or_a_quotation_puts_before_each_line(
+    before: str, tmp_path: Path
+) -> None:
+    lines = [
+        "2026-01-01 00:00:01 ERROR TimerDequeueService - it goes wrong",
+        "java.lang.NullPointerException: null",
+        "\\tat org.apache.rocketmq.store.timer.TimerMessageStore.doPut(T.java:1)",
+    ]
+    assert of_files(tmp_path, x="".join(f"{before}{line}\n" for line in lines)).answer.name == "timer-store-fails"
+
+
 def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
     refused = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed\n"
     assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"
