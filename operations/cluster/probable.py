@@ -20,6 +20,7 @@ from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions
 from ..inferring.said import BY_WORDS, CAUSES, Said, Texts
 from ..inferring.suffering import Suffered
 from ..inferring.telling import Episode
+from ..inferring.words import TROUBLED
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
 from .causes import NoRouteCause
@@ -42,7 +43,7 @@ CALM_LINES = 3
 """Least lines, none of them of trouble, of which it is said that nothing is wrong."""
 BESIDE_TROUBLE = 3.0
 """How much less "nothing was wrong" weighs beside a cause."""
-TROUBLED = 0.2
+TROUBLED_SHARE = 0.2
 """Share of warnings and exceptions above which "nothing was wrong" weighs less."""
 
 FAULTS = {fault: (name, about.remedy) for name, about in CAUSES.items() for fault in about.faults}
@@ -119,7 +120,8 @@ def probable(
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
         well = _nothing(found, texts, weighed.values(), failures)
-        well.weight -= BESIDE_TROUBLE if spoken else 0.0
+        is_troubled = spoken or any(one.cause != NOTHING and TROUBLED.search(one.text) for one in texts.said)
+        well.weight -= BESIDE_TROUBLE if is_troubled else 0.0
         weighed[NOTHING] = _joined(weighed[NOTHING], well) if NOTHING in weighed else well
     ranked = shared(weighed.values())
     if not ranked or ranked[0].share < KNOWN_FROM:
@@ -218,7 +220,7 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
     well = sum(_registers_well(source) for source in found.found)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0 if texts.looked or texts.said else 2.3
     weight -= 4.0 if failures else 0.0
-    weight -= 1.5 if texts.troubled >= TROUBLED * max(texts.lines, 10) else 0.0
+    weight -= 1.5 if texts.troubled >= TROUBLED_SHARE * max(texts.lines, 10) else 0.0
     weight -= BESIDE_TROUBLE if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
     return _well(weight)
 

@@ -56,7 +56,7 @@ _REASON = re.compile(
 _NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime)\w+(?:Exception|Error)\b")
 _SILENT = re.compile(r"NullPointer|OutOfBounds|Buffer(?:Over|Under)flow|ConcurrentModification|\w*: null$")
 """Exceptions whose words say nothing of the cause: their place does."""
-_TROUBLED = re.compile(TROUBLE)
+TROUBLED = re.compile(TROUBLE)
 _BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |:msg: ?)")
 _CLASS = re.compile(r"\b(?:[a-z][\w-]*\.){2,}[A-Z][\w$]*(?:[.#]\w+)?")
 _NESTED, _SAYS = 3, 240
@@ -66,7 +66,7 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 def in_words(text: str, before: str, trace: str) -> str | None:
     """Return the cause by the line's words, else by the package in the stack trace or the thread that logs. A line that
     is not RocketMQ's gives only causes that any program may have."""
-    if _FRAME.match(text) or _CALM_LEVEL.search(text) or not _TROUBLED.search(text):
+    if _FRAME.match(text) or _CALM_LEVEL.search(text) or not TROUBLED.search(text):
         return None
     cause = _spoken(text, trace)
     is_told = cause in ANYBODYS or (cause and is_ours(f"{before}\n{text}\n{trace}"))

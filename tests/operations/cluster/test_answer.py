@@ -221,6 +221,9 @@ ONE_LINE = {
         "broker-address-not-reached"
     ),
     "WARN x - 10.0.0.7:10911 of the old pod: No route to host": "broker-address-not-reached",
+    "ERROR main a.B : Application run failed; nested exception is MQClientException: sendKernelImpl call timeout": (
+        "broker-gives-no-answer"
+    ),
     "The Name Server boot success. serializeType=JSON": "nothing",
     "RocketMQLog:WARN No appenders could be found for logger (io.netty.X).": "nothing",
     "rocketmq python: Segmentation fault (core dumped)": "process-ended",
