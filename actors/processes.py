@@ -278,8 +278,8 @@ end([], folder)
 
 class Reaper:
     """A small process that kills this process's helpers if this process ends without `close`. The reaper acts when its
-    pipe closes, or when this process's first thread has ended, because after a kill on a busy machine a thread of low
-    priority can keep the pipe open for many seconds.
+    pipe closes, or when this process's first thread has ended. After a kill on a busy machine, a thread of low priority
+    can keep the pipe open for many seconds.
 
     The reaper is needed for processes that do not die with their parent: Ray's agents try for a minute to report the
     parent's death. The reaper kills every process that has `folder` in its command line, and Ray's processes that have

@@ -5,10 +5,11 @@ of the work is left. Linux only.
                                              └── SIGKILL to every descendant: at a second signal, after GRACE_S,
                                                  and to whatever is left when the work has ended
 
-The supervisor is a separate process, because the work cannot guarantee its own end: `ray.init` installs C++ handlers
-for SIGTERM, exceptions from signal handlers can be lost in destructors, and C code may not return. As a child subreaper
-(prctl(2)) the supervisor becomes the parent of the work's orphans, so its descendants are exactly the processes of the
-work. The supervisor imports no large package and starts no thread, so it forks safely and reacts at once.
+The supervisor is a separate process, because the work cannot guarantee its own end. In the work, `ray.init` installs
+C++ handlers for SIGTERM, exceptions from signal handlers can be lost in destructors, and C code may not return. As a
+child subreaper (prctl(2)) the supervisor becomes the parent of the work's orphans, so its descendants are exactly the
+processes of the work. The supervisor imports no large package and starts no thread, so it forks safely and reacts at
+once.
 """
 
 import ctypes

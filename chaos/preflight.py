@@ -6,7 +6,7 @@ names it and says what to do.
                                                        └► `nemesrv preflight`: all parts, a line each
 
 The needs were measured in runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files,
-Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which 0.6 GB
+Toxiproxy 1 for each link and 2 for each connection. All processes of a run of eight nodes take 1.9 GB, of which 0.6 GB
 are Spark's.
 """
 

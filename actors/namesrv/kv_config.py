@@ -2,7 +2,7 @@
 
 As in RocketMQ, every change rewrites the whole file, without fsync, before the request is answered; the old content
 goes to `<path>.bak`. In RocketMQ a crash can leave no file (4.9 deletes the old file before it renames the new one) or
-half a file (5.x overwrites in place). nemesrv's NameServer replaces the KV file in one step.
+half a file (5.x overwrites in place). The NameServer of nemesrv replaces the KV file in one step.
 
 Upstream: `KVConfigManager`, `KVConfigSerializeWrapper`.
 """

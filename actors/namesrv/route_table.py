@@ -1,8 +1,8 @@
 """The route table: brokers, their topics, and the answers to clients.
 
-The route table runs in one thread and does no I/O: it has no files, channels or clock, and time is an argument.
-processor.py decodes requests, server.py has channels and timers. unregister.py has the rules that remove brokers,
-tables.py the types of the tables.
+The route table runs in one thread and does no I/O: it has no files, channels or clock, and time is an argument. The
+other modules: processor.py decodes requests, server.py has channels and timers, unregister.py has the rules that remove
+brokers, tables.py the types of the tables.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """

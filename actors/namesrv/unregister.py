@@ -1,7 +1,7 @@
 """The route tables, and how brokers leave the tables: by unregistering, by a lost channel, or after too long a silence.
 
-4.9 removes a broker at once. 5.x puts an unregister request into a bounded queue, which one worker empties in batches.
-`run_unregistrations` is the worker's turn; server.py calls it.
+RocketMQ 4.9 removes a broker at once. RocketMQ 5.x puts an unregister request into a bounded queue, which one worker
+empties in batches. `run_unregistrations` is the worker's turn; server.py calls it.
 
                          4.9                                   5.x
     UNREGISTER_BROKER    unregister: by broker id              submit_unregister, then by address
