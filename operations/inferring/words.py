@@ -14,7 +14,7 @@ TROUBLE = (
     r"WARN|ERROR|FATA|SEVERE|=(?:warn|fatal)|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash"
     r"|[Cc](?:an|ould) ?not|[Uu]nable to|[Ii]llegal|[Ii]nvalid|[Tt]imed? ?out|[Dd]enied|[Rr]efused|[Ff]orbidden"
     r"|UNAUTH|[Ee]xceed|undefined|No enum|not (?:exist|found|match|support|allow|available|enough)"
-    r"|[Oo]ut of memory|失败|异常|错误|无法|超时"
+    r"|[Oo]ut of memory|\bOOM\b|失败|异常|错误|无法|超时"
 )
 """What each such line has, for RE2 and `re`."""
 
