@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ....remoting.codes import ResponseCode
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
@@ -34,10 +35,7 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
 
     rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
-    # A try at an address that is no node's, registered by hand, says nothing of the broker of that name.
-    strange = {act.address for act in world.acts if act.f == "register"} - set(world.owners)
-    is_strange = pc.and_(pc.equal(rows["event"], TRY), is_one_of(rows["address"], sorted(strange)))
-    rows = rows.filter(pc.and_not(counts, is_strange))
+    rows = rows.filter(pc.and_not(counts, pc.and_(pc.equal(rows["event"], TRY), _is_misled(rows, world))))
     if not len(rows):
         return SlotFacts()
     between, ended_ms, good = np.array(at_ms, np.float64), floats(rows["time_ms"]), _are_good(rows, world)
@@ -73,7 +71,22 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
     return SlotFacts({Slot(*row[:n]): Tally(*row[n:]) for row in found})
 
 
-_COLUMNS = ("type", "broker_name", "address", "code", "duration_ms")
+def _is_misled(rows: pa.Table, world: World) -> pa.Array:
+    """Tries that say nothing of the broker of that name: at an address that is no node's and was registered by hand, or
+    refused at a queue that the topic has not (a borrowed route of createTopicKey has more)."""
+    import pyarrow.compute as pc
+
+    strange = {act.address for act in world.acts if act.f == "register"} - set(world.owners)
+    is_misled = is_one_of(rows["address"], sorted(strange))
+    is_refused = pc.fill_null(pc.equal(rows["code"], ResponseCode.SYSTEM_ERROR), False)
+    for producer in world.of_kind("producer"):
+        if (queues := world.queues_of(producer.name)) is not None:
+            beyond = pc.fill_null(pc.greater_equal(rows["queue_id"], queues), False)
+            is_misled = pc.or_(is_misled, pc.and_(pc.and_(is_refused, beyond), pc.equal(rows["node"], producer.name)))
+    return is_misled
+
+
+_COLUMNS = ("type", "broker_name", "queue_id", "address", "code", "duration_ms")
 _ENDS = ("ok", "fail", "info")
 SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), _COLUMNS, slots, types=_ENDS)
 
