@@ -43,7 +43,7 @@ class Members(Process):
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
-        brokers = self._routed(self.end_ms, self.end_ms)
+        brokers = self._routed(self.end_ms, self.life.end_ms)
         row = "MQClientInstance: who stops unregisters at every broker of its routes"
         answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers
         yield from self.leave(gone, brokers - answered, row)

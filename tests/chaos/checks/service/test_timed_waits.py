@@ -455,10 +455,14 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
     assert members_after_a_restart(46, forgot_s=44) == []
 
 
-def leaves(*how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False) -> list[str]:
+def leaves(
+    *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
+) -> list[str]:
     """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end: who is wrong, how."""
     told = routed(story().at(0.02), a={"0": address_of("broker-a")})
     client = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    if left_out_s is not None:
+        routed(told.at(left_out_s), b={"0": address_of("broker-b")})
     if answered:
         told.at(49.9).event("consumer-0", "unregistered", address=address_of("broker-a"))
     for f in how:
@@ -475,6 +479,7 @@ def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
     assert leaves("unregistered") == leaves("closed", stopped=False) == leaves() == []
     assert leaves("closed") == leaves("unregistered", "closed") == ["consumer-0 everywhere, as it stops"]
     assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
+    assert leaves("closed", left_out_s=45) == []
 
 
 def test_a_broker_that_answered_who_unregistered_keeps_it_in_no_group() -> None:
