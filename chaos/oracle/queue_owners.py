@@ -216,9 +216,11 @@ class Seen:
             shared = queues.pop() if len(queues) == 1 else None
             if not shared or not all(self._lists(broker, alive, free.start_ms) for broker in {q[0] for q in shared}):
                 continue
-            # A round shares one topic after the other, and waits for each broker that hangs.
+            # A round shares one topic after the other, and waits for each broker that hangs: a call a topic asks who is
+            # there, and a call a queue from where on to read.
+            calls = len({of_topic for _, of_topic in of_all}) + len(shared)
             named = [(of.at(free.start_ms) or {}).get("brokers") or {} for of in of_all.values()]
-            all_ = [*seen, *self._lost(members, named)]
+            all_ = [*seen, *self._lost(members, named, calls)]
             for start_ms, end_ms in without(*free, (Stretch(c.at_ms, c.due_ms) for c in all_)):
                 last = max((one for one in all_ if one.due_ms <= start_ms), key=lambda one: one.due_ms)
                 found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared)), tuple(alive)))
@@ -233,15 +235,20 @@ class Seen:
             edges = {at_ms for name in members for channel in channels.get(name, ()) for at_ms in channel}
             yield from (Change(at_ms, at_ms + window_ms, f"{broker} listed others") for at_ms in sorted(edges))
 
-    def _lost(self, members: Collection[str], routes: Iterable[Mapping[str, Mapping[str, str]]]) -> Iterator[Change]:
-        """When a member, a broker of these routes, or the way between was lost."""
+    def _lost(
+        self, members: Collection[str], routes: Iterable[Mapping[str, Mapping[str, str]]], calls: int
+    ) -> Iterator[Change]:
+        """When a member, a broker of these routes, or the way between was lost, or so slow that a round of so many
+        calls takes longer than a call may."""
         world, window_ms = self.world, members_ms(self.world.timers)
         listed = (one for route in routes for one in route.items())
         brokers = sorted({world.owners.get(address, name) for name, ids in listed for address in ids.values()})
         faults = [fault for node in (*sorted(members), *brokers) for fault in world.process_faults(node)]
         faults += [fault for name in sorted(members) for broker in brokers for fault in world.link_faults(name, broker)]
         for fault in faults:
-            if not world.harmless(fault) and not (fault.ends_process and fault.source in members):
+            is_slow = fault.kind.delay is not None and calls * fault.kind.delay.round_trip_max_ms > world.timers.A_ms
+            is_felt = is_slow or not world.harmless(fault)
+            if is_felt and not (fault.ends_process and fault.source in members):
                 yield Change(felt(world, fault).start_ms, felt(world, fault).end_ms + window_ms, _named(fault))
 
     def _lists(self, broker: str, members: Collection[str], at_ms: float) -> bool:

@@ -86,6 +86,17 @@ def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:
     assert (verdict.examples[0].more["clients"], verdict.examples[0].more["holder"]) == ([], "consumer-1")
 
 
+@pytest.mark.parametrize(("latency_ms", "expected"), [(10, Validity.INVALID), (500, Validity.VALID)])
+def test_a_round_whose_calls_each_wait_for_a_slow_link_takes_longer_than_one_call_may(
+    latency_ms: int, expected: Validity
+) -> None:
+    slow = ("f0", "latency", "toxiproxy.latency", "consumer-1", "broker-b")
+    builder = group().at(50).fault(*slow, value={"latency_ms": latency_ms})
+    routed(assign(builder, 101, "consumer-1", []), 102, "consumer-1", "broker-a", "broker-b")
+    builder = assign(builder, 130, "consumer-1", B).at(200).fault(*slow, end=True)
+    assert check(builder.end(300)).verdict is expected
+
+
 @pytest.mark.parametrize(("settled_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
 def test_when_the_last_consumer_has_lost_a_broker_from_its_route_the_others_queues_are_shared_in_time(
     settled_s: float, expected: Validity
