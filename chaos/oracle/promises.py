@@ -31,6 +31,7 @@ from .by_hand import Act
 from .intervals import Stretch, touching
 from .link import MOMENT_MS, Cause, healed_from_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Registered, Silence
+from .reach import MEETS_MS
 from .recorded import Life
 from .roles import elects, taken_over
 from .windows import NEVER, Timers, Window, drop_window, return_window
@@ -195,7 +196,17 @@ class _Pair:
         window = return_window(self.timers, round_ms=self.timers.R_ms)
         if cause.ends_late_ms:
             window = window._replace(latest_ms=window.latest_ms + cause.ends_late_ms, formula=f"N + {window.formula}")
+            if self._meets_idle_close(cause, window):
+                window = window.plus(self.timers.R_ms, "R, for a registration that meets the idle close")
         return window.plus(resend_ms(cause, cause.end_ms), "TCP's resending")
+
+    def _meets_idle_close(self, cause: Cause, window: Window) -> bool:
+        """Whether the NameServer, off the list and on it again, closes the idle channel just as the broker registers: I
+        is a multiple of R."""
+        R_ms, I_ms, last_ms = self.timers.R_ms, self.timers.I_ms, cause.start_ms + cause.begins_late_ms
+        apart_ms = min(I_ms % R_ms, -I_ms % R_ms)
+        in_window = cause.end_ms <= last_ms + I_ms and cause.start_ms - R_ms + I_ms <= cause.end_ms + window.latest_ms
+        return apart_ms <= MEETS_MS and in_window
 
     def states(self) -> Iterator[RouteState]:
         """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""

@@ -47,6 +47,17 @@ def test_in_peace_the_broker_is_held_from_r_plus_c_on() -> None:
     assert demanded(world()) == [("return", 33, 600)]
 
 
+@pytest.mark.parametrize(("off_s", "formula"), [(140, "N + R + C"), (60, "N + R + C + R, for a registration")])
+def test_a_broker_told_of_a_name_server_again_may_meet_the_idle_close_of_its_old_channel(
+    off_s: int, formula: str
+) -> None:
+    builder = cluster(name_server_list=["ns-0", "ns-1"])
+    for at_s, names in ((200, ["ns-1"]), (200 + off_s, ["ns-0", "ns-1"])):
+        builder.at(at_s).event("harness", "served_list", value=names)
+    back = [one for one in obligations(builder.end(900).facts()[1]) if one.from_ms > 200_000 and one.demand == "return"]
+    assert {one.window.formula.partition(" that")[0] for one in back if one.name_server == "ns-0"} == {formula}
+
+
 def test_a_crash_empties_the_table_at_once_and_a_restart_fills_it_within_r_plus_c() -> None:
     lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100), ("broker-a", 190.5, math.inf))
     assert demanded(world(fault(KILL, 100, 190), lives=lives)) == [
