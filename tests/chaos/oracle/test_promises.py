@@ -47,7 +47,7 @@ def test_in_peace_the_broker_is_held_from_r_plus_c_on() -> None:
     assert demanded(world()) == [("return", 33, 600)]
 
 
-@pytest.mark.parametrize(("off_s", "formula"), [(140, "N + R + C"), (60, "N + R + C + R, for a registration")])
+@pytest.mark.parametrize(("off_s", "formula"), [(300, "N + R + C"), (60, "N + R + C + R, for a registration")])
 def test_a_broker_told_of_a_name_server_again_may_meet_the_idle_close_of_its_old_channel(
     off_s: int, formula: str
 ) -> None:
