@@ -46,7 +46,7 @@ class SayEach(Protocol):
 
 
 def one_by_one(say: Say) -> SayEach:
-    """A `SayEach` that calls a `Say` for each item, for a log without a quicker way."""
+    """Return a function that logs many items by calling `say` once for each, for a log that cannot log many at once."""
 
     def say_each(level: int, msg: str, items: Sequence[str], /, *args: object) -> None:
         for item in items:

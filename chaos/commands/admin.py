@@ -365,8 +365,8 @@ class AdminSession:
         raise HarnessError(f"no name server can be reached: {_all(gone)}")
 
     async def each(self, addresses: Iterable[Address], question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """Ask the server at each of `addresses`. Returns the answers in order, without failed requests, which `settle`
-        reports."""
+        """Ask the server at each of `addresses` and return the answers by address, in that order. Failed requests are
+        left out; `settle` raises an error that names them."""
         asked = tuple(dict.fromkeys(addresses))
         answers = await asyncio.gather(*(self._one(address, question) for address in asked))
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}

@@ -37,7 +37,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "episodes",
     type=WholeNumber(min=1),
     multiple=True,
-    help="Replay only this episode of an imported run; the first episode has number 1.",
+    help="Replay only the inferred fault with this number in incident.json's episodes, from 1 on. May be repeated.",
 )
 @click.option(
     "--vary",

@@ -66,7 +66,8 @@ class Side:
 
 
 def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
-    """Return the runs of sides A and B. Scenarios are run and judged now, with the same seeds on both sides."""
+    """Return the runs of the two sides, A and B, of a comparison. A side that is a scenario is run and judged first;
+    two scenarios get the same seeds."""
     if all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
             if value:

@@ -1,4 +1,5 @@
-"""`nemesrv watch`: reports what is wrong in a live cluster, at once (operations/cluster/)."""
+"""`nemesrv watch`: compares a live cluster's NameServers until Ctrl-C, and prints a line when a problem is found and
+when it is over (operations/cluster/)."""
 
 import sys
 from typing import Any

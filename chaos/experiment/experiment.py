@@ -339,7 +339,7 @@ class Experiment:
 
     @property
     def now_s(self) -> float:
-        """Return the RocketMQ seconds since the experiment's origin."""
+        """Return the RocketMQ seconds since the experiment began."""
         return self.stage.clock.monotonic_s()
 
     def wait(self, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""Measures how late Toxiproxy passes bytes on. Every byte of an experiment passes through Toxiproxy.
+"""Measures how late Toxiproxy passes bytes on. On the real clock every byte between two nodes passes
+through Toxiproxy.
 
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 

@@ -1,5 +1,5 @@
-"""What a front does to connection attempts, connections and requests. To a client the front's behaviour looks like a
-fault of the server.
+"""What a front (the listener that stands before a server) does to connection attempts, connections and requests. To a
+client the front's behaviour looks like a fault of the server.
 
 attempts    accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
 connected   what happens to open connections at the moment of the change

@@ -2,7 +2,8 @@
 
 During a run each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`. At the
 end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: several). Spark ignores the folder `_raw`,
-because its name begins with an underscore. Times are milliseconds of RocketMQ time since the experiment's origin.
+because its name begins with an underscore. Times are milliseconds since the experiment began, in RocketMQ time (at
+`time_scale: 10`, ten times real time).
 
 Events wait at most 20 ms in memory and then go to the kernel by one `write`, so SIGKILL can lose no more than these 20
 ms. A kill may leave the last line of a file incomplete; readers skip this line.

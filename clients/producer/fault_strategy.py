@@ -11,9 +11,9 @@ not above it):
 
 4.9 takes the next available broker, even the broker that just failed; without an available broker it takes one of the
 better half of the isolated brokers. 5.x prefers an available other broker, then a reachable other broker, then the next
-broker; each retry starts at a random place. A broker stops being reachable at an error code, or at a transport failure
-if the detector runs, and is reachable again after a good send or probe. Upstream: `MQFaultStrategy`,
-`LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
+broker; each retry starts at a random place. The producer marks a broker unreachable at an error code, or at a transport
+failure if the detector runs; any other attempt, and a good probe, marks it reachable again. Upstream:
+`MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
 """
 
 import random

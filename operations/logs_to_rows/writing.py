@@ -49,7 +49,7 @@ class Rows:
         self.made.append(row)
 
     def on_axis(self, origin_ms: float) -> list[Row]:
-        """Return the rows in order, with times from the origin and `seq` by node and process."""
+        """Return the rows in order of time, times since the origin; `seq` counts from 0 in each process of a node."""
         ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))
         return numbered({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0)} for row in ordered)
 

@@ -25,7 +25,7 @@ class Clock(Protocol):
         """Wall-clock milliseconds since 1970 (Java's currentTimeMillis)."""
 
     def monotonic_s(self) -> float:
-        """Seconds since the experiment's origin, never going back: the history's time axis."""
+        """Seconds since the experiment began, never going back: the history's time axis."""
 
     async def sleep(self, delay_s: float) -> None: ...
 

@@ -20,7 +20,7 @@ A history of more than a million events has several files, `part-00000.parquet`,
 has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds skips the other row groups
 by their statistics. The files of a recorded run follow each other in time.
 
-All rows have one time axis: milliseconds of RocketMQ time since the run's origin, from the host's monotonic clock
+All rows have one time axis: milliseconds of RocketMQ time since the experiment began, from the host's monotonic clock
 times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
 
 The time axis of a run on several hosts is the harness's clock. Nodes stamp their lines by their host's clock. The

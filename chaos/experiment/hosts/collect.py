@@ -81,7 +81,8 @@ def _goes_on(path: Path, following: Path) -> bool:
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """Return the next pieces of the host's files for one answer. Runs on the host."""
+    """Return the next pieces of this host's files that the driver lacks, at most `count`: as many as one answer to the
+    driver has."""
     return [*islice(new_pieces(folder, known), count)]
 
 
