@@ -18,7 +18,7 @@ HEAD = """# Field drills
 Somebody ran these drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and slave,
 default timers) and timed the faults to the second. Each drill is a scenario: `nemesrv run drill-3-power-off` runs the
 third drill on nemesrv's nodes, with `--implementation apache-4.9.7` on Apache's. A row has the number from the field,
-the range measured here (over all runs and NameServers), and what RocketMQ's timers allow; a test compares these.
+the range measured here (over all runs and NameServers), and what RocketMQ's timers allow; a test compares the three.
 
 Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-off is a `black_hole` on every link of
 the node. The field's 8 threads are 8 producers. A producer sends 5 messages a second, a thread in the field as many as

@@ -12,8 +12,8 @@ _HEAD = """# The history of a run
 `<run>/history/part-00000.parquet` has one row an event, ordered by `time_ms`, `node`, `seq`. This page is written
 from `chaos/history/` (`columns.toml`, `events.toml`). During a run each process appends JSON lines to
 `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. A
-cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every change it keeps one `timer_lag`
-row a process and minute, the worst. With `--check` it also has `_live/`: micro-batches, carried rows, a checkpoint.
+cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every change it keeps only the largest
+`timer_lag` of each process and minute. With `--check` it also has `_live/`: micro-batches, carried rows, a checkpoint.
 At the end of the run all rows are in the Parquet files, and these folders are gone.
 
 A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group
@@ -35,7 +35,7 @@ def render() -> str:
     lines = [_HEAD, "## Columns", "", "| column | type | null | meaning |", "|---|---|---|---|"]
     lines += [f"| `{c.name}` | {c.type} | {'yes' if c.nullable else 'no'} | {c.doc} |" for c in SCHEMA]
     lines += ["", "## Events", ""]
-    lines += ["Every row has `time_ms`, `seq`, `node`, `role`, `incarnation` and `event`; an event fills also:", ""]
+    lines += ["Every row has `time_ms`, `seq`, `node`, `role`, `incarnation` and `event`; each event also fills these columns:", ""]
     lines += ["| event | recorded by | group | columns | meaning |", "|---|---|---|---|---|"]
     for event in EVENTS.values():
         filled = ", ".join(f"`{column}`" for column in event.columns) or "–"

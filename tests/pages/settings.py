@@ -12,7 +12,7 @@ from nemesrv.remoting.node.profile import Profile
 _HEAD = """# Settings
 
 A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single nodes. The nodes
-obey them, and the checks compute their windows from them, for each node separately.
+obey these settings, and the checks compute each node's windows from the node's settings.
 
 ```yaml settings.yaml
 description: ns-1 gives up a silent broker sooner than the others, and producers cap each try.
@@ -43,7 +43,7 @@ VALID settings (…
   accepts what any of its members accepts: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
-  `sendLatencyFaultEnable` of `producers`. Different values in both places are refused.
+  `sendLatencyFaultEnable` of `producers`. Different values in the two places are refused.
 * A name that RocketMQ does not have is refused, with the nearest name that it has. A setting that our nodes do not
   obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be longer than
   `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
@@ -63,14 +63,14 @@ def render() -> str:
     parts = [_HEAD, _WINDOW, "\n\n"]
     for group, kinds in sorted(GROUPS.items(), key=lambda entry: list(GROUPS).index(entry[0])):
         rows = [one for one in CATALOGUE if group_of(one) == kinds]
-        title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("_", " ")
-        parts.append(f"## Of {title}\n\n")
+        title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("name_s", "NameS")
+        parts.append(f"## Settings of {title}\n\n")
         parts.append(
             "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
         )
         parts += [f"{_row(one)}\n" for one in rows]
         parts.append("\n")
-    parts.append("## Not to be set\n\n")
+    parts.append("## Settings that a scenario may not set\n\n")
     parts.append("RocketMQ also has the following settings, but a scenario that sets one of them is refused.\n\n")
     parts += [f"* `{name}`: {why}\n" for name, why in sorted(SAID_ELSEWHERE.items())]
     parts.append(f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}\n")
