@@ -81,8 +81,8 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
 
 
 def stale_gap_ms(timers: Timers) -> float:
-    """The longest between two accepted registrations where a broker's channel dies unseen: the first after it is given
-    up after B and closes the channel (Z), and the tick behind that goes over a new one."""
+    """The longest time between two accepted registrations if a broker's channel dies unseen: the first registration on
+    the dead channel is given up after B, which closes the channel, and the next tick uses a new channel."""
     return timers.R_ms * (2 + math.floor(timers.B_ms / timers.R_ms)) + timers.C_ms
 
 

@@ -50,14 +50,14 @@ BY_AGE = (
     ("`tries_refused`", "5.3.0", "the whole list in one call", "one in a call"),
 )
 """What, from which version on, what until then, and what since."""
-OF_AGES = """This table is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2. All
-these clients shuffle the list once when it is set, and wait 3 s for a connection. One caller at a time chooses a NameServer, for 3 s
-at most."""
+OF_AGES = """This table is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2.
+All these clients shuffle the list once when it is set, and wait 3 s for a connection. One caller at a time chooses a
+NameServer, for 3 s at most."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so its column is that of cpp-1.x. Go 2.0.0 needs
 a `modern-go/reflect2` of 2018, with which its first look-up fails on Go 1.24 and later (nil pointer); its driver is
 built with v1.0.2."""
-FOR_UPSTREAM = """This list has behaviour that harms a client's users, with figures from the tables above. Figures without
-a rule's name were counted while the drivers were developed."""
+FOR_UPSTREAM = """This list has behaviour that harms a client's users, with figures from the tables above. Figures
+without a rule's name were counted while the drivers were developed."""
 
 
 def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:

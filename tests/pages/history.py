@@ -35,7 +35,7 @@ def render() -> str:
     lines = [_HEAD, "## Columns", "", "| column | type | null | meaning |", "|---|---|---|---|"]
     lines += [f"| `{c.name}` | {c.type} | {'yes' if c.nullable else 'no'} | {c.doc} |" for c in SCHEMA]
     lines += ["", "## Events", ""]
-    lines += ["Every row has `time_ms`, `seq`, `node`, `role`, `incarnation` and `event`; each event also fills these columns:", ""]
+    lines += ["Every row has `time_ms`, `seq`, `node`, `role`, `incarnation` and `event`; each event also fills:", ""]
     lines += ["| event | recorded by | group | columns | meaning |", "|---|---|---|---|---|"]
     for event in EVENTS.values():
         filled = ", ".join(f"`{column}`" for column in event.columns) or "–"
