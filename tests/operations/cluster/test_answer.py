@@ -110,7 +110,14 @@ def answer_of(case: Case) -> tuple[str, str]:
     return answer.name, answer.certainty
 
 
-STILL_MISSED = {"send-times-out-mqcloud"}
+STILL_MISSED = {
+    "send-times-out-mqcloud",
+    "nil-name-servers-go",
+    "slave-beyond-the-master-3.5",
+    "pull-before-the-first-file-3.x",
+    "flush-at-the-file-end-4.7",
+    "no-object-mapper-spring-cloud",
+}
 """What no rule answers yet."""
 
 
