@@ -49,7 +49,7 @@ def judge(order: Order, world: World) -> Verdict:
         unclear=world.mixed_up_by_hand,
         measured=measured,
         allowed=allowed,
-        findings=map(_finding, sorted(order.misplaced)),
+        findings=map(_finding, sorted(order.misplaced, key=Misplaced.order)),
     )
 
 

@@ -67,9 +67,9 @@ class Misplaced(NamedTuple):
     said: str = ""
     """The whole answer."""
 
-    def order(self) -> tuple[str, float, str]:
+    def order(self) -> tuple[float, str, str]:
         """Which is told first."""
-        return self.what, self.from_ms, self.msg_key or ""
+        return self.from_ms, self.what, self.msg_key or ""
 
 
 @dataclass(frozen=True)

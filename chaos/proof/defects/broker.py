@@ -275,6 +275,18 @@ def broker_sends_consumers_beyond_the_end(broker: Broker) -> None:
     _finds(broker, lambda found, offset: replace(found, next_offset=offset + 1) if not found.count else found)
 
 
+@planted(BROKER_A, "smoke", caught_by="order_kept")
+@may_find("commits_follow_work duplicates messages_delivered timers_kept")
+def broker_sends_consumers_back(broker: Broker) -> None:
+    """a broker has consumers go on where they were after every 20th pull that finds messages"""
+    is_sent_back = every(20)
+
+    def back(found: Found, offset: int) -> Found:
+        return replace(found, next_offset=offset) if found.count and is_sent_back() else found
+
+    _finds(broker, back)
+
+
 @planted(BROKER_A, "smoke", caught_by="messages_delivered order_kept")
 @may_find("commits_follow_work no_acknowledged_loss")
 def broker_skips_messages(broker: Broker) -> None:
@@ -282,7 +294,7 @@ def broker_skips_messages(broker: Broker) -> None:
     is_skipped = every(20)
 
     def without_messages(found: Found, _: int) -> Found:
-        if found.status is not GetStatus.FOUND or not is_skipped():
+        if not found.count or not is_skipped():
             return found
         return Found(GetStatus.NO_MATCHED_MESSAGE, found.next_offset, found.min_offset, found.max_offset)
 
