@@ -5,7 +5,8 @@ bytes go. A process that a fault ends measures nothing any more: how long it too
 lateness. Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its
 resume. A process that the machine did not run for long (`Fault.stood_still`) was paused to whoever asks what it had
 then; its lateness counts all the same. One that stood still for half of a window or longer, in however many pieces, was
-late by all of the window: what takes several steps meets a piece at each.
+late by all of the window: what takes several steps meets a piece at each, and a row has only the largest piece of its
+second, so that the pieces added up are less than what the process stood still.
 """
 
 from __future__ import annotations
