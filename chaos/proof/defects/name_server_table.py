@@ -353,7 +353,7 @@ def name_server_invents_a_broker(server: NameServer) -> None:
 
 @planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered routes_are_true")
 @may_find(
-    "one_master answers_are_true availability client_routes_are_true commits_follow_work duplicates "
+    "one_master order_kept answers_are_true availability client_routes_are_true commits_follow_work duplicates "
     "registrations_are_kept routes_converge"
 )
 def name_servers_swap_addresses(server: NameServer) -> None:
