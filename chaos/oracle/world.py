@@ -235,7 +235,16 @@ class World:
 
     def harmless(self, fault: Fault) -> bool:
         """Whether it is far from every time-out, those of who dials over its link among them."""
-        return fault.harmless(self.timers) and fault.harmless(self.timers_of(fault.source))
+        is_fast = fault.harmless(self.timers) and fault.harmless(self.timers_of(fault.source))
+        return is_fast and not self._outlasts_a_try(fault)
+
+    def _outlasts_a_try(self, fault: Fault) -> bool:
+        """Whether a try of its producer may run out over its link: within T, or sendMsgMaxTimeoutPerRequest."""
+        if fault.kind.delay is None or self.kind_of(fault.source) != "producer":
+            return False
+        cap_ms = float(str(self.setting(fault.source, "sendMsgMaxTimeoutPerRequest")))
+        T_ms = self.timers_of(fault.source).T_ms
+        return 2 * fault.kind.delay.round_trip_max_ms >= (min(T_ms, cap_ms) if cap_ms > 0 else T_ms)
 
     def setting(self, node: str, name: str) -> Value:
         """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""

@@ -241,6 +241,21 @@ def test_a_broker_may_refuse_a_send_at_a_queue_that_the_topic_has_not(queue_id: 
     assert [example.who for example in check(builder.end(400)).examples] == expected
 
 
+@pytest.mark.parametrize(("cap_ms", "expected"), [(-1, Validity.INVALID), (500, Validity.VALID)])
+def test_a_slow_link_is_no_quiet_time_for_who_gives_each_try_less_than_its_round_trips(
+    cap_ms: int, expected: Validity
+) -> None:
+    settings = {"producer-0": {"sendMsgMaxTimeoutPerRequest": cap_ms}}
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD, settings=settings)
+    builder.rows[0]["value"]["profile"] = "5.x"
+    slow = ("f1", "latency", "toxiproxy.latency", "producer-0", "broker-a")
+    builder.at(100).fault(*slow, value={"latency_ms": 300}).at(200).fault(*slow, end=True)
+    for second in range(10, 400):
+        type_ = "info" if second == 150 else "ok"
+        builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
+    assert check(builder.end(400)).verdict is expected
+
+
 def test_without_operations_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
         verdict = check(builder)
