@@ -56,6 +56,8 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "ends by its time-out", row, map(self._registration, self.calls))
         row = "BrokerOuterAPI.registerBrokerAll: a task for each NameServer, all at once"
         yield from self.finding(_TASK, "begins everywhere at once", row, self._machine.everywhere(self.end_ms))
+        row = "BrokerController.start: registers before its timer does"
+        yield from self.finding(_TASK, "registers at its start", row, self._machine.first(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
         row = "BrokerController.shutdown: unregisterBrokerAll"

@@ -56,6 +56,21 @@ def broker_never_tries_again(broker: Broker) -> None:
         return answer
 
 
+@planted(BROKER_A, "broker-crash", caught_by="timers_kept")
+@in_its_parts
+def broker_waits_for_its_timer(broker: Broker) -> None:
+    """a broker that is started again registers with its timer, 10 s later, and not at its start"""
+    registration = broker._registration
+
+    async def only_periodically() -> None:
+        if broker._context.incarnation:
+            registration._spawn(registration._periodically())
+        else:
+            await type(registration).start(registration)
+
+    replace_part(registration, "start", only_periodically)
+
+
 @planted(BROKER_A, "name-server-crash", caught_by="routes_as_registered routes_converge routes_are_true")
 @may_find("answers_are_true client_routes_are_true messages_delivered")
 @in_its_parts

@@ -62,6 +62,14 @@ def test_a_name_server_that_is_asked_behind_one_that_hangs_is_asked_late() -> No
     assert (finding.wrong, finding.measured_ms) == (3, pytest.approx(6000))
 
 
+@pytest.mark.parametrize(("first_s", "wrong"), [(0, 0), (10, 1), (None, 1)])
+def test_a_broker_registers_at_its_start_and_not_only_when_its_timer_fires(first_s: int | None, wrong: int) -> None:
+    told = cluster(brokers=("broker-a",))
+    if first_s is not None:
+        rounds(told, first_s)
+    assert found(told, "registers at its start").wrong == wrong
+
+
 def test_a_name_server_that_hears_of_a_change_with_the_next_full_round_hears_late() -> None:
     told = changes(story(), 60, 2)
     registers(told, 60.001, "ns-0", version=2)
@@ -130,7 +138,7 @@ def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are
     rows = told.in_order()
     control, world = Control.of_rows(rows), World.of_rows(rows)
     kinds = [one.kind for one in BrokerTasks(control, world, world.lives_of("broker-a")[0]).others()]
-    assert kinds == ["ends by its time-out", EVERYWHERE]
+    assert kinds == ["ends by its time-out", EVERYWHERE, "registers at its start"]
 
 
 def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None:
