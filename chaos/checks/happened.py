@@ -114,6 +114,7 @@ _ACTS: Mapping[str, str] = {
     "tried again when its time was over": "{who} tried {what} when the time of the send was over",
     # timers
     "begins everywhere at once": "{who} did not begin a round of {what} at all NameServers at once",
+    "lists its members": "{who} listed others as members of a group than it had heard of ({what})",
     "registers at its start": "{who} did not register with any NameServer at its start ({what})",
     "tells of each change at once": "{who} did not tell every NameServer of a change at once ({what})",
     "takes no longer than its calls": "{who} took longer for {what} than its calls may take",

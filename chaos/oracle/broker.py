@@ -135,12 +135,11 @@ class Broker(Stops):
     def first(self, end_ms: float) -> Iterator[Act]:
         """From its start, or its first list, until it registers for the first time: nothing else keeps it from that."""
         began_ms = self.life.start_ms if self._lists is None else next((at_ms for at_ms, _ in self._lists), None)
-        if began_ms is None or elects(self.world, self.life.node):
+        if began_ms is None or not self._sent or elects(self.world, self.life.node):
             return
         due_ms = self.after_pauses(began_ms)
         if self._recorded_ms(due_ms) < end_ms:
-            first_ms = self._sent[0].began_ms if self._sent else end_ms
-            yield Act(began_ms, first_ms - began_ms, None, due_ms - began_ms, "at once", missing=not self._sent)
+            yield Act(began_ms, self._sent[0].began_ms - began_ms, None, due_ms - began_ms, "at once")
 
     def changes(self, end_ms: float) -> Iterator[Act]:
         """From when a topic of its is another until it begins to tell that. What it has before it registered first is

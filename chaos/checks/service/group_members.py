@@ -16,17 +16,29 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
-from ...oracle.queue_owners import node_of_client
+from ...oracle.queue_owners import listed_by, node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
+from ...oracle.world import World
+from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import of_many
-from ..record.control import Row
+from ..record.control import Control, Row, once
 from ..record.timer_acts import Process
 
 NOTICE = "notifyConsumerIdsChanged"
+
+
+@once
+def _channels(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[Stretch]]:
+    """A broker and a client's node to the channels by which the broker had heard of it."""
+    found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+    for (broker, client), channels in listed_by(world, control.rows).items():
+        found[broker, node_of_client_id(client)] += channels
+    return found
 
 
 class Members(Process):
@@ -41,6 +53,7 @@ class Members(Process):
                 yield from self.finding(NOTICE, "tells a group that its members change", row, told, of=broker)
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
+            yield from self._listed()
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
         brokers = self._routed(self.end_ms, self.life.end_ms)
@@ -128,6 +141,26 @@ class Members(Process):
             return False
         disturbed = self.troubles.between(broker, heard[number], at_ms + near_ms)
         return not disturbed and not self.held(at_ms - near_ms, at_ms + near_ms)
+
+    def _listed(self) -> Iterator[Finding]:
+        """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for run in self.rows("members_listed"):
+            broker, from_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms - self.timers.A_ms
+            listed = {node_of_client_id(one) for one in run.row.decoded or ()}
+            if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
+                continue
+            for member in self.world.members_of(self.life.node):
+                channels = _channels(self.control, self.world).get((broker, member), ())
+                is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)
+                may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
+                if is_there or not may_be:
+                    told[broker].append((run.ended_ms, (member in listed) is is_there))
+        row = "ConsumerManageProcessor.getConsumerListByGroup: the members that it has heard of"
+        for broker, of in sorted(told.items()):
+            wrong = [at_ms for at_ms, is_right in of if not is_right]
+            yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
 
     # -- heartbeats
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
+from ....remoting.bodies.client import ConsumerIdList
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
@@ -349,6 +350,25 @@ def broker_forgets_offsets(broker: Broker) -> None:
 def broker_leaves_without_a_word(broker: Broker) -> None:
     """brokers that are shut down do not unregister at NameServers"""
     replace_part(broker._registration, "_unregister", does_nothing_async)
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+@may_find("commits_follow_work duplicates messages_delivered prompt_answers queue_ownership")
+@in_its_parts
+def broker_lists_a_member_less(broker: Broker) -> None:
+    """a broker lists one member of a group less than it has heard of, if there are several"""
+
+    clients = broker._processor.clients
+
+    @around(clients, "consumer_list")
+    def all_but_the_last(consumer_list: Any, *asked: Any) -> RemotingCommand:
+        answer: RemotingCommand = consumer_list(*asked)
+        found = ConsumerIdList.decode(answer.body).consumer_id_list if answer.body else ()
+        if len(found) > 1:
+            answer.body = ConsumerIdList(consumer_id_list=found[:-1]).encode()
+        return answer
+
+    broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = clients.consumer_list
 
 
 @planted(BROKERS, "consumer-stop", caught_by="timers_kept")

@@ -455,6 +455,19 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
     assert members_after_a_restart(46, forgot_s=44) == []
 
 
+@pytest.mark.parametrize(("listed", "is_right"), [("01", True), ("0", False), ("012", False)])
+def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: str, is_right: bool) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1", "consumer-2"))
+    runs(told, HEARTBEAT, [1, 31])
+    for number in "01":
+        value = {"client": f"127.0.0.1@consumer-{number}#1"}
+        told.at(2).event("broker-a", "client_heartbeat", op_id=number, value=value)
+    ids = [f"127.0.0.1@consumer-{number}#1" for number in listed]
+    told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=ids)
+    found = [one.subject for one in wrong(check(told)) if one.kind == "lists its members"]
+    assert found == ([] if is_right else ["broker-a"])
+
+
 def leaves(
     *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
 ) -> list[str]:
