@@ -72,8 +72,14 @@ def absences(world: World) -> Sequence[Absence]:
 
 
 def too_short(world: World) -> Sequence[Absence]:
-    """Those in which the broker was back before the client's routes had to lack it, whatever else happened then."""
-    return [absence for absence, back_ms in _losses(world) if not absence.outlasts(back_ms)]
+    """Those in which the broker was back, at the same address, before the client's routes had to lack it, whatever else
+    happened then."""
+
+    def is_back(broker: str, start_ms: float, back_ms: float) -> bool:
+        return world.address_at(broker, start_ms) == world.address_at(broker, back_ms)
+
+    losses = [(absence, back_ms) for absence, back_ms in _losses(world) if not absence.outlasts(back_ms)]
+    return [absence for absence, back_ms in losses if is_back(absence.broker, absence.start_ms, back_ms)]
 
 
 @once

@@ -160,6 +160,8 @@ def _of_more(row: Row, copies: int) -> Row:
     row = {name: cell for name, cell in row.items() if cell is not None}
     if "offset" in row:
         row["offset"] *= copies
+    if row["event"] == "pull":  # copies are spread over time, so an answer's ends would be those of another moment
+        row.pop("value", None)
     if row["event"] == "commit":
         row["value"] = {**row["value"], "before": max(-1, row["value"]["before"] * copies)}
     if row["event"] == "boot":  # each queue is recovered as far as its copies reach

@@ -38,8 +38,8 @@ LARGE = {
         {"at_s": 150, "do": "restart", "nodes": ["broker-a"]},
         {"at_s": 270, "do": "kill", "nodes": ["consumer-0"]},
         {"at_s": 330, "do": "restart", "nodes": ["consumer-0"]},
-        {"at_s": 400, "do": "pause", "nodes": ["ns-0"]},
-        {"at_s": 500, "do": "resume", "nodes": ["ns-0"]},
+        {"at_s": 400, "do": "pause", "nodes": ["ns-0", "ns-1"]},
+        {"at_s": 500, "do": "resume", "nodes": ["ns-0", "ns-1"]},
         {
             **{"at_s": 620, "do": "update_topic", "nodes": ["broker-a", "broker-b"], "topic": "fresh"},
             **{"read_queues": 2, "write_queues": 2},
