@@ -32,7 +32,7 @@ from .series import Members, nodes_of, series_ends_s
 CYCLES_MAX = 1_000
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
 """Settings with windows that a node has from its start on, beside those with a symbol."""
-_OF_PROCESSES = (ProcessFault, Resume, Restart, RollingRestart, RestartStorm)
+_OF_PROCESSES = (ProcessFault, ClockAction, Resume, Restart, RollingRestart, RestartStorm)
 
 
 def targets_of_actions(scenario: Scenario) -> None:
