@@ -85,7 +85,7 @@ def test_a_storm_is_the_seeds_own_and_explain_without_one_says_so() -> None:
             "a time before 5 s or after 65 s: it is in a rolling_restart until then",
         ),
         (
-            [STORM, {"at_s": 30, "do": "clock_drift", "nodes": ["ns-1"], "rate": 2}],
+            [STORM, {"at_s": 60, "do": "clock_drift", "nodes": ["ns-1"], "rate": 2}],
             "timeline.1.nodes",
             "it is in a restart_storm until then",
         ),
