@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour
 from nemesrv.chaos.fronts.observed import Asked, Observation
@@ -180,6 +181,7 @@ def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_ti
 @pytest.mark.java
 @pytest.mark.ray
 @pytest.mark.spark
+@pytest.mark.skipif(libfaketime.found() is None, reason="libfaketime is not installed (apt-get install faketime)")
 @pytest.mark.parametrize("name", OF_APACHE)
 def test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not(name: str, tmp_path: Path) -> None:
     defect = OF_APACHE[name]
