@@ -67,9 +67,9 @@ class Misplaced(NamedTuple):
     said: str = ""
     """The whole answer."""
 
-    def order(self) -> tuple[float, str, str]:
-        """Which is told first."""
-        return self.from_ms, self.what, self.msg_key or ""
+    def order(self) -> tuple[object, ...]:
+        """Which is told first: in time, and of one moment by all that it is, so that parts agree with the whole."""
+        return self.from_ms, self.what, *map(str, self)
 
 
 @dataclass(frozen=True)

@@ -365,6 +365,7 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
 
 
 @planted(BROKERS, "consumer-crash", caught_by="queue_ownership")
+@may_find("timers_kept")
 @in_its_parts
 def brokers_list_who_has_left(broker: Broker) -> None:
     """brokers keep a consumer in its group for 30 s after its channel was closed"""
