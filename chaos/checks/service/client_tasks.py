@@ -83,7 +83,10 @@ class ClientTasks(Tasks):
         if task == POLL:
             return asking_ms + (len(self.calls_in(from_ms, to_ms)) + 1) * (each_ms + (lock_ms if silent else 0.0))
         if task == HEARTBEAT:
-            return asking_ms + self.timers.A_ms * len(hung) + (len(self.brokers) + 1) * each_ms
+            # A broker's address that is registered under another name, too, gets a heartbeat for each name.
+            by_hand = [act.address for act in self.world.acts if act.f == "register"]
+            named = len(hung) + sum(self.world.owners.get(address) in hung for address in by_hand)
+            return asking_ms + self.timers.A_ms * named + (len(self.brokers) + 1) * each_ms
         if task == PERSIST:
             names = set(map(broker_name, hung))  # a slave has them where its master is gone
             waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in self._queues)

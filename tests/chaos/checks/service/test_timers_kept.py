@@ -153,6 +153,21 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
     assert (found.object, found.kind, found.measured_ms) == (HEARTBEAT, "takes no longer than its calls", 15_000)
 
 
+@pytest.mark.parametrize(("address", "is_late"), [(address_of("broker-a"), False), ("10.9.9.9:10911", True)])
+def test_a_hung_broker_keeps_a_round_of_heartbeats_waiting_once_for_each_name_that_it_has(
+    address: str, is_late: bool
+) -> None:
+    told = story(HEARTBEAT).at(40).fault("f1", "pause", "sigstop", "broker-a")
+    about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-x", "broker_id": 0}
+    told.at(20).event(
+        "admin", "admin", f="register", address=address, duration_ms=5, value={"address": address}, **about
+    )
+    runs(told, HEARTBEAT, [1, 31, 91])
+    runs(told, HEARTBEAT, [61], took_s=6)
+    found = [one for one in wrong(check(told)) if one.kind == "takes no longer than its calls"]
+    assert bool(found) is is_late
+
+
 @pytest.mark.parametrize(("then_s", "wrong_"), [(70, 0), (67.5, 1), (71.5, 1)])
 def test_a_registration_that_waited_for_the_list_was_due_at_some_moment_of_that(then_s: float, wrong_: int) -> None:
     """Random scenario 91881: the first that counts, behind a pause, came 3 s late, and the one after it in time."""
