@@ -15,12 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...oracle.promises import Segment, segments
+from ...oracle.recorded import OURS
+from ...oracle.roles import elects
 from ...oracle.windows import serves_window, topic_window
 from ...oracle.world import World
+from ...topology import is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
-from ..record.control import Control
+from ..record.control import Control, once
 from ..record.differences import apart, route_at
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Due, Settling
@@ -82,7 +85,7 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
     span = latest.start_ms - world.timers.R_ms, segment.from_ms
     lag_ms = control.lateness.largest(world, (*names, latest.broker), *span)
     seen = Settling(tolerance(world.timers, lag_ms, latest.window.timers))
-    for topic in tables.topics:
+    for topic in _compared(control, world):
         due = Due(topic, segment.from_ms, segment.to_ms, latest.start_ms, latest.window)
         at_ms = changed.get(topic, -math.inf)
         if at_ms + own.latest_ms > segment.from_ms:
@@ -94,6 +97,17 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
         if control.lateness.explains(world, nodes, *missing):
             seen.excuse()
     return seen
+
+
+@once
+def _compared(control: Control, world: World) -> Sequence[str]:
+    """All topics, but those that no master has: a slave makes %RETRY% topics of its own, and a NameServer keeps them if
+    it heard the slave before the master."""
+    topics = route_tables(control, world).topics
+    if any(node.implementation != OURS for node in world.of_kind("broker", "slave")):
+        return topics
+    had = {row.topic for row in control.rows("topic") if not is_slave(row.node) or elects(world, row.node)}
+    return [topic for topic in topics if topic in had]
 
 
 def _finding(segment: Segment, seen: Settling, tables: RouteTables) -> Finding:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.checks.routes.routes_converge import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
@@ -60,6 +62,14 @@ def test_a_name_server_that_differs_from_its_equals_is_invalid() -> None:
     assert (example.topic, example.more["name_servers"]) == ("orders", ["ns-1", "ns-2"])
     assert (example.from_ms, example.to_ms) == (180_000.0, 255_000.0)
     assert [row["after_ms"] for row in verdict.measured["converged"]] == [None, 15_000.0]
+
+
+@pytest.mark.parametrize(("has_it", "expected"), [("broker-a", Validity.INVALID), ("broker-a/1", Validity.VALID)])
+def test_a_topic_that_no_master_has_may_be_at_the_name_server_alone_that_heard_its_slave_first(
+    has_it: str, expected: Validity
+) -> None:
+    builder = cluster(brokers=("broker-a", "broker-a/1")).topic(has_it, "%RETRY%group")
+    assert check(builder.at(60).route("ns-0", "%RETRY%group", "broker-a").end(330)).verdict is expected
 
 
 def test_one_that_never_takes_the_broker_back_is_invalid() -> None:
