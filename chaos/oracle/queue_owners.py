@@ -110,6 +110,14 @@ def listed_by(world: World, rows: Rows) -> Mapping[tuple[str, str], Sequence[Str
     return found
 
 
+def heard_by(world: World, rows: Rows) -> Mapping[str, Mapping[str, Sequence[Stretch]]]:
+    """The same by node: a broker, or slave, to the node of a client to its channels."""
+    found: dict[str, dict[str, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
+    for (broker, client), channels in listed_by(world, rows).items():
+        found[broker][node_of_client_id(client)] += channels
+    return found
+
+
 def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
     """Whom each broker, and slave, listed, one a channel: a client whose old channel has not ended yet is there twice.
     Nobody while it is dead."""
@@ -179,10 +187,7 @@ class Seen:
 
     def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
         self.world = world
-        self._listed: dict[str, dict[str, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
-        """Broker, or slave, to consumer to the channels by which it was heard."""
-        for (broker, client), channels in listed_by(world, rows).items():
-            self._listed[broker][node_of_client_id(client)] += channels
+        self._listed = heard_by(world, rows)
         routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
         for row in rows("route_changed"):
             routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))

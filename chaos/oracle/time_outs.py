@@ -103,14 +103,6 @@ def look_up(world: World, client: str, entries: int) -> Wait:
     return Wait(max(timers.A_ms, timers.C_ms * entries), f"A, or {entries}·C")
 
 
-def send_cap_ms(world: World, producer: str) -> float | None:
-    """How long one try of a send may take, but the last; None: as long as the send."""
-    if world.timers.profile is not Profile.V5_X:
-        return None
-    cap_ms = float(str(world.setting(producer, "sendMsgMaxTimeoutPerRequest")))
-    return None if cap_ms < 0 else cap_ms
-
-
 class Avoidance(NamedTuple):
     """When producers avoid a broker, with sendLatencyFaultEnable."""
 

@@ -15,6 +15,7 @@ from operator import attrgetter
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar, cast
 
+from ...remoting.node.profile import Profile
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.fault import Loss
 from ..history.schema import Group, named, object_of
@@ -242,9 +243,15 @@ class World:
         """Whether a try of its producer may run out over its link: within T, or sendMsgMaxTimeoutPerRequest."""
         if fault.kind.delay is None or self.kind_of(fault.source) != "producer":
             return False
-        cap_ms = float(str(self.setting(fault.source, "sendMsgMaxTimeoutPerRequest")))
-        T_ms = self.timers_of(fault.source).T_ms
-        return 2 * fault.kind.delay.round_trip_max_ms >= (min(T_ms, cap_ms) if cap_ms > 0 else T_ms)
+        cap_ms, T_ms = self.send_cap_ms(fault.source), self.timers_of(fault.source).T_ms
+        return 2 * fault.kind.delay.round_trip_max_ms >= (T_ms if cap_ms is None else min(T_ms, cap_ms))
+
+    def send_cap_ms(self, producer: str) -> float | None:
+        """How long one try of a send may take, but the last; None: as long as the send."""
+        if self.timers.profile is not Profile.V5_X:
+            return None
+        cap_ms = float(str(self.setting(producer, "sendMsgMaxTimeoutPerRequest")))
+        return None if cap_ms < 0 else cap_ms
 
     def setting(self, node: str, name: str) -> Value:
         """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""

@@ -14,7 +14,6 @@ from ...oracle.quiet import dead
 from ...oracle.reach import polls_meet_idle_closes
 from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
-from ...oracle.time_outs import send_cap_ms
 from ...oracle.world import World
 from .slots import TRY, Tally
 from .tallies import Tallies
@@ -89,7 +88,7 @@ def is_explained(fall: Shortfall, late_ms: float | None, world: World) -> bool:
 def _time_out_ms(world: World, fall: Shortfall) -> float:
     """The shortest that one of these operations waits."""
     producers = world.of_kind("producer") if fall.operation == TRY else ()
-    caps = (send_cap_ms(world, producer.name) for producer in producers)
+    caps = (world.send_cap_ms(producer.name) for producer in producers)
     return min([world.timers.T_ms, *(cap_ms for cap_ms in caps if cap_ms is not None)])
 
 

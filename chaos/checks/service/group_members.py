@@ -18,7 +18,7 @@ from functools import cached_property
 
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
-from ...oracle.queue_owners import listed_by, node_of_client
+from ...oracle.queue_owners import heard_by, node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
@@ -33,12 +33,8 @@ NOTICE = "notifyConsumerIdsChanged"
 
 
 @once
-def _channels(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[Stretch]]:
-    """A broker and a client's node to the channels by which the broker had heard of it."""
-    found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
-    for (broker, client), channels in listed_by(world, control.rows).items():
-        found[broker, node_of_client_id(client)] += channels
-    return found
+def _heard_by(control: Control, world: World) -> Mapping[str, Mapping[str, Sequence[Stretch]]]:
+    return heard_by(world, control.rows)
 
 
 class Members(Process):
@@ -152,7 +148,7 @@ class Members(Process):
             if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
                 continue
             for member in self.world.members_of(self.life.node):
-                channels = _channels(self.control, self.world).get((broker, member), ())
+                channels = _heard_by(self.control, self.world).get(broker, {}).get(member, ())
                 is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)
                 may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
                 if is_there or not may_be:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 from ....remoting.codes import RequestCode
 from ...oracle.client_profiles import Outcome
-from ...oracle.time_outs import CONNECT, SEND, Wait, look_up, pull_delay, send_cap_ms, time_out, tries
+from ...oracle.time_outs import CONNECT, SEND, Wait, look_up, pull_delay, time_out, tries
 from ...oracle.timers import Act
 from ...verdict import Finding
 from ..record.timer_acts import Process, Run
@@ -65,7 +65,7 @@ class Waits(Process):
 
     def _capped(self, run: Run, budget_ms: float) -> Act | None:
         """One try of a send that has less time than is left of the call (sendMsgMaxTimeoutPerRequest)."""
-        cap_ms, attempt_ms = send_cap_ms(self.world, self.life.node), run.value.get("attempt_ms")
+        cap_ms, attempt_ms = self.world.send_cap_ms(self.life.node), run.value.get("attempt_ms")
         if cap_ms is None or attempt_ms is None or (run.row.attempt or 0) + 1 >= tries(self.world, self.life.node):
             return None
         before_ms = run.ended_ms - run.began_ms - attempt_ms
