@@ -1,7 +1,5 @@
 """An HTTP address server, as clients of RocketMQ look for one when nobody told them the NameServers."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 from collections.abc import Iterator

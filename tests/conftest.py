@@ -1,7 +1,5 @@
 """One Spark session for all tests; pyspark is imported only when a test asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

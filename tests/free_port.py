@@ -1,7 +1,5 @@
 """A port for a process that is started with it."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack
 

@@ -5,8 +5,6 @@ between `<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md
 docs/settings.md as whole files.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ README's `sh` block ─► nemesrv, in colours ─► terminal.png
                     └► its report.html ─► Chromium ─► report-VERDICT.png
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shlex

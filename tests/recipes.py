@@ -4,8 +4,6 @@ ADDED has them by the heading of their recipe, file by file. `house` makes a cop
 `python -m tests.recipes` prints, by recipe, each place that must know the new thing, and whether it does.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -59,8 +57,6 @@ class Edit(NamedTuple):
 
 
 _CHECK = '''"""No NameServer answers a look-up with an error of its own (code 1)."""
-
-from __future__ import annotations
 
 from ....remoting.codes import ResponseCode
 from ...oracle.world import World

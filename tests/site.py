@@ -3,8 +3,6 @@
 The menu is docs/README.md: a section for each question, in its order. A link to a file outside docs/ becomes its path.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ A session of a small history starts with it, and judges with less than half of t
 Java and every jar are those that it was made with, and else starts as without.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

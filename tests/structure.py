@@ -8,8 +8,6 @@ A room is what stands directly in a top-level folder of the product: a folder, o
 an if, a conditional expression, an `and` or `or`, a condition of a comprehension, or a case of a match.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Real NameServers, brokers, producers and consumers in one process, on virtual time and a network in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whatever runs nightly only is a test that there is, and what stands for it runs every time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 The commands of its `sh` blocks run in tests/test_tutorial.py.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import re

@@ -1,7 +1,5 @@
 """README's recipes run as written; `./my-client` is a client of ours, the watched cluster one that is up."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

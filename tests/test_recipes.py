@@ -1,7 +1,5 @@
 """What a recipe of docs/architecture.md names is all that a new thing touches, and all that must know it does."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """The suite in its parts: who runs beside whom, what their sums say, and that CI's rules hold in all."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`make site`: docs/ by question, whole, with a search that works from the disk without a network."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The rooms are few and none is large, and docs/architecture.md names what there is."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -6,8 +6,6 @@ A line of a text block must come in the output, in that order; `…` stands for 
 record is judged in this process (commands_here.py); logs are read by Spark, which a page that imports some starts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A tiny Node: listens where told, echoes, dials its peer through its own links, and tells what happened to that."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

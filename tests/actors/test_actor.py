@@ -1,7 +1,5 @@
 """The actor around a node, driven without Ray."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import pickle

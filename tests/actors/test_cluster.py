@@ -1,7 +1,5 @@
 """Real Ray actors: each node its own process, and everything that can be done to one by name."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """A node's process and its children share signals: stopped together, continued together, gone when all are."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The agent of a host, driven without Ray: its processes, files, parts, and what its guardian does once it is gone."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Why a Ray cluster could not be joined is one sentence that says what to do, made of what Ray itself says."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

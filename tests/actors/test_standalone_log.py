@@ -1,7 +1,5 @@
 """The stand-alone servers' log: RocketMQ's line, every line, in order, whether a loop runs or not."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import logging

@@ -1,7 +1,5 @@
 """Whatever moment a signal comes at: the supervisor answers at once, and no descendant of the work outlives it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Who died, when, by which signal, and whether anybody planned it; with plain processes in place of nodes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

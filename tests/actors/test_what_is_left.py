@@ -1,7 +1,5 @@
 """What a harness of its own process leaves behind when it ends, or is killed: nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ python -m tests.apache [CLASS...]        CLASS without `org.apache.rocketmq.test
 python -m tests.apache --chaos [SEED] [CLASS...]       a few of them, or those, while links fail (chaos.py)
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -4,8 +4,6 @@ Our BaseConf stands before Apache's on the class path and takes addresses instea
 not end in time is ended with its JVM, and the next one gets a new JVM.
 """
 
-from __future__ import annotations
-
 import queue
 import subprocess
 import threading

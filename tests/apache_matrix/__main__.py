@@ -8,8 +8,6 @@ that is UNKNOWN because the machine was late is done once more, alone. Exit stat
 UNKNOWN, 4 one could not be run.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

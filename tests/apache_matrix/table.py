@@ -1,7 +1,5 @@
 """The table of docs/apache.md: scenarios × implementations, from measured/."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

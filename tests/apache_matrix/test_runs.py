@@ -1,7 +1,5 @@
 """Runs on Apache's own servers end with every check VALID. Nightly; `make apache` does all there are."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

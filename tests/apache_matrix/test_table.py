@@ -1,7 +1,5 @@
 """What is kept of the runs on Apache's servers, and how the table of docs/apache.md tells it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

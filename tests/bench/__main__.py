@@ -1,7 +1,5 @@
 """`make bench` and `python -m tests.bench [NAME]`: the benchmarks."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -7,8 +7,6 @@ The machine is left to Spark: two threads in one process, or two workers of one 
 session that has just started, so the JVM's warming up is in it, and shows in small histories.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ side by side), and beside it as the bytes are, one host after the other. Here al
 network is between them, so compressing gains nothing; how much is on the way tells what it gains elsewhere.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """What was measured of whom, the best of each: one table, then each aim and whether it is met."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from rich.console import Console

@@ -4,8 +4,6 @@ Ours is the growth of what the process holds of the machine. A JVM takes its hea
 so for Apache's it is the growth of what lives in the heap after a full collection: without what Netty keeps outside.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Frames that the benchmarks send: registrations of made-up brokers and route requests, and what answers them."""
 
-from __future__ import annotations
-
 import socket
 import zlib
 from collections.abc import Iterable

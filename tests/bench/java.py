@@ -4,8 +4,6 @@ The process gets the JVM flags of RocketMQ's `runserver.sh` with half its heap, 
 folder, as RocketMQ is set up to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Prints one JSON object. A process of its own, so that its peak of memory is that of this history and of no other.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -5,8 +5,6 @@ uvloop echoes answer with the bytes that our NameServer gives. At last the look-
 registrations of ten thousand topics arrive: what a client waits when a broker reports.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping

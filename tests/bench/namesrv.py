@@ -8,8 +8,6 @@ The load generator is a C program outside all of them (loadgen.c), on a core of 
 has the other core; Apache's is left to use both, as it may on a machine of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 python -P pyecho.py REQUEST_LENGTH REQUEST_OFFSET RESPONSE_FILE RESPONSE_OFFSET text|binary
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -6,8 +6,6 @@ times a second, so that there are routes to record. A NameServer has one thread,
 what look-ups lose; that is measured by itself, for on a busy machine two rates of look-ups differ by more.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -5,8 +5,6 @@ rows for one broker (nothing has changed, one topic has, all have), and for the 
 their registrations cost at that period, nothing having changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Started from pyspark's own `spark-class`, as `sbin/start-master.sh` would; no sc
 `folder`. For trying `--spark-master`, not for work: all of it shares this machine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

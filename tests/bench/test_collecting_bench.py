@@ -1,7 +1,5 @@
 """The benchmark of collecting from hosts measures what it says."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """The fronts' benchmark measures what it says."""
 
-from __future__ import annotations
-
 import io
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Made-up logs are read whole, and each reader of them has its figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

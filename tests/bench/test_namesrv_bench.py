@@ -1,7 +1,5 @@
 """The benchmark measures what it says, with a compiler and without."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Iterator

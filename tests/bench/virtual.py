@@ -8,8 +8,6 @@ The profiler makes calls dearer than what happens within one, so shares are near
 without it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import cProfile
 import pstats

@@ -1,7 +1,5 @@
 """Plans of a large history for a small one, and only as long as they are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

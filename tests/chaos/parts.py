@@ -1,7 +1,5 @@
 """A history cut into parts at random, and counted part by part, as workers do."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from collections.abc import Sequence

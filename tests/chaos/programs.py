@@ -1,7 +1,5 @@
 """Running the installed `nemesrv` command in tests, finding what it left behind, and ending it whatever happens."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

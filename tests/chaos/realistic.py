@@ -1,7 +1,5 @@
 """A history as large and as shaped as a real run's: broker-crash with traffic, made in memory in a second."""
 
-from __future__ import annotations
-
 import random
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The timers whose sensitivity is measured: whose each is, how a node gets another, and the small run that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any

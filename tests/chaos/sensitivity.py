@@ -6,8 +6,6 @@ no timer of its own. The table goes into docs/oracle.md, between the marks; `--c
 the one there is this one, `--only` makes single rows and writes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

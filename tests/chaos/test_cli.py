@@ -1,7 +1,5 @@
 """The command line: one clear line and the right exit status for whatever is wrong, with nothing started."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole runs with the real parts: Ray actors, Toxiproxy, Spark; and what is left when one is interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Who judges, and that a history cut into parts is judged as the whole one, down to each example and finding."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

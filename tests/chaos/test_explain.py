@@ -1,7 +1,5 @@
 """`nemesrv explain` says before a run what the checks judge after it: from the same windows, with the same times."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

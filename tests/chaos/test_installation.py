@@ -1,7 +1,5 @@
 """What is installed is asked without importing it, and what is missing is one sentence that its reader can follow."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

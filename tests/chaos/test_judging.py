@@ -1,7 +1,5 @@
 """One door to a verdict: what is judged, by which checks, what is written, and the exit status."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The test of docs/clients-under-test.md as it stands there, with Go's client; and one whose client is /bin/false."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

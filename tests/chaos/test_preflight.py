@@ -1,7 +1,5 @@
 """What a machine lacks is one sentence that says how to mend it; what it has is measured."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import resource

@@ -3,8 +3,6 @@
 What is judged is judged in this process, without Spark; with it, in a process of its own, tests/packaging does it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`nemesrv report`: which files it writes, and what it prints, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

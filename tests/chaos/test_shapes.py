@@ -1,7 +1,5 @@
 """Partitions by name: which links each separates, and what is said of one that cannot be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

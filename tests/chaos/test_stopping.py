@@ -1,7 +1,5 @@
 """Stopped at any moment: a word at once, everything gone in 10 s, the signal's exit status, the record readable."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Who dials whom, and what a link expression names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

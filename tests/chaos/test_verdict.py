@@ -1,7 +1,5 @@
 """Verdicts: what is worst, and JSON both ways."""
 
-from __future__ import annotations
-
 import json
 
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict, worst

@@ -1,7 +1,5 @@
 """Short ways to make stored messages."""
 
-from __future__ import annotations
-
 from nemesrv.remoting.message import StoredMessage, raw_properties
 from nemesrv.remoting.node.network import Address
 

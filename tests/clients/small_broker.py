@@ -4,8 +4,6 @@ It knows the queues it is given, holds pulls as a broker does, keeps offsets and
 `answers[code]` replaces what it says to a request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

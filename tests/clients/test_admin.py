@@ -1,7 +1,5 @@
 """Admin calls: a real NameServer in memory for its codes, a small broker for the broker's."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import AsyncIterator

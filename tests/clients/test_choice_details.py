@@ -3,8 +3,6 @@
 Each of these was a mutant of the selection code that no other test noticed (`make mutation`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

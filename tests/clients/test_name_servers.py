@@ -1,7 +1,5 @@
 """The NameServer list: shuffle, start, order, and what counts as a change."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

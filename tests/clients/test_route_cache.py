@@ -1,7 +1,5 @@
 """What a client makes of a route."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixed-rate jobs that share one task."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

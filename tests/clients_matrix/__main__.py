@@ -9,8 +9,6 @@ client could not be had or not be judged, else 0: what a client does is told, an
 --twice nothing is written: 1 where two runs do not agree, 3 where one left a rule undecided.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -1,7 +1,5 @@
 """One row a client: where it comes from, what it needs, how it is started, and which profile it is held against."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ is no event of the driver, or a server's warning, with its count: what a run at 
 Exit status: 1 where a send failed, a message was lost, or a process ended as it should not; 4 where a part is missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -7,8 +7,6 @@ The folder is $NEMESRV_CLIENTS, else nemesrv/clients in the user's cache. Which 
 the machine's own business; nothing here names one. A client is built again when its driver or its row has changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

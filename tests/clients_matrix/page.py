@@ -1,7 +1,5 @@
 """docs/clients.md: clients × rules, each cell what was measured and on how many; from measured/, one file a client."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

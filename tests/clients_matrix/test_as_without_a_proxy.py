@@ -5,8 +5,6 @@ The same clients (Java, Go, ours) at the same servers, once on hosts of a real n
 that was acknowledged.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

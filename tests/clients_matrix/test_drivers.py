@@ -1,7 +1,5 @@
 """Each client of the catalogue starts, sends and receives at our servers, and ends when it is told to."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What `nemesrv conform` finds unaided of clients as their registries have them, and who they are."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

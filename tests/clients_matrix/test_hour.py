@@ -1,7 +1,5 @@
 """What an hour of a client leaves behind, counted from what its processes said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.interop.programs import Program

@@ -1,7 +1,5 @@
 """docs/clients.md says of each client what was measured, what deviates, and what was not decided."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

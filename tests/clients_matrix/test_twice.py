@@ -1,7 +1,5 @@
 """When two runs of the same client agree."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

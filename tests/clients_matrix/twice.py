@@ -10,8 +10,6 @@
 A rule that one of the runs left undecided is told apart: nothing is known of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt

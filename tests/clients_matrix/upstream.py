@@ -1,7 +1,5 @@
 """What the authors of a client may want to know, with what was measured of it; nothing is said that no file shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ Where and what it is told by NAMESRV_ADDR or NEMESRV_NAMESRV_HTTP, NEMESRV_TOPIC
 `Client` is the same program on any clock and network, which is how memory.py runs it.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

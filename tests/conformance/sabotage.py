@@ -4,8 +4,6 @@ A defect shows in the situations `only` (its rule's, where it names none), so th
 the clean twin did: planted everywhere, many defects are seen by several rules, for good reasons.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """How much at once, how long it takes, and how late the loop was."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

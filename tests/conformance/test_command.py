@@ -1,7 +1,5 @@
 """`nemesrv conform` as a person types it: what is wrong input, what a run leaves, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

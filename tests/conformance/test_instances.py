@@ -1,7 +1,5 @@
 """A program with several clients in it: each is told apart, and judged by itself."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.instances import ONLY, clients_of

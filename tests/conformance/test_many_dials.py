@@ -1,7 +1,5 @@
 """A client that redials without a pause: what is done with its dials grows as their number does, and no faster."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

@@ -1,7 +1,5 @@
 """What a person reads at the end, at any width of the terminal, and the verdict of the whole."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 

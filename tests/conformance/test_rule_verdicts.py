@@ -1,7 +1,5 @@
 """Verdicts over all rules; profiles: the built-in ones, files, what is refused, and what is written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

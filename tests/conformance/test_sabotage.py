@@ -3,8 +3,6 @@
 On the virtual clock, through conform's own fronts in memory (memory.py); the same programs run over TCP nightly.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

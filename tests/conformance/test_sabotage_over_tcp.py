@@ -1,7 +1,5 @@
 """Sabotaged clients as programs of their own, over TCP, by the command as it is typed: some of test_sabotage.py's."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A stand: servers of ours behind fronts, what happens to them, and that nothing of it is left."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """One process of a program: what it is told, what it says, and that nothing of it is left."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -1,7 +1,5 @@
 """Situations side by side: what was watched of each process, why a program cannot be examined, and a quick end."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

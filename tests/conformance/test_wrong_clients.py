@@ -3,8 +3,6 @@
 In memory, on the virtual clock. Every day in the situations that show it; nightly in all.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is in deploy/, for its tests: the recipes by kind, and the commands that they give."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

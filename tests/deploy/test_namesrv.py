@@ -1,7 +1,5 @@
 """The recipes for the NameServer alone fit the program: settings, options, files and packages they name are there."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The recipes for hosts fit the program and each other: versions, images, commands, settings, rights."""
 
-from __future__ import annotations
-
 import copy
 import importlib.metadata
 import re

@@ -1,7 +1,5 @@
 """Tools that know the recipes' formats find no fault with them, and do find one that is planted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

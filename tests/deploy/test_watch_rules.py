@@ -1,7 +1,5 @@
 """The alert rules and the dashboard of `nemesrv watch` name metrics and kinds that there are."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The workflows of deploy/ci do what they say, in every leg, from a checkout, a wheel or an index."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

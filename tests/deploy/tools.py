@@ -4,8 +4,6 @@ kubeconform, KubeRay's CRDs, compose-spec's schema    Go modules
 hadolint, Kubernetes' schemas                         Python packages
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

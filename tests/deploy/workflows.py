@@ -3,8 +3,6 @@
 What a step `uses` is there already: the project is the folder, Python a new environment, Java and Go this machine's.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

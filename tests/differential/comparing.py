@@ -1,7 +1,5 @@
 """When two answers are the same, and the exceptions to that, each by the name that docs/compatibility.md gives it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from nemesrv.remoting import fastjson

@@ -4,8 +4,6 @@ NEMESRV_DIFFERENTIAL_OPERATIONS sets how many random operations each profile get
 ones. From 10,000 on (`make differential`) the tests that wait for real time run, too.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Hypothesis chooses operations; a `Pair` does each on both servers. One example begins and ends with empty servers."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any, ClassVar
 

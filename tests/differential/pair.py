@@ -1,7 +1,5 @@
 """Both servers as one: every request goes to both and their answers are compared; so is everything they hold."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Apache's NameServer and ours, side by side as processes of this machine."""
 
-from __future__ import annotations
-
 import platform
 import tempfile
 from contextlib import ExitStack

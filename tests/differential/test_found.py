@@ -3,8 +3,6 @@
 Each example leaves both servers empty.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Random operations on both servers: no answer and no state differs but for the exceptions of compatibility.md."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

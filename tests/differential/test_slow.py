@@ -1,7 +1,5 @@
 """What needs real time: channels that are idle, and in 4.9 the 120 s after which a silent broker is dropped."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

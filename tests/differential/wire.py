@@ -1,7 +1,5 @@
 """Blocking sockets that carry whole frames: the same bytes to two servers, from the same port of this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -6,8 +6,6 @@
 What was measured of an implementation's other drills stays. Exit status 1 where an interval is outside its window.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -1,7 +1,5 @@
 """docs/drills.md: each interval of the field beside ours and Apache's, from measured.json."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

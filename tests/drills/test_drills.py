@@ -1,7 +1,5 @@
 """What drills on real clusters measured is inside the windows that RocketMQ's timers allow, and so is what we do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

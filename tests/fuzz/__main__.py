@@ -1,7 +1,5 @@
 """`python -m tests.fuzz`: many inputs over every target, in several processes, with a table of what they cost."""
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import platform

@@ -3,8 +3,6 @@
 A batch of inputs has its own random.Random("seed target batch"), so a finding is repeated from what it prints.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import resource

@@ -1,7 +1,5 @@
 """Wrong bytes made from right ones: a small deterministic mutator. The same random.Random gives the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """What is mutated: one right example of everything that is read."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from pathlib import Path

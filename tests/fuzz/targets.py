@@ -4,8 +4,6 @@ A target raises nothing but the errors that its reader documents; those are swal
 AssertionError included, is a finding.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Sequence

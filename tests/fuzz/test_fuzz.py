@@ -1,7 +1,5 @@
 """A few seconds of what `make fuzz` does for minutes, and the fuzzer itself: that it finds, and finds again."""
 
-from __future__ import annotations
-
 import time
 from random import Random
 

@@ -4,8 +4,6 @@ A frame holds at most 16 MiB, and JSON that is all brackets takes up to thirty t
 the price of one frame while it is read, not of a connection: frames are read one after the other.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import resource
 import time

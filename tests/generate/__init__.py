@@ -3,8 +3,6 @@
 recorded.py ─ a run of ours on the virtual clock ─► defects.py ─ one row changed ─► multiplied.py ─► Parquet
 """
 
-from __future__ import annotations
-
 from .defects import DEFECTS, Planted
 from .multiplied import Written, rows_of, write
 

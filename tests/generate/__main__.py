@@ -1,7 +1,5 @@
 """`python -m tests.generate --out DIR`: a recorded virtual run, its messages multiplied, with known verdicts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

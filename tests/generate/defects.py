@@ -3,8 +3,6 @@
 Defects of nodes are the self-test's (chaos/proof/defects); these are in the rows themselves, at any size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

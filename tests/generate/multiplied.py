@@ -9,8 +9,6 @@ offset is N times the recorded one, plus the copy's number where the row is of o
 what it brought. Rows of each process are numbered anew. So whatever was right of the recording is right of its copies.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

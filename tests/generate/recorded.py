@@ -5,8 +5,6 @@ VALID: a consumer's death, a NameServer that hangs for longer than a client's wi
 `ordered`: a message's key chooses its queue, so its copies go there as well, and no producer takes queues in turn.
 """
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

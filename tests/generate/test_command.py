@@ -1,7 +1,5 @@
 """`python -m tests.generate` and `tests.bench`: what they say to impossible numbers and names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

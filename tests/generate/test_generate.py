@@ -1,7 +1,5 @@
 """Generated histories are well-formed, the same for the same seed, and as large as asked, however they are sliced."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a generated history is said to be, the checks find: clean ones nothing, planted ones what was planted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

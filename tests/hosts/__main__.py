@@ -10,8 +10,6 @@ cluster. `--compare` runs each on one host, too, in the same minute. `--selftest
 iproute2.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """python in_time_namespace.py MILLISECONDS CMD…: CMD with a CLOCK_MONOTONIC that is so far ahead. Linux, root."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

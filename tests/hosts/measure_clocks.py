@@ -3,8 +3,6 @@
 python measure_clocks.py HEAD SECONDS  ─►  {"c": [[offset_ms, bound_ms], …], …}
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

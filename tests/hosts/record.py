@@ -4,8 +4,6 @@ On the Ray cluster with that head, or on one of its own. Exit status as `nemesrv
 harness failed.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

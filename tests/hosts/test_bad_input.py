@@ -1,7 +1,5 @@
 """What is wrong with a Ray cluster, or with a host of it, is one sentence and exit status 4; nothing is left behind."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Three hosts, one of whose clocks is 700 ms ahead: how far it is off is measured, and verdicts do not depend on it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A host that is gone in mid-run takes its own last rows with it: the rest is judged, and what is missing is said."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

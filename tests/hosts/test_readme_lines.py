@@ -1,7 +1,5 @@
 """The five lines of docs/hosts.md for more than one machine do what they say, on hosts where no Ray runs yet."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

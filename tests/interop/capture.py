@@ -4,8 +4,6 @@ Requests are what Apache's clients and brokers sent to our servers, responses wh
 clients: of each request code the first that came, or the longest where an early one says little.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Iterator

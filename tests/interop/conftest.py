@@ -1,7 +1,5 @@
 """The worlds of these tests, each started once: Apache's servers, and ours with Apache's clients at work."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ A relay stands between them. A line of a file is an event, in order: the connect
 frame, `<` and the response's, or `x` for the end of the connection.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """mqadmin in one JVM for many commands (Admin.java), and how to read what it prints."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Apache's own integration tests (tests/apache) at our servers: a few each time, all of them nightly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`clusterTest`: Apache's NameServer of a test environment and ours, beside one production, answer alike."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

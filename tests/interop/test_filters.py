@@ -1,7 +1,5 @@
 """SQL92 filters: Apache's own compiler and ours say the same of the same filters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Frames that real Apache RocketMQ programs sent (golden/*.hex, recorded by capture.py), read and written by ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

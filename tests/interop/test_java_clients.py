@@ -4,8 +4,6 @@ and at night one of every age. What an age does not have is skipped. NEMESRV_INT
 Two brokers: what a group receives has come from both.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """namesrv.log of ours beside Apache's: the same requests, the same messages, line for line."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """mqadmin, 4.9.8 and 5.3.3, against our NameServers and brokers while Java clients are at work."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

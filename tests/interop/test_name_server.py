@@ -1,7 +1,5 @@
 """Our NameServer before Apache's broker and mqadmin, beside Apache's own NameServer wherever both can be asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

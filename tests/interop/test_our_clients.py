@@ -1,7 +1,5 @@
 """Our producer, consumer and admin client against Apache's NameServer and broker, and among Apache's clients."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """An unmodified Java consumer reads from our slave what it never saw at the master, which was killed before."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from pathlib import Path

@@ -3,8 +3,6 @@
 docs/compatibility.md says why. NEMESRV_INTEROP_SERVERS=apache: against Apache's, which refuse some, too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Waiting for what another process does, always with an end, and asking servers through our own client."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

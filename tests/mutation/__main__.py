@@ -4,8 +4,6 @@ Exit status 0 when at least 95 % of the mutants that change anything were killed
 stale, 1 when not, 4 when mutmut itself failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

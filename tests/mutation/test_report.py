@@ -1,7 +1,5 @@
 """The mutation report's own rules, on made-up diffs; mutmut itself is run by `make mutation` only."""
 
-from __future__ import annotations
-
 import tomllib
 
 from . import tree

@@ -5,8 +5,6 @@ folders. Only fast tests are copied into its configuration: whatever starts proc
 takes seconds would be run for hundreds of mutants.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 conftest.py marks these tests; `python -m tests.nightly` prints the table.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

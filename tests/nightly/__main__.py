@@ -1,7 +1,5 @@
 """`python -m tests.nightly` prints what runs nightly only, and what stands for it every time, as a Markdown table."""
 
-from __future__ import annotations
-
 from . import table
 
 if __name__ == "__main__":

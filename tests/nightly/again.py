@@ -3,8 +3,6 @@
 At another size, seed, profile or moment; by a history that is told, not recorded; or without Spark.
 """
 
-from __future__ import annotations
-
 from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _VIRTUAL = "tests/chaos/experiment/virtual"

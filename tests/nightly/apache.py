@@ -1,7 +1,5 @@
 """What runs nightly only of Apache's programs, of clients of other makes, and of `nemesrv conform`."""
 
-from __future__ import annotations
-
 from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"

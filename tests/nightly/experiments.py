@@ -1,7 +1,5 @@
 """What runs nightly only of experiments and their verdicts: recorded, generated, imported, judged by Spark, stopped."""
 
-from __future__ import annotations
-
 from .record import BENCH, DEFECT, SELFTEST, UP, Nightly
 
 _EDGES = "tests/chaos/oracle/test_window_edges.py"

@@ -1,7 +1,5 @@
 """What runs nightly only of more than one machine: three hosts, Hadoop's file system, the recipes' own tools."""
 
-from __future__ import annotations
-
 from .record import Nightly
 
 _TOOLS = "tests/deploy/test_tools.py"

@@ -1,7 +1,5 @@
 """A test that is nightly, and the tests every time that stand for nightly ones of more than one part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

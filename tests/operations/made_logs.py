@@ -1,7 +1,5 @@
 """Logs of a small cluster as 4.9 writes them, by who wrote what when: well, but for what is put in or left out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

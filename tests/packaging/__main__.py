@@ -3,8 +3,6 @@
 The commands run in an empty environment whose packages pip fetches; what they print must be what README shows.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

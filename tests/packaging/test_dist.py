@@ -1,7 +1,5 @@
 """`make dist` builds what README installs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The worked example of a user's project (tests/example), with the built wheel in an environment of its own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `pip install nemesrv` installs is enough for what needs no cluster, and says what the rest needs."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """deploy/setup.sh says what is missing in one line before it installs anything."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

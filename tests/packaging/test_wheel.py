@@ -1,7 +1,5 @@
 """The built wheel, installed beside a project that has its own top-level `clients` package."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

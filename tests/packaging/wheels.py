@@ -1,7 +1,5 @@
 """Building the wheel, and environments with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """docs/defects.md, from the planted defects themselves."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.scenarios.defect import Defect
 

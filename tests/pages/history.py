@@ -3,8 +3,6 @@
 `python -m tests.pages.history > docs/history.md` writes it again; a test compares the two.
 """
 
-from __future__ import annotations
-
 from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 
 _HEAD = """# The history of a run

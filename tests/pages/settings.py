@@ -1,7 +1,5 @@
 """docs/settings.md, written from the catalogue itself: `python -m tests.generated` writes it anew, a test compares."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nemesrv.actors.namesrv.config import known_keys

@@ -1,7 +1,5 @@
 """Hypothesis here without a deadline: a busy machine is no defect of a pure function."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 
 settings.register_profile("nemesrv", deadline=None)

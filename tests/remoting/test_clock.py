@@ -1,7 +1,5 @@
 """A node's wall clock can be changed; what is monotonic stays as it is."""
 
-from __future__ import annotations
-
 from nemesrv.remoting.node.clock import AdjustableClock
 from tests.virtual import VirtualClock
 

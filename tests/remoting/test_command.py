@@ -1,7 +1,5 @@
 """RemotingCommand: what a request and a response are made of."""
 
-from __future__ import annotations
-
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import DEFAULT_VERSION, RemotingCommand
 from nemesrv.remoting.headers.namesrv import GetRouteInfoRequestHeader

@@ -1,7 +1,5 @@
 """fastjson's dialects: what Java writes is read, what we write Java reads, and nothing grows without bound."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

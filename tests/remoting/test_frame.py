@@ -1,7 +1,5 @@
 """Frames: golden bytes both ways, every prefix byte by byte, round trips, and every kind of malformed frame."""
 
-from __future__ import annotations
-
 import json
 import struct
 

@@ -1,7 +1,5 @@
 """What importing the light packages costs: no Ray, no Spark, nothing that only the harness needs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The digest that tells whether a message came as it was sent."""
 
-from __future__ import annotations
-
 from nemesrv.remoting.message_properties import message_digest
 
 SENT = {"KEYS": "k-1", "TAGS": "a", "number": "1", "WAIT": "true"}

@@ -4,8 +4,6 @@ Looks at every file of remoting, actors, clients and experiment/workloads. Allow
 events, queues and gather; `context.clock`, `context.network` and `context.rng`, whatever they are called on the way.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

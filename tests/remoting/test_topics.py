@@ -1,7 +1,5 @@
 """RocketMQ's own topics are told from a user's, by every name that its servers and clients make of themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig

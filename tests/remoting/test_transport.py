@@ -1,7 +1,5 @@
 """The transport on a virtual clock and an in-memory network: calls, answers and limits."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How channels of the transport end: closed by an end, idle, or with their server or client."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What comes in that is malformed or in pieces, and the fast path for raw frames."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Time-outs of the transport: of calls, of connecting, of both together; late and unasked answers."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Heartbeats, group members, consumer offsets, locks, delay levels, send-back, and what mqadmin asks."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

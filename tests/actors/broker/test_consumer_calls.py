@@ -1,7 +1,5 @@
 """What mqadmin asks of consumers through a broker, and what it looks into and tidies up there."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How long held pulls waited, as a broker says it from one check to the next."""
 
-from __future__ import annotations
-
 from nemesrv.actors.broker.processors.pull_processor import HoldTimes
 from nemesrv.remoting.codes import ResponseCode
 from nemesrv.remoting.command import RemotingCommand

@@ -1,7 +1,5 @@
 """enableSlaveActingMaster: what a broker says of itself, and what a slave does when its group's least id changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig

@@ -1,7 +1,5 @@
 """Consumer offsets, held pulls, queue locks: the broker's small tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

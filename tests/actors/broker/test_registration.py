@@ -1,7 +1,5 @@
 """Registration with NameServers: periods, payloads, failures, unregistration, on the virtual clock."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Request-reply: a reply is handed to the client that asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sends, pulls and long polling through a broker's own channel."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from pathlib import Path

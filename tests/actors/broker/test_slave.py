@@ -1,7 +1,5 @@
 """A slave beside its master: what it copies, what it serves and refuses, and what it does when the master is gone."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SQL92 filters over properties; tests/interop/test_filters.py gives the same filters to Apache's own."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.actors.broker.sql_filter import MAX_DEPTH, SqlError, compile_filter

@@ -1,7 +1,5 @@
 """`nemesrv broker` as a process: boot line, clean stop, SIGKILL, and what is wrong said in one line."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

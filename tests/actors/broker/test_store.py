@@ -1,7 +1,5 @@
 """The message store: layout, reading, rolling, recovery from torn and zeroed tails, full disks, SIGKILL."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

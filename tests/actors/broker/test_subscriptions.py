@@ -1,7 +1,5 @@
 """Filters by SQL92, from the check before a consumer starts to what it pulls; and lite pulls of either line."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Transactions: half messages, their end, and the check that asks producers."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the tests of single requests share: a broker's identity, and an answer's body."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.remoting import fastjson

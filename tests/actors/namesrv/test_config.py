@@ -1,7 +1,5 @@
 """RocketMQ's own properties file, and the KV file (nameserver.md sections 7 and 8)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Recorded by tests/interop/conversations.py into tests/remoting/golden/*.hex; no Java is needed here.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

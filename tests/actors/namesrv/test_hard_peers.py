@@ -1,7 +1,5 @@
 """Peers that misbehave, against a real `nemesrv namesrv` process: each bounded in time and in what it costs."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """No peer can grow a NameServer's memory without end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 That Apache's own NameServers say the same is shown by tests/interop/test_log_lines.py, which needs their jars.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 

@@ -1,7 +1,5 @@
 """Registrations, unregistrations and data versions over the wire, in both profiles (nameserver.md, 2, 5, 6, 7)."""
 
-from __future__ import annotations
-
 import json
 import zlib
 

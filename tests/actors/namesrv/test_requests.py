@@ -1,7 +1,5 @@
 """Every other request code over the wire, in both profiles (nameserver.md sections 2, 5, 6, 7; codes.md section 1)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is answered without being parsed is exactly what the ordinary path would answer."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

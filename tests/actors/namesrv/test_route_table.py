@@ -1,7 +1,5 @@
 """The rules by which brokers and topics come in and routes go out (nameserver.md sections 2, 3, 5, 6)."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.actors.namesrv.route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTable, filter_by_zone

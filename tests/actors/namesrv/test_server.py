@@ -1,7 +1,5 @@
 """Channels, timers and the history of a NameServer on a virtual clock (nameserver.md sections 4 and 10)."""
 
-from __future__ import annotations
-
 import json
 import zlib
 

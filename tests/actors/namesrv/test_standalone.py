@@ -1,7 +1,5 @@
 """`nemesrv namesrv` as a process on real sockets: boot line, exit statuses, one line for each failure."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

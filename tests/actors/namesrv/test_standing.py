@@ -1,7 +1,5 @@
 """A registration that leaves out what stands has the effect of one that says it all, whatever happens in between."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -3,8 +3,6 @@
 Each of these was a mutant of route_table.py, unregister.py or tables.py that no other test noticed (`make mutation`).
 """
 
-from __future__ import annotations
-
 from logging import INFO, WARNING
 from typing import Any
 

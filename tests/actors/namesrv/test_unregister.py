@@ -1,7 +1,5 @@
 """The rules by which brokers leave (nameserver.md section 4)."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.actors.namesrv.route_table import RouteTable

@@ -8,8 +8,6 @@ and polls would have shown, and the rows that follow from that. The servers' own
 A tap in the node's own network is the front: it sees the same bytes, at the node's end of each connection.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@
 What happens meanwhile, the caller says.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@ Apache's do, and the checks judge what fronts, logs and polls showed of them.
 A defect that only `timers_kept` finds is left out: of the timers of servers that are not ours there are no rows.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A broker seen from outside, frame by frame: what it registers, who its clients are, and what they commit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.chaos.apache.broker_rows import BrokerRows

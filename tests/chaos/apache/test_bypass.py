@@ -1,7 +1,5 @@
 """Who a Java program may be connected with, and what is said of anybody else."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

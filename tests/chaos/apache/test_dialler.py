@@ -1,7 +1,5 @@
 """The fronts of a Java process: whom they dial for it, what it is told, and what the history hears."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

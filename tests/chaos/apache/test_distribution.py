@@ -1,7 +1,5 @@
 """Which program a node is, where its jars are, and what is said where they are not what they should be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Apache's brokers of one name: who is who, which door a dial is led to, and whose addresses they are told."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Apache's own clients at our servers, judged by the checks that judge ours: right servers pass, wrong ones do not."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path

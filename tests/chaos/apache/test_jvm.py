@@ -1,7 +1,5 @@
 """A child that is told of, spoken to, ended, and blamed with its last line; a shell script stands for the JVM."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

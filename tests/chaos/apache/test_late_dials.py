@@ -1,7 +1,5 @@
 """A dial that is told of after its front has let it in is no dial in vain."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.apache.client import LateDials
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.observed import Behaved, Dialled, GaveUp, Opened

@@ -1,7 +1,5 @@
 """A program's clocks go as the run's by libfaketime, and nothing of it stays on the machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A NameServer seen from outside, frame by frame: what is learnt where the wire, its log and polls do not agree."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Apache's NameServer and broker in Ray actors: all that can be done to a node, its JVM included."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Configuration files as Java reads them, and as our own programs do."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

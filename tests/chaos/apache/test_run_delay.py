@@ -1,7 +1,5 @@
 """What a program's threads waited for a processor since somebody asked last."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

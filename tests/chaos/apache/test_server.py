@@ -1,7 +1,5 @@
 """Apache's server as a node, without Java: what its process begins with, and the files that it writes."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Our own NameServers and brokers seen from outside: the rows that follow are the rows that they record themselves."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

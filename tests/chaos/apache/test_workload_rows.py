@@ -1,7 +1,5 @@
 """What Apache's client tells of itself, line by line, and the rows that come of it."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands against a live cluster, over real loopback sockets."""
 
-from __future__ import annotations
-
 import functools
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Two NameServers and two brokers of ours on a loop in another thread, for commands that ask a live cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """`nemesrv admin` over real loopback sockets: two NameServers and two brokers of ours."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A signal before the command has imported its own parts is a word and the signal's exit status, not a stack."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Whatever a command raises is an exit status and one line that says how to mend it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """`nemesrv compare` of recorded runs: what is refused before anything starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nemesrv.chaos.history.rows import write_parquet

@@ -1,7 +1,5 @@
 """A wrong option is one sentence with its value and what is allowed, before anything is started."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Wrong words are told in one line, with nothing started; here in the tests' process, in one of its own test_cli.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The links to the NameServers that clients sit on as an action begins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any

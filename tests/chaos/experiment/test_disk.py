@@ -1,7 +1,5 @@
 """The disk of a run folder: an experiment ends while there is room to keep what it recorded."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

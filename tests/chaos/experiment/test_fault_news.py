@@ -1,7 +1,5 @@
 """Who has fronts of its own hears which servers it cannot reach, whole, whenever that changes or it was away."""
 
-from __future__ import annotations
-
 from nemesrv.actors.watch import ClusterError
 from nemesrv.chaos.experiment.experiment import FaultNews
 

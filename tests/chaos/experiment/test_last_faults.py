@@ -1,7 +1,5 @@
 """What a fault proves that the timeline's last entry begins, and that nothing ends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

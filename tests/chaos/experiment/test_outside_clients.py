@@ -1,7 +1,5 @@
 """The fronts of a client under test: what it is told, what it meets while its servers are lost, and its rows."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A dozen processes of a run start at the same time on its machine, so a node's imports its program and no harness."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

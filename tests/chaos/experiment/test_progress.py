@@ -1,7 +1,5 @@
 """What a person who waits sees: the phase, a bar, the seconds left; plain lines in a pipe; nothing when quiet."""
 
-from __future__ import annotations
-
 import io
 from itertools import pairwise
 

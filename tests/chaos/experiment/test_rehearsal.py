@@ -1,7 +1,5 @@
 """A planted defect that never acts is found out before the run, and the run is not VALID."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The run folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

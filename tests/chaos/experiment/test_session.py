@@ -1,7 +1,5 @@
 """An experiment conducted step by step, below a whole run: on the virtual clock, judged by nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

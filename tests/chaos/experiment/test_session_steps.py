@@ -1,7 +1,5 @@
 """What a test does to its cluster is a step of a timeline, checked as a scenario's, and done at once."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

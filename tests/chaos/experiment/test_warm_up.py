@@ -1,7 +1,5 @@
 """Before clients begin, each of Apache's brokers has answered a send, unless the scenario wants to see its first."""
 
-from __future__ import annotations
-
 import logging
 import random
 from pathlib import Path

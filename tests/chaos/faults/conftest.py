@@ -1,7 +1,5 @@
 """One Toxiproxy server for the tests of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

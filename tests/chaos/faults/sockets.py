@@ -1,7 +1,5 @@
 """Two ends of a link on real sockets, and what a recorder was told."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A kill is a crash: dials to a process that is gone are refused, through Toxiproxy as on a direct connection."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket

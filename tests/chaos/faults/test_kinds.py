@@ -1,7 +1,5 @@
 """Each fault says what a scenario may say of it, what it does to a link, how it is recorded, and what its peers see."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Faults that part what is connected from what is new, on real sockets: half-open links, SYNs without an answer."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator, Mapping

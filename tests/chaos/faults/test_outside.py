@@ -1,7 +1,5 @@
 """What a person does to Toxiproxy's proxies is in the record, in the history's own words."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Ports that stay ours."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

@@ -1,7 +1,5 @@
 """Faults of processes over a cluster that only takes notes: rows, order, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """How late Toxiproxy is, measured at a real one."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every fault of a link proves itself on real sockets through a real Toxiproxy."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

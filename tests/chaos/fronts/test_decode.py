@@ -1,7 +1,5 @@
 """Bytes of one connection, whole and split anywhere, become the same observations. No socket."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """connect() calls of a program and its descendants are seen, also those that nobody answers; nothing holds it up."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

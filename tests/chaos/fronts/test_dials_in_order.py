@@ -1,7 +1,5 @@
 """The order of a program's connects, whatever happens between two looks at a clock."""
 
-from __future__ import annotations
-
 import itertools
 import time
 

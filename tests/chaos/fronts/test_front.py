@@ -1,7 +1,5 @@
 """What a front does to dials, connections and requests, by dialling it on the loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

@@ -1,7 +1,5 @@
 """A front on the loopback between plain sockets that a test drives, and what it has seen."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A run that was recorded on one host, as three hosts with clocks of their own would have recorded it."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

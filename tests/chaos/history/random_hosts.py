@@ -6,8 +6,6 @@ direction and in opposite ones; a clock jumps in the middle; the rows of one hos
 measured a clock. None of these may say INVALID where the history of one host did not.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

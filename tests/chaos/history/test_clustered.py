@@ -1,7 +1,5 @@
 """Large recordings are merged slice by slice, and hold then what merging in memory gives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

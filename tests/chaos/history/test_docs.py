@@ -1,7 +1,5 @@
 """docs/history.md is what the schema and the catalogue of events say."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

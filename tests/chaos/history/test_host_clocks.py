@@ -1,7 +1,5 @@
 """A host's offset is within its bound of the truth, whatever the network does; what a clock cannot do is found."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A run on three hosts with clocks of their own is judged as the same run on one, once its rows are corrected."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

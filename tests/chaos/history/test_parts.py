@@ -1,7 +1,5 @@
 """A history that was kept in parts is the same as one that was not, and takes no more room."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

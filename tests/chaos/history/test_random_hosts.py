@@ -1,7 +1,5 @@
 """Whatever clocks do, a run in which nothing is wrong is not INVALID: random ones, as three hosts would record them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

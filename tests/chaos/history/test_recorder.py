@@ -1,7 +1,5 @@
 """The history writer, what survives a kill, and the merge into Parquet."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pickle

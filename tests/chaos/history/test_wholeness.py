@@ -1,7 +1,5 @@
 """A history is whole where each process's rows are numbered without a gap; what a gap could decide is UNKNOWN."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

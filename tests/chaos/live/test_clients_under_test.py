@@ -1,7 +1,5 @@
 """`nemesrv up --client`: a program that knows nothing of us is judged by its profile, and /bin/false is not VALID."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

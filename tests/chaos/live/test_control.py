@@ -1,7 +1,5 @@
 """What `nemesrv fault` asks for is done in the words of a timeline; what cannot be is one sentence and a status."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A growing history is judged soon after a change, then ever more rarely."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.live.changes import Pace
 
 NOTHING = float("-inf")

@@ -1,7 +1,5 @@
 """What `nemesrv up --json` says: the cluster first, then a line a verdict with its type, each an object of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What processes append becomes whole segments, up to the moment that all of them have spoken of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`nemesrv up --check` with the real parts: what others and `nemesrv fault` do to it is recorded, judged, no defect."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`nemesrv up` without --check, on a machine that has neither PySpark nor a Java: it records, and judges nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

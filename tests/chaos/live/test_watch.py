@@ -1,8 +1,6 @@
 """A history is kept while it grows: everything near a change at once, a long rest rarely and in little room. Where
 checks are named, all of it is judged after each change."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

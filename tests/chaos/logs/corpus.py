@@ -1,7 +1,5 @@
 """Logs as people posted them (wild/index.toml), each with what was true; half of them are set aside by a coin."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass

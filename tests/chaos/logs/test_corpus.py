@@ -1,7 +1,5 @@
 """The logs in wild/: each is cited, there, and read without an error, with every line counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.logs.reading import read_plain

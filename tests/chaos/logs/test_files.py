@@ -1,7 +1,5 @@
 """Folders, archives and ranges give the same rows; what cannot be read is a sentence, and the rest is read."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

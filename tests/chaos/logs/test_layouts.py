@@ -1,7 +1,5 @@
 """Each writer's head of a line: when, in which zone, how loud, who, and what is left as text."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Folders of logs by Spark give the rows and counts that are read without it."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is passed over is counted as if it had been read, and no row that is wanted is lost by it."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines become rows, each line is counted once, and what goes on with a record is joined to it."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.logs.stream import RELATIVE_MS, LogRow, Reader

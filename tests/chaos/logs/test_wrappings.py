@@ -1,7 +1,5 @@
 """A log in a collector's wrapping gives the events of the bare log, whatever the collector is called."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Callable

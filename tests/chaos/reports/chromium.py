@@ -1,7 +1,5 @@
 """Where a Chromium is, for the tests that open a page; the tests' conftest skips them where there is none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

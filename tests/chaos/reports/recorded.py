@@ -3,8 +3,6 @@
 Seconds count from where the timeline starts, STEADY_S after the history's origin.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nemesrv.chaos.history.rows import write_parquet

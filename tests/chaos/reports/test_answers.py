@@ -1,7 +1,5 @@
 """The end of a run answers two questions first: are routes right, and do clients follow? Letters stand for nothing."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

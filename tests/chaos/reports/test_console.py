@@ -1,7 +1,5 @@
 """A table is as wide as the terminal, or a paragraph a row where its columns would be cut into single letters."""
 
-from __future__ import annotations
-
 from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest

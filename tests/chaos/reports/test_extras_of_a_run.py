@@ -1,7 +1,5 @@
 """What a report shows besides routes and sends: lag, owners of queues, logs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An import's page says what is thought to have happened before anything else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

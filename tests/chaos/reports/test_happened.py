@@ -1,7 +1,5 @@
 """What happened, in words: who, when, how long, what was allowed and by how much that was exceeded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the oracle demands in small worlds, as lanes show it: who must, may and must not, from when until when."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import pairwise

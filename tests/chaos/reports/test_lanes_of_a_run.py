@@ -1,7 +1,5 @@
 """From a recorded history to lanes, series, places and words: no Bokeh, no Spark, no browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

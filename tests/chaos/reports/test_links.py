@@ -1,7 +1,5 @@
 """Each check's planted defect: every link of an example leads to a lane and a stretch that contain the event."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import parse_qs
 

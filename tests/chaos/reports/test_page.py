@@ -1,7 +1,5 @@
 """The page as text: it fetches nothing, escapes what nodes wrote, stays small, and still opens without a history."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

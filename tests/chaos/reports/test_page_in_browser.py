@@ -1,7 +1,5 @@
 """report.html in a real headless Chromium: no error, no request, lanes and bands, links, hover, dark, keys, print."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

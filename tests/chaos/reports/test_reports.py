@@ -1,7 +1,5 @@
 """What a person and a CI server read: JUnit XML and the table. The page has its own tests in reports/."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 from rich.console import Console

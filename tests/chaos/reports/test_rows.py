@@ -1,7 +1,5 @@
 """A list is as wide as the terminal: columns, the last cell wrapped beside them, or a paragraph a row."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.reports.text import rows_fitting, width_of_output

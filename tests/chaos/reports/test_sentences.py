@@ -1,7 +1,5 @@
 """What a check measured, as a person would say it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET

@@ -1,7 +1,5 @@
 """Output never fails a command: not a reader that has left, not an encoding that lacks a character."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

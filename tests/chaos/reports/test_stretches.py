@@ -1,7 +1,5 @@
 """Thinning joins what cannot be told apart, and hides nothing that was over."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The Markdown that a CI server shows on the page of a job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nemesrv.chaos.reports.answers import answers

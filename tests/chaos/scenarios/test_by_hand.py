@@ -1,7 +1,5 @@
 """Acts by hand in a scenario: what may be said, what is refused and how, and what `explain` makes of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`cluster.clients`: clients under test have profiles and links of their own; what cannot be is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Brokers that elect their master: who they are in a scenario, and which groups could not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`implementation` in a scenario: who is what, what follows from it, and what cannot be asked of Apache's programs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`incident:` and `promises:` of a scenario: what is refused, and what the fix makes of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists of NameServers by HTTP: who asks when, what is taken, what the checks then ask for, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

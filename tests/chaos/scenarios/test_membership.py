@@ -1,7 +1,5 @@
 """NameServers that join, are removed, and come back empty: what the run does, and what the checks then ask."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenario files: what is shipped is sound, and what is wrong is said in one sentence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A restart at another address: which process of a node has which, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

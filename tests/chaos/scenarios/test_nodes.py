@@ -1,7 +1,5 @@
 """`nodes:`: lists of their own, late comers, clusters; what is wrong with them, what the nodes do, what checks ask."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

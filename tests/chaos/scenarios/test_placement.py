@@ -1,7 +1,5 @@
 """Which node is on which host, as a scenario says it; and what is done to hosts, taken apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

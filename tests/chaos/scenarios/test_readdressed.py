@@ -1,7 +1,5 @@
 """NameServers that come back at another address: what a scenario says of one, and what it is then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What flaps, rolling restarts and restart storms: what they become, and what is said of those that cannot be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

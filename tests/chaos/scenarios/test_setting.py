@@ -1,7 +1,5 @@
 """`--set KEY=VALUE`: where a key leads, and what is wrong with one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a scenario says which brokers have slaves, and what of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

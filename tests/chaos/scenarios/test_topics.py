@@ -1,7 +1,5 @@
 """Several topics and groups, and thousands by a pattern: what is wrong with them, who uses which, what checks ask."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A restart with another implementation: which process of a node is what, and what is refused."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

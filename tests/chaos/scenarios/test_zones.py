@@ -1,7 +1,5 @@
 """`zones:`: who is in which, faults between them, and what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The catalogue of settings: RocketMQ's defaults, and each reaches the configuration of every node that takes it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

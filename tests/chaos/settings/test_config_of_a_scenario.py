@@ -1,7 +1,5 @@
 """`config:` of a scenario: what is wrong is said in one sentence, what is right the nodes do and windows follow."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One small broker, and the push consumers made on it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.remoting.codes import RequestCode

@@ -1,7 +1,5 @@
 """A push consumer with its listener and its history, ready to start."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

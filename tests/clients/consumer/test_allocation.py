@@ -1,7 +1,5 @@
 """Averaging allocation: every queue has one owner, and slices are as Java computes them."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.clients.consumer.rebalance import allocate_averagely, java_order, sort_queues

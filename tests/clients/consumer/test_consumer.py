@@ -1,7 +1,5 @@
 """A push consumer against a small broker: start offsets, delivery, flow control, settings, its end."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

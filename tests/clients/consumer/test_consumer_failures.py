@@ -1,7 +1,5 @@
 """Messages that a listener does not take: sent back, to the retry topic, tried again; and dropped in broadcasting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.remoting.codes import RequestCode

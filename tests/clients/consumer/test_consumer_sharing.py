@@ -1,7 +1,5 @@
 """How a consumer group shares the queues, and what each member does alone when it broadcasts."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What may be committed while messages finish out of order, and when pulling pauses."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.clients.consumer.process_queue import PULL_MAX_IDLE_MS, FlowLimits, ProcessQueue

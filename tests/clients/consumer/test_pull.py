@@ -1,7 +1,5 @@
 """A pull's flags, what each answer means, and the exact tag test."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.clients.consumer.pull import PullStatus, matching_tags, parse_pull_response, pull_sys_flag

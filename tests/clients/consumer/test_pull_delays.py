@@ -1,7 +1,5 @@
 """What was put off is one row a second at most, whatever each wait is, and each reason has its own."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A consumer that is asked through a broker says what it does: its NameServers, its subscriptions, its queues."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

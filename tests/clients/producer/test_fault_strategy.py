@@ -1,7 +1,5 @@
 """Queue choice and broker isolation, row by row of the two tables."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

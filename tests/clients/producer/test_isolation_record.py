@@ -1,7 +1,5 @@
 """The history hears when a broker is isolated, for how long, and when it is selected again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.clients.producer.fault_strategy import IsolationRecord

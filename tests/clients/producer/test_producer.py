@@ -1,7 +1,5 @@
 """A producer's sends, its routes at the first send, latency fault tolerance, and what the history says of each call."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

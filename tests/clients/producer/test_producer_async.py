@@ -1,7 +1,5 @@
 """Asynchronous and oneway sends: what is tried again, and what nobody knows."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

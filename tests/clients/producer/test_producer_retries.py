@@ -1,7 +1,5 @@
 """Every row of the synchronous retry table, and which errors are definite."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

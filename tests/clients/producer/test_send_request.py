@@ -1,7 +1,5 @@
 """What travels for a message and a batch, and what is refused before it does."""
 
-from __future__ import annotations
-
 import itertools
 import zlib
 from collections.abc import Callable

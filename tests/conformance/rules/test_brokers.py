@@ -1,7 +1,5 @@
 """Brokers that fail or return, and sends meanwhile, on observations written by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, REFUSES, SILENT, Behaviour

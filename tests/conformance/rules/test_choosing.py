@@ -1,7 +1,5 @@
 """List, start, stickiness and order, on observations written by hand: clean, broken, and nothing seen."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Two consumers of a group, on observations written by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What makes a client leave its NameServer, on observations written by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, CLOSES_ONCE, DROPS_SYNS, REFUSES, RESETS_ONCE, SILENT, Behaviour

@@ -1,7 +1,5 @@
 """When look-ups are made, on observations written by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES

@@ -1,7 +1,5 @@
 """Tries of a call, time-outs, phase lock and failover, on observations written by hand."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, PASSES, REFUSES, SILENT
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut

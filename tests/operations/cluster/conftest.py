@@ -1,7 +1,5 @@
 """A test that is a coroutine is played on virtual time, on a World of its own where it wants one."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

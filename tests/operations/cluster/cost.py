@@ -4,8 +4,6 @@ Three NameServers and the brokers are real ones in this process; the watch is a 
 read at the end of each of `--until`'s times. Its start, imports included, is in the first.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

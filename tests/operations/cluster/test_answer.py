@@ -1,7 +1,5 @@
 """`nemesrv doctor LOGS…` answers the operator's question first: the most probable cause, its lines, what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`nemesrv doctor` on clusters in one process, each with one thing wrong in it: that cause is named, and no other."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.clients.admin import AdminClient

@@ -1,7 +1,5 @@
 """`nemesrv doctor LOGS…`: logs with one thing wrong in them name that cause, in its sentence, with its lines."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

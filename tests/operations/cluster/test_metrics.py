@@ -1,7 +1,5 @@
 """What Prometheus reads of a watch."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import urllib.request

@@ -1,7 +1,5 @@
 """`nemesrv watch` on clusters in one process: what is wrong is named within its window, and what is legal never."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

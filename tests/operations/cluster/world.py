@@ -1,7 +1,5 @@
 """A cluster in one process on virtual time whose servers are started one by one, as a test of doctor or watch needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Incidents to be had on Apache's own servers and clients: one fault each, by name. `SCENARIOS`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

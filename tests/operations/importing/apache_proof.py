@@ -5,8 +5,6 @@ not run again), its logs are put as hosts would have left them, each with a cloc
 is compared with what the run recorded: transitions, offsets, the fault named first, nothing wrong with certainty.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import re

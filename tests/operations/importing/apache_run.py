@@ -7,8 +7,6 @@ has one address (10.0.1.x NameServers, 10.0.2.x brokers, 10.0.3.x clients), port
 installation. Nothing else is changed. `truth.json`: what was done to whom and when, and what each NameServer then did.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

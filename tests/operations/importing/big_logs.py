@@ -7,8 +7,6 @@ the same five quiet minutes, with what such logs are full of: connections that c
 offsets. In the middle a broker cannot reach one NameServer for 155 s. Written at some 50 MB/s.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -8,8 +8,6 @@ Printed are, by how sure they claim to be, how many were right, and by `--fit` w
 should be. `certain` is held to 99 of 100.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

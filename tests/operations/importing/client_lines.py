@@ -1,7 +1,5 @@
 """rocketmq_client.log of a recorded run's client, as Apache's Java clients write it, from the rows of its history."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What a Java program writes of the connections that it dials: a client, or a broker towards NameServers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from .entries import Cluster, Entry, number_of, one_of

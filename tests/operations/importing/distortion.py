@@ -6,8 +6,6 @@
 Nothing within `MARGIN_S` of the fault is cut, and no log of a server that it was done to is missing.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A record of a log before it has a layout, and who dials from which host: what all writers of logs share."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable, Mapping

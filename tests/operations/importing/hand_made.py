@@ -1,7 +1,5 @@
 """Histories of an incident written by hand: a small cluster whose brokers register every 30 s, and what goes wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ clock, takes away what no log tells (`seen_in_logs`), infers, and compares with 
 episode's first hypothesis is certain and was not done. With `--missing` one server's log is not there.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """What a folder of logs tells of one subject, as a sequence of events: to compare written logs with Apache's own."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from itertools import groupby
 from pathlib import Path

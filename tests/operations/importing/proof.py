@@ -5,8 +5,6 @@ lines), imported, and what the import says is compared with what happened. Held 
 within 1 s, every offset found, the true fault named first in 90 %, and none named with certainty that did not happen.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

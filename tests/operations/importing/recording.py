@@ -3,8 +3,6 @@
 seed ─► drawn ─► Incident(kind, scenario) ─► recorded ─► run folder: history and logs, half a second's work
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

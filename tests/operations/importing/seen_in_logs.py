@@ -6,8 +6,6 @@ NameServer already knew. Times are the middle of their whole second, as `nemesrv
 is measured on recorded runs whose faults are known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

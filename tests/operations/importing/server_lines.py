@@ -1,7 +1,5 @@
 """namesrv.log, broker.log and remoting.log of a recorded run, as Apache's 4.9 and 5.x write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

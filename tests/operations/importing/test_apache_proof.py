@@ -1,7 +1,5 @@
 """What a run on Apache's servers recorded is put so that a log can be held against it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

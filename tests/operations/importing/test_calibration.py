@@ -1,7 +1,5 @@
 """Doctor and import are as sure as they are right: what is certain is true, what is likely mostly is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Logs are distorted the same way for the same seed, and never so that the incident itself is not in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

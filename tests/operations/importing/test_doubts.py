@@ -1,7 +1,5 @@
 """What is certain is so by logs whose clocks are known, and of NameServers that are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A run folder made of logs, without Spark: what is in it, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Faults that were done are named first, of recorded runs of which only what logs would tell is left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What happened is found again in the logs of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What an import says is held against the truth as far as logs can tell it, and no further."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

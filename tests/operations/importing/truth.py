@@ -1,7 +1,5 @@
 """What happened in a recorded run, for what an import says to be held against."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

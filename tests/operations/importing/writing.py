@@ -6,8 +6,6 @@
 Servers and 5.x clients write GMT+8, 4.9 clients and hosts of slf4j their machine's zone.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

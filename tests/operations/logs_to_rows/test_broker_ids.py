@@ -1,7 +1,5 @@
 """Slaves, and brokers that elect their master, by their own logs: who has which id when, and what changes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

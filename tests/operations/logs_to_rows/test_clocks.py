@@ -1,7 +1,5 @@
 """NameServers that have one another's address at first sight: the clock tells, where it can, which is which."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.operations.logs_to_rows.book import Book

@@ -1,7 +1,5 @@
 """Offsets are as exact as all logs together allow, and no more is claimed."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.operations.logs_to_rows.clocks import LogClock, Mark, commonest, refined

@@ -1,7 +1,5 @@
 """Logs of two clusters in one folder: each is told as it is alone, and nobody is blamed for the other's brokers."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """An incident from lines: who wrote what, by which clock, and the rows that it comes to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which files are one process's: told by what stands in them, whatever they are called; what is not used is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

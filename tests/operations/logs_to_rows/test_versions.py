@@ -1,7 +1,5 @@
 """Which version wrote a log: what it says of itself, or how it spells its lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

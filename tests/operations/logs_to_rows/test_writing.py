@@ -1,7 +1,5 @@
 """Logs that are written of our own runs tell what Apache's own logs of the same scenario tell, in the same order."""
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`nemesrv predict` as a person, and a program, meets it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Predictions held against what drills on real clusters measured: three NameServers, default timers, client 4.9.7."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from statistics import median

@@ -1,7 +1,5 @@
 """Predictions by virtual runs: each quantity is read from the record, and is what RocketMQ's timers give."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from unittest.mock import Mock

@@ -1,7 +1,5 @@
 """An import replayed: who is there, timers, lists, phases and faults of incident.json as a scenario; what is wrong."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The picture of a replay in a real headless Chromium: marks and lines are drawn, and it fits a phone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

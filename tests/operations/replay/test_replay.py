@@ -1,7 +1,5 @@
 """A recorded run replayed on the virtual clock: with another seed it is the same; with another fault it is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

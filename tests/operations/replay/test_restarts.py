@@ -1,7 +1,5 @@
 """A client that was started again shuffles its list anew; its replay has the order of each of its processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

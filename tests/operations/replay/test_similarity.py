@@ -1,7 +1,5 @@
 """How alike two lists of transitions are: 1 for the same, lower for what is missing, beside, out of order or late."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.history.matching import matched

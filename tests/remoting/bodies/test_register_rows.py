@@ -1,7 +1,5 @@
 """Rows read piece by piece are those of the body read in one go, and what is left out is what stood there before."""
 
-from __future__ import annotations
-
 import random
 
 import orjson

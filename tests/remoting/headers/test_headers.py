@@ -1,7 +1,5 @@
 """Headers: every class both ways, required fields, and the two spellings of a send."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing
 

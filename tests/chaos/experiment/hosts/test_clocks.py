@@ -1,7 +1,5 @@
 """Hosts are asked what their clocks show until the end, and of each burst the answer counts that came soonest."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """What is recorded on other hosts comes here while it grows; a lost host takes only what it recorded last."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

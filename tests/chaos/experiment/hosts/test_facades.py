@@ -1,7 +1,5 @@
 """Faults of links between two hosts: each has a Toxiproxy and ports of its own at its agent, here without Ray."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -8,8 +8,6 @@ see it. Of all that is left each row of one history must be in the other, of the
 its like, and no more than that earlier or later. How long a call took is the time of its row, and not asked for again.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

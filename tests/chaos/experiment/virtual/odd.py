@@ -1,7 +1,5 @@
 """Legal but odd scenarios of what clients are told, and the defect that is still found in each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

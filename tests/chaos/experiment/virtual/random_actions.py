@@ -3,8 +3,6 @@ shapes, with names, flapping or not, and heals of links and of faults, one over 
 in a row. random_everything draws them.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Acts by hand, and changes of wall clocks, for a random timeline: random_everything draws them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Any

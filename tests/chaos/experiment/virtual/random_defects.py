@@ -15,8 +15,6 @@ windows.md forbids, and which of both is for a reader of the two histories to sa
 acted stands in the last line, by defect in the lines before.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

@@ -8,8 +8,6 @@ masters; brokers that come back at another address; clients of other languages; 
 What the language refuses is drawn again. INVALID is a false alarm, or a mistake in our nodes: either is ours.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 planted: each seed's cluster and faults are those of random_scenarios. random_everything goes on from there.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -9,8 +9,6 @@ mistake in our nodes: either is ours; but for what a NameServer of 4.9 itself do
 UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import shutil

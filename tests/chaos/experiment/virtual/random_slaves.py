@@ -2,8 +2,6 @@
 are those of random_scenarios.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Sequence

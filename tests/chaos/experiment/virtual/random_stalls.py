@@ -7,8 +7,6 @@ stall cost. With `--defects` each seed plants the next defect of the self-test i
 all the same in most runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import shutil

@@ -1,7 +1,5 @@
 """A slave of 5.x that acts for its master, on the virtual clock: what NameServers then tell, and how soon."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

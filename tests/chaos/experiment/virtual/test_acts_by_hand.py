@@ -1,7 +1,5 @@
 """Acts by hand on the virtual clock: each is done, recorded and judged right; each that is not done is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

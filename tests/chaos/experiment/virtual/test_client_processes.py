@@ -1,7 +1,5 @@
 """Clients that are killed, paused and started again: what they owe, and what their mates owe meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

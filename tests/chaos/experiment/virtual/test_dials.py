@@ -1,7 +1,5 @@
 """What a dial meets in the network in memory, by each fault: the table of faults, dialled."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, NodeNetwork

@@ -1,7 +1,5 @@
 """Half-open links and dropped SYNs in whole runs: what must be seen while they last, and what breaks it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faults that overlap end apart: by link, by name, each with its own matrix and its own windows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The log of a node on the virtual clock."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Virtual time: order, jumps, and what happens to a process that is paused or killed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any

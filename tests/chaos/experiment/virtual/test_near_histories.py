@@ -1,7 +1,5 @@
 """What differs for no longer than "at once", or what no peer sees, is no difference between two histories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

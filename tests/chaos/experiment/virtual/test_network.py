@@ -1,7 +1,5 @@
 """The network in memory: what each fault of a link or a process looks like to both ends, as through Toxiproxy."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S

@@ -1,7 +1,5 @@
 """What a node does not do for the harness is a finding of the run: it is recorded, and the run goes on to its end."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Legal but odd: what once was a false alarm is none, and what the rule was for is still found in the same scenario."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

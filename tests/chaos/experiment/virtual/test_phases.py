@@ -1,7 +1,5 @@
 """Each node's timer meets the timeline at a phase of its own: set by the scenario, or drawn from the seed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

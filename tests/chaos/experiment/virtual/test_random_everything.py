@@ -1,7 +1,5 @@
 """The random scenarios of everything at once can be made, and all that the language can say comes up."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.shapes import SHAPES
 

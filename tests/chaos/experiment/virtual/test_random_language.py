@@ -1,7 +1,5 @@
 """The widened random scenarios can be made, and some of everything comes up."""
 
-from __future__ import annotations
-
 from .random_language import random_scenario
 
 

@@ -1,7 +1,5 @@
 """No check finds anything in right nodes, whatever happens to them: a few of the random scenarios."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A machine that stands still now and then makes no check say INVALID of right nodes, and hides no planted defect."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Flapping links, rolling restarts and a restart storm in one run: the matrix holds at each turn; nothing is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

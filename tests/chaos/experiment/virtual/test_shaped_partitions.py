@@ -1,7 +1,5 @@
 """Each shape in a run: the fault is on the links between its sides, and the tables are true throughout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

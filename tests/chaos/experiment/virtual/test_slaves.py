@@ -1,7 +1,5 @@
 """Masters and slaves in runs on the virtual clock, judged by all checks that need no Spark."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

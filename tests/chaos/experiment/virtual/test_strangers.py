@@ -1,7 +1,5 @@
 """What people met who had not written the checks: a defect that was VALID, and a right run that was INVALID."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A server and two clients over the network in memory, and what each side saw: for tests."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

@@ -7,8 +7,6 @@ and rocketmq-client-go: of each call of a logger in each tag the text up to its 
 reads is left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

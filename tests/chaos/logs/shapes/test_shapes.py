@@ -1,7 +1,5 @@
 """Each text that a program of RocketMQ's writes, of 4.9 and of 5.x, is the event that it tells of, with its fields."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.logs.shapes import COUNTED, QUIET, SHAPES, edited_event_of, event_of, go_event_of, setting_of

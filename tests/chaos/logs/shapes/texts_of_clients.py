@@ -1,7 +1,5 @@
 """Texts of clients, of Java's and of others': (text, event, fields); and those that bear nothing."""
 
-from __future__ import annotations
-
 from tests.chaos.logs.shapes.texts_of_servers import BROKER, HERE, QUEUE, ROUTE
 
 CLIENTS = [

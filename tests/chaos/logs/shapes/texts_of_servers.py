@@ -1,7 +1,5 @@
 """Texts of NameServers, of channels and of brokers, of 4.9 and of 5.x: (text, event, fields)."""
 
-from __future__ import annotations
-
 IDENTITY = "BrokerIdentityInfo [clusterName=DefaultCluster, brokerAddr=10.0.0.1:10911]"
 ROW = "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
 ROUTE = f"TopicRouteData [orderTopicConf=null, queueDatas=[{ROW}], brokerDatas=[], filterServerTable={{}}]"
