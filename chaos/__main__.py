@@ -16,6 +16,7 @@ import click
 from .commands.check import check
 from .commands.compare import compare
 from .commands.conform import conform
+from .commands.defects import defects
 from .commands.doctor import doctor
 from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
@@ -75,6 +76,7 @@ def cli(context: click.Context) -> None:
     nemesrv up --json                         a cluster that stays up for your own clients
     nemesrv conform -- ./my-client            how any client picks a NameServer and abandons dead servers
     nemesrv scenarios                         the scenarios that ship
+    nemesrv defects                           the defects that `run --defect` plants
     nemesrv museum                            reported incidents, as they were and with their fix
     """
     if context.invoked_subcommand is None:
@@ -109,6 +111,7 @@ for command in (
     predict,
     preflight,
     scenarios,
+    defects,
     check,
     conform,
     doctor,

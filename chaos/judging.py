@@ -295,9 +295,8 @@ def show(
     if as_json:
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
-        print_answers(judged.verdicts, _told(judged, took_s).lines(), full=full)
-        if judged.left_out and names_left_out:
-            click.echo(left_out_line(reasons(judged.left_out), full=full))
+        unexamined = left_out_line(reasons(judged.left_out), full=full) if names_left_out else ""
+        print_answers(judged.verdicts, [*_told(judged, took_s).lines(), unexamined], full=full)
         said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:
             click.echo(f"{said} Report: {history.folder.report_file}")

@@ -145,7 +145,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"registers (.+)": "{who} registered {0} ({what})",
     r"(code \d+)": "{who} answered {what} {0} for {topic}",
     r"never used (in \d+ sends)": "{who} did not use {about} {0}",
-    r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0}, which was sent {1} times",
+    r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0} (tries to send it: {1})",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
     r"handed messages over late": "{who} handed messages over late",
     r"send after one with a higher offset, or the same": "{what} stored a message of {who} before an earlier one",

@@ -21,7 +21,8 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--fault",
     metavar="KIND",
     shell_complete=_kinds,
-    help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off.",
+    help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off (docs/predict.md "
+    "lists all). A scenario's words are allowed, too: kill, pause, black_hole.",
 )
 @click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault KIND in seconds (default: 240).")
 @click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers if KIND is given (default: 3).")

@@ -42,7 +42,7 @@ from .options import (
 @click.option(
     "--defect",
     metavar="NAME|FILE.py",
-    help="Plant a defect in the nodes: the defect NAME of docs/defects.md, or your own file (docs/scenarios.md).",
+    help="Plant a defect in the nodes: the defect NAME of `nemesrv defects`, or your own file (docs/scenarios.md).",
 )
 @implementation_option
 @set_option

@@ -40,7 +40,9 @@ _DEEDS = {
     "name_server_selection": "chose NameServers as their version does",
 }
 """What all clients did if the check is VALID."""
+_UNUSED = {"dead_brokers_avoided": "used no dead broker", "dead_name_servers_left": "used no dead NameServer"}
 _FAULTS_SHOWN = 2
+_NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +167,9 @@ def _injected(scenario: Scenario) -> str:
     ends_s = _ends_s(scenario, entries)
     done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry)]
     shown, more = [_fault(scenario, *one) for one in done[:_FAULTS_SHOWN]], len(done) - _FAULTS_SHOWN
-    said = "; ".join(shown) + (f"; and {more} more" if more > 0 else "") if shown else "No fault was injected"
+    if not shown:
+        return "" if scenario.cluster.external else _NO_FAULT  # into a cluster of `up`, a person injects faults
+    said = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     return ". ".join([said, *changes_nothing(scenario)])
 
 
@@ -392,8 +396,13 @@ def _clients(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _deed(name: str, right: Verdict) -> str:
-    """Where no fault lasted long enough to ask when clients leave a broker, they used none that their routes lacked."""
-    return _DEEDS[name] if right.measured.get("promised", 1) else "used no broker that their routes lacked"
+    """Return what the clients did. Where no fault lasted long enough to ask when clients leave a broker, they used none
+    that their routes lacked; who never used a dead node did not leave one either."""
+    measured = right.measured
+    if not measured.get("promised", 1):
+        return "used no broker that their routes lacked"
+    unused = [] in (measured.get("last_use"), measured.get("left")) and not measured.get("may_stay")
+    return _UNUSED[name] if unused else _DEEDS[name]
 
 
 def _count(v: Verdict) -> int:

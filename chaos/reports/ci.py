@@ -100,14 +100,12 @@ def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: M
     about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""
     lines += [" ".join(filter(None, (_cell(about), _cell(told.injected), f"Repeat it: `{replay}`"))), ""]
     said = [f"{what}: {answer}" for what, answer in named.items() if answer] + [*told.undecided]
-    lines += [f"- {_cell(line)}" for line in filter(None, (*said, exercised_line(verdicts)))]
+    lines += [f"- {_cell(line)}" for line in filter(None, (*said, left_out_line(left_out), exercised_line(verdicts)))]
     found = groups(verdicts)
     lines += ["", "| group | verdict | checks |", "|---|---|---|"] if found else []
     lines += [f"| {group.label} | {_SIGN[group.verdict]} {group.verdict} | {group.counted} |" for group in found]
     for group in found:
         lines += _wrong(group)
-    if left_out:
-        lines += ["", _cell(left_out_line(left_out))]
     return "\n".join(lines) + "\n\n"
 
 

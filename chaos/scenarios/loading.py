@@ -150,7 +150,7 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
     if not name.endswith(".py"):
         known = shipped_defects()
         if name not in known:
-            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, known)}"
+            allowed = f"a defect that `nemesrv defects` lists, or a file NAME.py{nearest(name, known)}"
             raise ScenarioError(file, key, repr(name), allowed)
         return known[name]
     at = Path(name) if beside is None or not (beside / name).exists() else beside / name

@@ -65,9 +65,14 @@ KINDS: Mapping[str, FaultKind] = {
 }
 
 
+_BY_WORD = {kind.begins["do"]: name for name, kind in reversed(KINDS.items())}
+"""The first kind of each fault by its word in a scenario and in `nemesrv fault`: `kill` is `crash`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictOptions:
     fault: str
+    """A name of KINDS, or a scenario's word."""
     lasts_s: float | None = None
     name_servers: int = 3
     brokers: int = 3
@@ -80,10 +85,11 @@ class PredictOptions:
 
 def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
     """Return the scenario with this fault, once. ScenarioError for an unknown fault or setting."""
-    if asked.fault not in KINDS:
-        allowed = f"one of {', '.join(KINDS)}{nearest(asked.fault, KINDS)}"
-        raise ScenarioError("--fault", "", repr(asked.fault), allowed)
-    kind = KINDS[asked.fault]
+    name = _BY_WORD.get(asked.fault, asked.fault)
+    if name not in KINDS:
+        allowed = f"one of {', '.join(KINDS)}{nearest(name, (*KINDS, *_BY_WORD))}"
+        raise ScenarioError("--fault", "", repr(name), allowed)
+    kind = KINDS[name]
     lasts_s = kind.lasts_s if asked.lasts_s is None else asked.lasts_s
     begins = {"at_s": AT_S, **kind.begins}
     if begins.get("nodes") == []:  # all NameServers
@@ -92,7 +98,7 @@ def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
     if "nodes" in begins:
         ends = {**begins, **ends}
     document: dict[str, Any] = {
-        "name": f"predict-{asked.fault}",
+        "name": f"predict-{name}",
         "description": f"{kind.says}, for {lasts_s:g} s.",
         "cluster": {"name_servers": asked.name_servers, "brokers": asked.brokers, "profile": asked.profile},
         "workload": {

@@ -1,8 +1,15 @@
 """The command line: one clear line and the right exit status for whatever is wrong, with nothing started."""
 
+import json
 import os
+import re
 import socket
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.proof.defects import EVERY
 
 from .programs import nemesrv
 
@@ -37,6 +44,14 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
     done = nemesrv("scenarios", "smoke", cwd=tmp_path)
     assert done.returncode == 0
     assert "checks: [routes_converge" in done.stdout
+
+
+def test_defects_lists_each_planted_defect_with_what_it_makes_wrong() -> None:
+    lines = CliRunner().invoke(cli, ["defects"]).stdout.splitlines()
+    assert any(re.match(r"broker-forgets-its-last-record +\S+ .*broker", line) for line in lines)
+    told = json.loads(CliRunner().invoke(cli, ["defects", "--json"]).stdout)
+    assert [one["name"] for one in told] == [*EVERY]
+    assert told[0]["found_by"] == ["routes_are_true"]
 
 
 def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(tmp_path: Path) -> None:

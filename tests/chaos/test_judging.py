@@ -269,7 +269,8 @@ def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_o
     show(judged)
     out = capsys.readouterr().out
     assert ", dead_brokers_avoided, " in out
-    assert "(--full says why)\n1 check, 1 VALID. Report: " in out
+    assert out.index("(--full says why)\n") < out.index("routes  1 VALID"), "what was not examined comes first"
+    assert "\n1 check, 1 VALID. Report: " in out
     show(judged, names_left_out=False)
     assert "left out" not in capsys.readouterr().out
     show(judged, tmp_path / "summary.md", full=True)

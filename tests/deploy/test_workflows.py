@@ -53,6 +53,13 @@ def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
     assert [step.shell.split()[0] for step in GATE.steps] == ["python", "nemesrv"]
 
 
+def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run() -> None:
+    assert workflows.gitlab_gate() == [step.shell for step in GATE.steps]
+    (job,) = yaml.safe_load(workflows.GATE.read_text())["jobs"].values()
+    kept = yaml.safe_load(workflows.GITLAB.read_text())["nemesrv-gate"]["artifacts"]["paths"]
+    assert [job["steps"][-1]["with"]["path"]] == kept == ["runs/"]
+
+
 @pytest.mark.timeout(1800)
 def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"

@@ -62,10 +62,14 @@ def github_legs(file: Path = GITHUB) -> list[Leg]:
 def gitlab_legs() -> list[Leg]:
     """GitLab runs all lines in one shell, which ends at the first that fails."""
     job = yaml.safe_load(GITLAB.read_text())["nemesrv"]
-    lines = "\n".join(("set -e", *job["before_script"], *job["script"]))
-    return [
-        Leg(matrix, (Step("script", lines),)) for each in job["parallel"]["matrix"] for matrix in _combinations(each)
-    ]
+    step = Step("script", "\n".join(("set -e", *job["before_script"], *job["script"])))
+    return [Leg(matrix, (step,)) for each in job["parallel"]["matrix"] for matrix in _combinations(each)]
+
+
+def gitlab_gate() -> list[str]:
+    """The lines of GitLab's job that stops a release."""
+    job = yaml.safe_load(GITLAB.read_text())["nemesrv-gate"]
+    return [*job["before_script"], *job["script"]]
 
 
 def sources() -> dict[str, str]:

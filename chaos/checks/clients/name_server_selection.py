@@ -308,6 +308,7 @@ def _verdict(
     judged = [one for one in (first, lasting) if profile.drawn and one.total]
     judged += [one for one, of in under_test.items() if of.drawn and one.total]
     uneven = [one for one in judged if one.uneven]
+    examined += len(uneven if open_ else judged)  # beside each choice, what all first choices together show
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
     violations = sum(numbers.values())
     labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}

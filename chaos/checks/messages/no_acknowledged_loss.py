@@ -61,7 +61,6 @@ CHECK = Check(
     says="every message that a broker acknowledged was received by a consumer or is still stored in a broker",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
-    is_of_the_whole=True,
     accuses_object=("acknowledged without a slave", "lost"),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,

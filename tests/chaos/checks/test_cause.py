@@ -56,6 +56,14 @@ def test_every_node_that_broke_a_guarantee_is_named_the_nearest_to_the_cause_fir
     assert guilty_nodes([verdict("timers_kept", Validity.VALID, "consumer-0")]) == {}
 
 
+def test_a_broker_that_forgot_a_message_comes_before_the_order_that_the_loss_upset() -> None:
+    lost = Example(who="broker-a", what="producer-0", from_ms=1_000.0, more={"kind": "forgotten at a start"})
+    forgot = replace(verdict("no_acknowledged_loss", Validity.INVALID), examples=(lost,))
+    found = cause_of([verdict("order_kept", Validity.INVALID, "consumer-0"), forgot])
+    assert found is not None
+    assert (found.node, found.guarantee) == ("broker-a", CHECKS["no_acknowledged_loss"].says)
+
+
 def test_who_only_a_promise_of_the_whole_names_is_guilty_where_no_part_is() -> None:
     late = verdict("dead_brokers_avoided", Validity.INVALID, "producer-1")
     assert guilty_nodes([late]) == {"producer-1": ["dead_brokers_avoided"]}

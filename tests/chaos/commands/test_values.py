@@ -35,7 +35,7 @@ from nemesrv.chaos.errors import ScenarioError
         ),
         (
             ("run", "smoke", "--defect", "nothing"),
-            "--defect: 'nothing' is not allowed; expected a defect of docs/defects.md",
+            "--defect: 'nothing' is not allowed; expected a defect that `nemesrv defects` lists",
         ),
         (
             ("selftest", "--seeds", "7..3"),
@@ -62,7 +62,7 @@ from nemesrv.chaos.errors import ScenarioError
         ),
         (("up", "--out", "a-file"), "--out: a-file is not allowed; expected an empty or new folder; this is a file"),
         (("up", "--slaves", "4"), "--slaves"),
-        (("selftest", "--only", "nothing"), "a defect of docs/defects.md"),
+        (("selftest", "--only", "nothing"), "a defect that `nemesrv defects` lists"),
         (
             ("run", "empty.yaml"),
             "empty.yaml: an empty file is not allowed; expected a mapping with the keys of a scenario",

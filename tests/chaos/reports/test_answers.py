@@ -213,6 +213,27 @@ def test_a_fault_that_changes_nothing_is_told(timeline: list[dict[str, object]],
     assert all(sentence in said(TRUE, scenario=scenario)[0] for sentence in idle)
 
 
+@pytest.mark.parametrize(("check", "key"), [("dead_brokers_avoided", "last_use"), ("dead_name_servers_left", "left")])
+def test_clients_that_never_used_a_dead_node_are_not_said_to_have_left_it(check: str, key: str) -> None:
+    told = Verdict(
+        name=check,
+        verdict=Validity.VALID,
+        examined=2,
+        measured={key: [], "promised": 2},
+        clients=(Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),),
+    )
+    assert said(told)[-1].startswith("Clients: 2 of 2 used no dead ")
+
+
+def test_the_first_line_of_a_run_without_a_fault_says_that_the_run_shows_nothing_about_faults() -> None:
+    scenario = parse({"name": "x", "timeline": [], "checks": ["routes_are_true"]}, file="x.yaml")
+    first = "VALID x. No fault was injected, so this run shows nothing about faults."
+    assert answers([CONVERGE], scenario, "x").lines()[0] == first
+    cluster = scenario.cluster.model_copy(update={"external": True})
+    up = scenario.model_copy(update={"cluster": cluster})
+    assert answers([CONVERGE], up, "up").lines()[0] == "VALID up.", "its faults are in the record alone"
+
+
 def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:
     timeline = [{"at_s": at_s, "do": "kill", "nodes": [node]} for at_s, node in ((1, "ns-0"), (2, "ns-1"), (3, "ns-2"))]
     scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")

@@ -119,6 +119,12 @@ def test_every_fault_that_is_named_takes_somebody_from_somebody() -> None:
         assert fault.start_ms == 20_000
 
 
+def test_a_scenarios_word_names_the_same_fault() -> None:
+    words = {"kill": "crash", "stop": "stop", "pause": "hang", "black_hole": "black-hole", "packet_loss": "power-off"}
+    for word, kind in words.items():
+        assert scenario_of(PredictOptions(fault=word)) == scenario_of(PredictOptions(fault=kind))
+
+
 def test_two_faults_are_told_apart_and_a_scenario_without_one_is_refused() -> None:
     first, second = faults_of(find("drill-3-power-off"))
     assert (first.start_ms < second.start_ms, second.start_ms) == (True, 67_000)

@@ -196,8 +196,18 @@ def broken(builder: HistoryBuilder) -> dict[str, int]:
 
 def test_first_choices_that_fall_on_one_name_server_are_invalid() -> None:
     verdict = check(starts((34, 3, 3)).end(100))
-    assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 40)
+    assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 41)
     assert "34 / 3 / 3" in verdict.why
+
+
+def test_where_each_choice_is_wrong_and_all_together_are_uneven_no_more_is_wrong_than_was_examined() -> None:
+    builder = cluster(name_servers=3, clients=("producer-0", "prober"))
+    for number in range(20):
+        op_id = f"start-{number}"
+        builder.at(2 + number / 100).event("prober", "name_server_list", op_id=op_id, value=NS[:1])
+        choice(builder, "prober", NS[:1], 0, op_id=op_id)
+    verdict = check(builder.end(100))
+    assert (verdict.violations, verdict.examined) == (21, 21), "20 lists that are not shuffled, and their unevenness"
 
 
 def test_first_choices_that_are_all_the_same_are_invalid_as_soon_as_chance_cannot_be_the_reason() -> None:
@@ -236,7 +246,7 @@ def lasting(last: int) -> Verdict:
 
 def test_clients_that_last_are_not_hidden_behind_the_starts_of_the_prober() -> None:
     wrong = lasting(20)
-    assert (wrong.verdict, wrong.violations, wrong.examined) == (Validity.INVALID, 1, 320)
+    assert (wrong.verdict, wrong.violations, wrong.examined) == (Validity.INVALID, 1, 321)
     assert "first choices of producers and consumers are not uniform: 20 / 0 / 0" in wrong.why
     even = lasting(0)
     assert (even.verdict, even.measured["first_choices_of_lasting"][NS[0]]) == (Validity.VALID, 7)
