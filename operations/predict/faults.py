@@ -65,7 +65,7 @@ KINDS: Mapping[str, FaultKind] = {
 }
 
 
-_BY_WORD = {kind.begins["do"]: name for name, kind in reversed(KINDS.items())}
+_BY_WORD = {kind.begins["do"]: name for name, kind in reversed([*KINDS.items()])}
 """The first kind of each fault by its word in a scenario and in `nemesrv fault`: `kill` is `crash`."""
 
 
