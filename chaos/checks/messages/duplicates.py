@@ -41,7 +41,8 @@ def gather(gathering: Gathering, world: World) -> Repeats:
 
 
 def judge(repeats: Repeats, world: World) -> Verdict:
-    """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
+    """Examined: messages received, and their further receipts and stored copies. Violations: of these, what nothing
+    explains."""
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
     if world.shared_topic is not None:
@@ -75,7 +76,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     perhaps = "duplicates" if repeats.late else "receipts of queues that were given up"
     return verdict_by_counts(
         NAME,
-        examined=repeats.messages,
+        examined=repeats.messages + repeats.received_again + repeats.stored_again,
         wrong=repeats.wrong + repeats.too_late,
         unsure=repeats.late + repeats.perhaps_too_late,
         why="; ".join(f"{count:,} {what}" for count, what in wrong if count),

@@ -49,7 +49,7 @@ def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
 
 def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again() -> None:
     verdict = check(handed_over(first_s=195, taken_s=200))
-    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 3, 0)
     assert verdict.measured == {"messages": 2, "received_again": 1, "stored_again": 0, "oldest_ms": 5000.0}
     assert verdict.allowed["bound_ms"] == 10_000.0
 
@@ -150,6 +150,12 @@ def test_without_any_message_nothing_is_examined() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
+def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined() -> None:
+    _, world = group().facts()
+    verdict = judge(Repeats(messages=160, received_again=446, wrong=446), world)
+    assert (verdict.violations, verdict.examined) == (446, 606)
+
+
 def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> None:
     _, world = group().facts()
     wrong = Repeat(5.0, 6.0, "k-0", "stored 2 times by 1 tries", "orders", "broker-a", 0, 7)
@@ -158,8 +164,8 @@ def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> No
         messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first_stored=(wrong, late)
     )
     verdict = judge(found, world)
-    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 9, 1)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 11, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
     verdict = judge(Repeats(messages=8, received_again=1, late=1, lag_ms=40.0, first_stored=(late,)), world)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 8)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 9)
     assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")
