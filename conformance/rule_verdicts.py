@@ -61,13 +61,15 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """Return the text of a profile file with the measured values, without undecided rules."""
+    """Return the text of a profile file with the measured values, without undecided rules. Where less is as good, the
+    file says `at_most` the measured value and the rule's tolerance, because one client is not measured twice alike."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:
             continue
-        is_bound = RULES[name].is_bound and not isinstance(measured.value, str)
-        rules[name] = plain(RULES[name].read({"at_most": measured.value} if is_bound else measured.value))
+        rule, value = RULES[name], measured.value
+        is_bound = rule.is_bound and not isinstance(value, str)
+        rules[name] = plain(rule.read({"at_most": round(value + (rule.tolerance or 0.0), 3)} if is_bound else value))
     document = {"client": client, "rules": rules}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 

@@ -131,21 +131,19 @@ def _pairs(world: World, act: Act, later: Sequence[Act]) -> Iterator[tuple[str, 
         end_ms = max(act.ended_ms, act.began_ms + 1.0)
         if timers.profile is Profile.V5_X:
             end_ms += timers.delivery_ms  # what leaves is taken out by another thread
-        if act.f == "register" and is_its_place:  # which it need not lose with its own channel
+        named = act.value.get("cluster_name") or DEFAULT_CLUSTER
+        is_another = timers.profile is Profile.V5_X and named != world.cluster_of(broker.name)
+        if act.f != "closed" and timers.F_ms is not None and (is_another or not is_its_place):
+            # The NameServer has the broker's version under its address, in 5.x under cluster and address. The version
+            # is still there, so the broker need not register.
+            end_ms = math.inf
+        elif act.f == "register" and is_its_place:  # which it need not lose with its own channel
             until_ms = gone_ms(act, later, timers)
             back_ms = min(until_ms, end_ms + timers.R_ms + timers.C_ms)
             if any(one.overlaps(act.began_ms, back_ms) for one in world.way_faults(broker.name, act.node)):
                 end_ms = max(end_ms, until_ms)
-        elif act.f == "register":
-            if timers.F_ms is not None:
-                end_ms = math.inf  # the NameServer still has this broker's version, so it need not register
-            elif timers.profile is Profile.V5_X and act.value.get("state_version"):
-                end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
-        elif act.f == "unregister" and timers.F_ms is not None:
-            named = act.value.get("cluster_name") or DEFAULT_CLUSTER
-            is_another = timers.profile is Profile.V5_X and named != world.cluster_of(broker.name)
-            if not is_its_place or is_another:
-                end_ms = math.inf  # as above: the version stands under the address, in 5.x under cluster and address
+        elif act.f == "register" and timers.profile is Profile.V5_X and act.value.get("state_version"):
+            end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
         yield broker.name, end_ms
 
 

@@ -159,7 +159,9 @@ class _Pair:
         causes = [c for c in causes if c.start_ms <= c.end_ms and not _changes_nothing(c, self.timers)]
         causes = [*self._but_stalls_within(causes)]
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
-            causes = unlisted  # what is never sent cannot arrive, whatever else happens
+            by_hand = {fault.fault_id for fault in world.link_faults(broker, life.node) if fault.by_hand}
+            # The broker never registers there, whatever else happens, but somebody may register it by hand.
+            causes = [*unlisted, *(cause for cause in causes if cause.fault_id in by_hand)]
         ordered = sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms))
         episodes = map(_Episode, touching(ordered, attrgetter("start_ms"), self._over_ms))
         self.episodes = [one for one in episodes if not self._is_unnoticed(one)]

@@ -4,8 +4,8 @@
                or LeftOut: the program has no such part
     judge      Measured and what a profile expects ─► VALID, INVALID, UNKNOWN
 
-An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these; one of several must
-be met. Profile files use the same forms.
+An expectation is a word, a number (met within the rule's tolerance), a Range (met without tolerance), or several of
+these; one of several must be met. Profile files use the same forms.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Rule:
     words: tuple[str, ...] = ()
     """Its possible words."""
     tolerance: float | None = None
-    """Allowed distance of a measured number from the expected one; None: its values are words."""
+    """Allowed distance of a measured number from an expected number; None: its values are words."""
     more: tuple[str, ...] = ()
     """Further situations that it uses if they are run anyway."""
     by_time: bool = False
@@ -155,7 +155,7 @@ class Rule:
     of_choice: bool = False
     """It asks which one, not when, so no machine is too late for it."""
     is_bound: bool = False
-    """Less is as good; a profile gets the measured value as its maximum."""
+    """Less is as good; a written profile gets the measured value and the tolerance as its maximum."""
     by_chance: bool = False
     """Its interval says which other values chance, or the machine's load, gives the same client."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -189,12 +189,11 @@ class Rule:
     def _meets(self, value: Value, expected: str | float | Range, more: float = 0.0) -> bool:
         if isinstance(value, str) or isinstance(expected, str):
             return value == expected or value in self.also.get(str(expected), ())
-        tolerance = (self.tolerance or 0.0) + more
         if isinstance(expected, Range):
-            low = -float("inf") if expected.at_least is None else expected.at_least - tolerance
-            high = float("inf") if expected.at_most is None else expected.at_most + tolerance
+            low = -float("inf") if expected.at_least is None else expected.at_least - more
+            high = float("inf") if expected.at_most is None else expected.at_most + more
             return low <= value <= high
-        return abs(value - expected) <= tolerance
+        return abs(value - expected) <= (self.tolerance or 0.0) + more
 
     def read(self, value: object) -> Expected:
         """Return an expectation in a profile file. ValueError says what is allowed."""

@@ -303,8 +303,9 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
     ]
     late = (((one.consumer, one.broker_name), one.dropped_ms, one.at_ms) for one in found)
     for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
+        (way_ms,) = world.round_trips_ms(one.consumer, (one.broker_name,), one.dropped_ms, one.at_ms)
         after_ms, allowed = one.at_ms - one.dropped_ms, tolerance(world.timers, lag_ms, _HANDS_OVER)
-        if after_ms <= allowed.valid_up_to_ms:
+        if after_ms - way_ms <= allowed.valid_up_to_ms:
             continue
         yield finding(
             (one.consumer, one.broker_name, one.topic),
@@ -314,7 +315,7 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
             out=(one.at_ms, one.at_ms),
             tolerance=allowed,
             measured_ms=after_ms,
-            over_ms=after_ms,
+            over_ms=after_ms - way_ms,
             more=one.told("given_up"),
         )
 

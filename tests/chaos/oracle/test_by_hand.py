@@ -49,13 +49,14 @@ def test_an_unregistration_is_over_with_the_next_registration_of_its_broker() ->
         ("5.x", "broker-a", "eu", False),
     ],
 )
-def test_a_broker_that_asks_first_comes_back_where_the_unregistration_took_its_version_out(
-    profile: str, address: str, cluster_name: str, comes_back: bool
+@pytest.mark.parametrize("f", ["register", "unregister"])
+def test_a_broker_that_asks_first_comes_back_where_the_act_took_its_version_out(
+    f: str, profile: str, address: str, cluster_name: str, comes_back: bool
 ) -> None:
     builder = story(node_timers={"broker-a": {"F_ms": 24_000.0}})
     builder.rows[0]["value"]["profile"] = profile
     about = {"broker_name": "broker-a", "address": address_of(address), "value": {"cluster_name": cluster_name}}
-    act(builder, 60, "unregister", **about)
+    act(builder, 60, f, **about)
     builder.end(300)
     assert any(to_s == 300.0 for _, to_s in must_hold(builder, "ns-0", "broker-a")) is comes_back
 
@@ -65,6 +66,14 @@ def test_a_stranger_in_the_place_of_a_broker_is_out_with_its_next_registration()
     act(builder, 60, "register", broker_name="broker-a", address=STRANGE)
     builder.end(200)
     assert must_hold(builder, "ns-0", "broker-a") == [(33.0, 60.0), (pytest.approx(93.01), 200.0)]
+
+
+def test_a_name_server_that_no_broker_lists_may_hold_a_broker_that_somebody_registered_by_hand() -> None:
+    builder = story(name_server_list=["ns-1"])
+    act(builder, 60, "register", broker_name="broker-a", address=address_of("broker-a"))
+    world = builder.end(200).facts()[1]
+    dropped = [o for o in obligations(world) if o.name_server == "ns-0" and o.demand is ObligationKind.DROP]
+    assert {(o.broker, o.to_ms / 1000) for o in dropped} == {("broker-a", 60.0), ("broker-b", 200.0)}
 
 
 def test_a_stranger_with_a_name_of_its_own_takes_no_place_and_yet_clients_hear_of_it() -> None:
