@@ -67,9 +67,11 @@ def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
     for name, measured in found:
         if measured.value is None:
             continue
-        rule, value = RULES[name], measured.value
-        is_bound = rule.is_bound and not isinstance(value, str)
-        rules[name] = plain(rule.read({"at_most": round(value + (rule.tolerance or 0.0), 3)} if is_bound else value))
+        rule = RULES[name]
+        expected: object = measured.value
+        if rule.is_bound and isinstance(expected, float | int):
+            expected = {"at_most": round(expected + (rule.tolerance or 0.0), 3)}
+        rules[name] = plain(rule.read(expected))
     document = {"client": client, "rules": rules}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
