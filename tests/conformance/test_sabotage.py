@@ -17,12 +17,12 @@ from tests.conformance.memory import put_through
 from tests.conformance.sabotage import DEFECTS, Defect
 
 OF_THE_DRIVER: dict[str, Expected] = {
-    "leaves_within_s": Range(at_most=57.0),
-    "poll_jitter_s": Range(at_most=0.0),
+    "leaves_within_s": Range(at_most=58.0),
+    "poll_jitter_s": Range(at_most=0.2),
     "storm": Range(at_most=10),
-    "sends_lost": Range(at_most=0.1),
-    "send_stall_s": Range(at_most=6.0),
-    "received_twice": Range(at_most=30.0),
+    "sends_lost": Range(at_most=0.2),
+    "send_stall_s": Range(at_most=7.0),
+    "received_twice": Range(at_most=55.0),
 }
 """What depends on how often the program sends, on when a poll is due, or on the machine: no profile says it."""
 NAMES = {Profile.V4_9: "java-4.9", Profile.V5_X: "java-5.3"}

@@ -74,13 +74,13 @@ def test_the_queues_of_the_one_that_ended_have_an_owner_again(rule: str) -> None
 
 def test_messages_that_both_were_given_are_received_twice() -> None:
     rule = "received_twice"
-    assert verdict(rule, {"at_most": 0}, *two("kill", "consumer_dies", taken_s=41.0)) is Validity.VALID
+    assert verdict(rule, 0, *two("kill", "consumer_dies", taken_s=41.0)) is Validity.VALID
     again = two("kill", "consumer_dies", taken_s=41.0, from_=1)
     assert (found(rule, *again).value, found(rule, *again).why) == (2.0, "2 of 7 messages pulled twice")
-    assert verdict(rule, {"at_most": 0}, *again) is Validity.VALID  # what a commit each 5 s makes of it
+    assert verdict(rule, 0, *again) is Validity.VALID  # what a commit each 5 s makes of it
     many = [pulls(Story("consumer_dies", number=k), 1, 39.0, takes=60).happened("kill", "1", END_S) for k in (0, 1)]
-    assert verdict(rule, {"at_most": 0}, *(story.watched() for story in many)) is Validity.INVALID
+    assert verdict(rule, 0, *(story.watched() for story in many)) is Validity.INVALID
     told = found(rule, *two("kill", "consumer_dies", taken_s=41.0, told=True))
     assert (told.value, told.why) == (1.0, "1 of 3 messages received twice")
     alone = pulls(Story("consumer_dies"), 0, 1.0).watched()
-    assert verdict(rule, {"at_most": 0}, alone) is Validity.UNKNOWN
+    assert verdict(rule, 0, alone) is Validity.UNKNOWN
