@@ -9,6 +9,7 @@ from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.reporting import read_verdicts
 from nemesrv.chaos.reports.terminal import allowed, measured
 from nemesrv.chaos.verdict import Validity, worst
+from tests.rows_of_json import rows_of_json
 
 MEASURED = Path(__file__).with_name("measured")
 SCENARIOS = (
@@ -57,7 +58,7 @@ def keep(implementation: str, scenario: str, cell: Mapping[str, Any], folder: Pa
     cells = json.loads(file.read_text("utf-8")) if file.exists() else {}
     cells[scenario] = cell
     ordered = {name: cells[name] for name in sorted(cells, key=_order)}
-    file.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    file.write_text(rows_of_json(ordered, levels=3), "utf-8")
 
 
 def _order(scenario: str) -> tuple[int, str]:

@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.rows_of_json import rows_of_json
+
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
 from .page import MEASURED, keep, measured, render
@@ -53,7 +55,7 @@ def record(client: Client, found: dict[str, Any]) -> None:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     kept = keep(found, today, agreement(measured().get(client.name), found))
     MEASURED.mkdir(exist_ok=True)
-    (MEASURED / f"{client.name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    (MEASURED / f"{client.name}.json").write_text(rows_of_json(kept, levels=2), "utf-8")
     PAGE.write_text(render(measured()), "utf-8")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from nemesrv.conformance.rule_verdicts import names
 from nemesrv.conformance.rules import RULES
+from tests.rows_of_json import rows_of_json
 
 from .catalogue import CLIENTS, DRIVERS
 from .page import cell, keep, measured, render
@@ -121,3 +122,11 @@ def test_every_concern_is_a_value_that_its_rule_can_have() -> None:
     for concern in CONCERNS:
         assert set(concern.values) <= set(RULES[concern.rule].words)
         assert set(concern.beside) <= set(RULES)
+
+
+def test_what_is_kept_has_a_line_a_rule() -> None:
+    kept = {"late_ms": 1.5, "left_out": {}, "rules": [{"rule": "start", "first choices": [24, 36]}, {"rule": "next"}]}
+    assert rows_of_json(kept, levels=2) == (
+        '{\n "late_ms": 1.5,\n "left_out": {},\n "rules": [\n'
+        '  {"rule": "start", "first choices": [24, 36]},\n  {"rule": "next"}\n ]\n}\n'
+    )

@@ -8,7 +8,6 @@ What was measured of an implementation's other drills stays. Exit status 1 where
 
 import argparse
 import datetime
-import json
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -18,6 +17,7 @@ from typing import Any
 
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import load, shipped
+from tests.rows_of_json import rows_of_json
 
 from .intervals import INTERVALS, OURS, Recorded
 from .page import MEASURED, key_of, measured, render
@@ -79,7 +79,7 @@ def main() -> int:
     for name, number in count.items():
         of["runs"][name] = {"runs": number, "how": clocks.get(name, "on the virtual clock"), "date": today}
     of["values"] |= {key: sorted(each) for key, each in values.items()}
-    MEASURED.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    MEASURED.write_text(rows_of_json(document, levels=3), "utf-8")
     PAGE.write_text(render(document), "utf-8")
     print("\n".join(outside) or "all inside")
     return 1 if outside else 0
