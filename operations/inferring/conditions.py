@@ -24,7 +24,7 @@ CERTAIN, LIKELY = 0.992, 0.6
 """Shares of the total likelihood from which a cause is called certain, and likely."""
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """What is told of it, where it is certain and where it is not."""
-DOUBT, RIVALS = 0.6, 0.3
+DOUBT, RIVALS = 0.9, 0.1
 """How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
 first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5

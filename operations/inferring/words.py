@@ -54,7 +54,7 @@ _REASON = re.compile(
     r"|\"(?:msg|message|err|error)\": *\""
 )
 _NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime)\w+(?:Exception|Error)\b")
-_SILENT = re.compile(r"NullPointer|OutOfBounds|Buffer(?:Over|Under)flow|ConcurrentModification|\w*: null$")
+_SILENT = re.compile(rf"{_TOLD['spoken']['SILENT']}|\w*: null$")
 """Exceptions whose words say nothing of the cause: their place does."""
 TROUBLED = re.compile(TROUBLE)
 _BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |:msg: ?)")

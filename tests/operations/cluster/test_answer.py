@@ -169,6 +169,26 @@ def test_a_trace_is_read_behind_what_a_container_or_a_quotation_puts_before_each
     assert of_files(tmp_path, x="".join(f"{before}{line}\n" for line in lines)).answer.name == "timer-store-fails"
 
 
+@pytest.mark.parametrize(
+    ("first_frame", "cause"),
+    [("org.apache.rocketmq.broker.processor.Ack.a", "program-error"), ("com.shop.Orders.pay", "unknown")],
+)
+def test_a_null_pointer_is_a_defect_of_rocketmqs_if_its_first_frame_is(
+    first_frame: str, cause: str, tmp_path: Path
+) -> None:
+    frames = f"\tat {first_frame}(X.java:1)\n\tat org.apache.rocketmq.remoting.RequestTask.run(R.java:80)\n"
+    line = "2026-01-01 00:00:01 ERROR AckMessageThread_1 - it goes wrong\njava.lang.NullPointerException: null\n"
+    assert of_files(tmp_path, broker=line + frames).answer.name == cause
+
+
+@pytest.mark.parametrize(("to", "cause"), [("rocketmq.B", "program-error"), ("shop.C", "libraries-do-not-fit")])
+def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_libraries_that_do_not_fit(
+    to: str, cause: str, tmp_path: Path
+) -> None:
+    cast = "java.lang.ClassCastException: org.apache.rocketmq.broker.A$2 cannot be cast to org.apache."
+    assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
+
+
 def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
     refused = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed\n"
     assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"

@@ -22,7 +22,7 @@ from typing import Any
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
-from nemesrv.operations.inferring.conditions import LIKELY_AT_MOST, said_of
+from nemesrv.operations.inferring.conditions import DOUBT, LIKELY_AT_MOST, RIVALS, said_of
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import CAUSES
 from nemesrv.operations.logs_to_rows.gather import plain_logs
@@ -357,22 +357,45 @@ def first_sight(collection: int) -> tuple[int, int]:
     return sum(one.is_right(one.first[0]) for one in told), len(told)
 
 
-def fitted(claims: Sequence[Claim]) -> tuple[float, float]:
+POSTED = ("doctor, posted", "doctor, unseen")
+FOLDS = 5
+
+
+def _to_fit(claims: Iterable[Claim]) -> list[Claim]:
+    return [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
+
+
+def _likelihood(one: Claim, doubt: float, rivals: float) -> float:
+    said = min(LIKELY_AT_MOST, said_of(one.share, one.others, doubt, rivals))
+    return math.log(said if one.is_right else 1 - said)
+
+
+def fitted(claims: Iterable[Claim]) -> tuple[float, float]:
     """DOUBT and RIVALS that make doctor's claims likeliest, posted ones counting as much as all others together."""
-    told = [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
-    at_work = ("doctor, posted", "doctor, unseen")
-    by_kind = Counter(one.by in at_work for one in told)
+    told = _to_fit(claims)
+    by_kind = Counter(one.by in POSTED for one in told)
     weights = {True: 1.0, False: (by_kind[True] or by_kind[False]) / max(by_kind[False], 1)}
 
     def likelihood(doubt: float, rivals: float) -> float:
         total = -(math.log(doubt) ** 2 + math.log(rivals) ** 2) / 2  # both are 1 where likelihoods are what they claim
-        for one in told:
-            said = said_of(one.share, one.others, doubt, rivals)
-            total += weights[one.by in at_work] * math.log(said if one.is_right else 1 - said)
-        return total
+        return total + sum(weights[one.by in POSTED] * _likelihood(one, doubt, rivals) for one in told)
 
-    tried = [(one / 20, other / 20) for one in range(1, 61) for other in range(1, 61)]
+    tried = [(one / 10, other / 10) for one in range(1, 31) for other in range(1, 11)]
     return max(tried, key=lambda one: likelihood(*one))
+
+
+def held_out(claims: Iterable[Claim], *tried: tuple[float, float]) -> Iterator[str]:
+    """The log loss of each pair of DOUBT and RIVALS, and of the pair that was fitted to the other folds."""
+    told = _to_fit(claims)
+    random.Random(FOLDS).shuffle(told)
+    losses: dict[tuple[str, bool], list[float]] = defaultdict(list)
+    for fold in range(FOLDS):
+        by_others = fitted(one for at, one in enumerate(told) if at % FOLDS != fold)
+        for name, pair in [("fitted", by_others), *((str(pair), pair) for pair in tried)]:
+            for one in told[fold::FOLDS]:
+                losses[name, one.by in POSTED].append(-_likelihood(one, *pair))
+    for (name, is_posted), each in losses.items():
+        yield f"held out, {name}, {'posted' if is_posted else 'others'}: {sum(each) / len(each):.4f}"
 
 
 def made(each: int, folder: Path) -> Iterator[Claim]:
@@ -454,6 +477,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"collection {number}: the true cause first in {right} of {of}, unseen")
     if asked.fit:
         print(f"fitted: DOUBT, RIVALS = {fitted(claims)}")
+        print("\n".join(held_out(claims, (DOUBT, RIVALS), (0.6, 0.3))))
     sure = [one.is_right for one in claims if one.certainty == "certain"]
     return int(sum(sure) < 0.99 * len(sure))
 
