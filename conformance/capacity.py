@@ -69,15 +69,10 @@ def at_once(memory: int) -> int:
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
-def planned_s(
-    jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
-) -> float:
-    """Return how long the jobs will take if `places` run at once, and each start takes a lane for `start_s`.
-    `running_s` has the remaining times of running jobs."""
-    free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
-    heapq.heapify(free)
-    starting = [0.0] * max(1, lanes)
-    end_s = max(running_s, default=0.0)
+def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
+    """Return how long the jobs will take if `places` run at once, and each start takes a lane for `start_s`."""
+    free, starting = [0.0] * max(1, places), [0.0] * max(1, lanes)
+    end_s = 0.0
     for job in jobs:
         begin_s = max(heapq.heappop(free), starting[0])
         heapq.heapreplace(starting, begin_s + start_s)

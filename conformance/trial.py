@@ -13,7 +13,6 @@ import asyncio
 import shutil
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -28,14 +27,13 @@ from ..chaos.machine import processors
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.tasks import cancel_all
-from .capacity import LoopLateness, Places, at_once, planned, planned_s
+from .capacity import LoopLateness, Places, at_once, planned
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
 from .subject import STOP_S, told_of
 
 TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0
-LANES_KEPT = 8
 LANE_LIMIT_S = 10.0
 """So long a start is waited for before the next one may begin; LANE_STARTS times as long as the first process took,
 where that is more: else the slow ones that go on would make the next ones slower still."""
@@ -79,12 +77,8 @@ class Conducting:
         self._done = 0
         self._several = asyncio.Event()
         """A process of the program has shown that it has several clients."""
-        self._running: dict[str, tuple[Situation, float]] = {}
-        """What has a place, and since when."""
         self._first_s = 0.0
         """How long the first process took, alone."""
-        self._lane_s: deque[float] = deque(maxlen=LANES_KEPT)
-        """How long starts took of late."""
         self._ends: dict[str, tuple[dict[str, None], str]] = {}
         self._notes: list[str] = []
         self._left_out: dict[str, str] = {}
@@ -174,36 +168,18 @@ class Conducting:
         async with asyncio.TaskGroup() as group:
             for situation, number in jobs:
                 group.create_task(job(situation, number))
-            ticking = group.create_task(self._tick(what, [situation for situation, _ in jobs]))
+            ticking = group.create_task(self._tick(what, len(jobs)))
         del ticking
         return _in_order(watched)
 
-    async def _tick(self, what: str, jobs: Sequence[Situation]) -> None:
+    async def _tick(self, what: str, jobs: int) -> None:
         progress, told_s = self._progress, self._clock.monotonic_s()
-        while self._done < len(jobs):
-            await asyncio.sleep(min(TOLD_EACH_S, 0.2 if len(jobs) < 3 else 1.0))
+        while self._done < jobs:
+            await asyncio.sleep(min(TOLD_EACH_S, 0.2 if jobs < 3 else 1.0))
             each_s = TOLD_EACH_S if progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
             if self._clock.monotonic_s() - told_s >= each_s:
                 told_s = self._clock.monotonic_s()
-                progress.expect(self._left_s(jobs))
-                progress.say(f"{what}: {self._done} of {len(jobs)} done{self._outstanding(len(jobs))}")
-
-    def _outstanding(self, jobs: int) -> str:
-        """Return the last few processes that are not done; "" while others wait for a place, or many run."""
-        last = list(self._running)
-        is_end = self._done + len(last) == jobs and 0 < len(last) <= LISTED
-        return f", not yet {_listed(last)}" if is_end else ""
-
-    def _left_s(self, jobs: Sequence[Situation]) -> float:
-        """Return the estimated remaining time. Jobs begin in order, and starts take as long as the last starts."""
-        start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else self._first_s
-        running_s = [
-            max(1.0, began_s + start_s + situation.for_s - self._clock.monotonic_s())
-            for situation, began_s in self._running.values()
-        ]
-        places = self._places.free + sum(situation.processes for situation, _ in self._running.values())
-        waiting = jobs[self._done + len(self._running) :]
-        return planned_s(waiting, start_s, places, processors(), running_s)
+                progress.say(f"{what}: {self._done} of {jobs} done")
 
     def _of_use(self, situation: Situation, found: Sequence[WatchedProcess]) -> Sequence[WatchedProcess]:
         for each in found:
@@ -235,8 +211,6 @@ class Conducting:
             await starting.enter_async_context(self._starting)
             which = f"-{number:03d}" if situation.many else f".{number + 1}" if number else ""
             name = f"{situation.name}{which}"
-            began_s = self._clock.monotonic_s()
-            self._running[name] = situation, began_s
             scene = Scene(
                 self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data, several=self._several
             )
@@ -246,7 +220,6 @@ class Conducting:
                 await scene.begin(number * situation.processes, lane_s)
                 await scene.at_work(lane_s)
                 await starting.aclose()  # the next one may begin
-                self._lane_s.append(self._clock.monotonic_s() - began_s)
                 if weighed:
                     scene.weigh()
                 limit_s = max(START_LIMIT_S, LIMIT_STARTS * self._first_s)
@@ -256,7 +229,6 @@ class Conducting:
                 raise
             finally:
                 await scene.close()
-                del self._running[name]
         found = scene.found(self._lateness)
         for each in found:
             self._elsewhere |= dict.fromkeys(elsewhere(each.watched))

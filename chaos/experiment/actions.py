@@ -22,7 +22,7 @@ from ..faults.processes import ProcessFaults, not_done
 from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, Topology
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
 from .stage import AskedNodes
 
 
@@ -149,33 +149,6 @@ def _in_force(
             yield str(hit[0].node), fault_id, "heal"
 
 
-def chosen_links(
-    action: ActionModel,
-    topology: Topology,
-    nodes: AskedNodes,
-    advertised: Mapping[str, Address],
-    *,
-    but: Collection[str],
-    or_not_done: Callable[[str, str], AbstractContextManager[None]],
-) -> dict[Link, Stream]:
-    """Return an action's links with their directions: named links, and links to the NameServers in use. `but`: nodes
-    that a fault has stopped, so they cannot say which NameServer they use."""
-    known = [expression for expression in action.links if not is_chosen(expression)]
-    links = topology.parse_streams(*known)
-    if len(known) == len(action.links):
-        return links
-    names = {address: name for name, address in advertised.items()}
-    for client in topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
-        chosen = None
-        if client in but:
-            continue
-        with or_not_done(client, "chosen_name_server"):
-            chosen = nodes.call(client, "chosen_name_server")
-        if chosen in names:  # an entry that is no NameServer of the run has no link
-            links[Link(client, names[chosen])] = "both"
-    return links
-
-
 @dataclass(slots=True, kw_only=True)
 class Actions:
     """Executes a timeline's actions. `phase` gets the text of what begins. `or_not_done(node, what)` turns a node's
@@ -254,14 +227,23 @@ class Actions:
         return act_id
 
     def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
-        return chosen_links(
-            action,
-            self.scenario.topology(),
-            self.nodes,
-            self.advertised,
-            but=self.processes.active,
-            or_not_done=self.or_not_done,
-        )
+        """Return an action's links with their directions: named links, and links to the NameServers in use. Nodes that
+        a fault has stopped cannot say which NameServer they use."""
+        topology = self.scenario.topology()
+        known = [expression for expression in action.links if not is_chosen(expression)]
+        links = topology.parse_streams(*known)
+        if len(known) == len(action.links):
+            return links
+        names = {address: name for name, address in self.advertised.items()}
+        for client in topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
+            chosen = None
+            if client in self.processes.active:
+                continue
+            with self.or_not_done(client, "chosen_name_server"):
+                chosen = self.nodes.call(client, "chosen_name_server")
+            if chosen in names:  # an entry that is no NameServer of the run has no link
+                links[Link(client, names[chosen])] = "both"
+        return links
 
     def end_all(self) -> None:
         """End every fault, correct every clock, and close the operator's connections."""

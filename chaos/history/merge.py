@@ -4,7 +4,6 @@ import heapq
 import itertools
 import logging
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -84,12 +83,16 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
 
 def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     torn = [0]
-    rows = heapq.merge(
-        *(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=row_order
-    )
+    raw = (_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl")))
+    rows = heapq.merge(*raw, key=row_order)
+    tables = (to_table(some) for some in iter(lambda: list(itertools.islice(rows, SLICE_ROWS)), []))
+    return _clustered(tables, run_dir, torn)
+
+
+def _clustered(tables: Iterable[pa.Table], run_dir: Path | str, torn: list[int]) -> Merged:
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
-    count = write_clustered(_slices(rows), path.parent)
+    count = write_clustered(_slices(tables), path.parent)
     return Merged(path, count, torn[0])
 
 
@@ -102,24 +105,6 @@ def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
             yield row
     if torn[0] > before:
         log.info("%s: %d torn line(s) skipped", path.name, torn[0] - before)
-
-
-def _slices(rows: Iterator[Row]) -> Iterator[Iterator[pa.Table]]:
-    by_event: dict[str, list[Row]] = defaultdict(list)
-    waiting = 0
-    for row in rows:
-        by_event[row["event"]].append(row)
-        waiting += 1
-        if waiting >= SLICE_ROWS:
-            yield _tables(by_event)
-            by_event, waiting = defaultdict(list), 0
-    if waiting:
-        yield _tables(by_event)
-
-
-def _tables(by_event: dict[str, list[Row]]) -> Iterator[pa.Table]:
-    for event in sorted(by_event):
-        yield to_table(by_event.pop(event))
 
 
 # -- the parts in which the history of a cluster that stays up is kept while it grows, and how they come to one history.
@@ -152,9 +137,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     tables = itertools.chain((pq.read_table(file, schema=arrow_schema()) for file in files), [to_table(rest)])
     count = sum(pq.ParquetFile(file).metadata.num_rows for file in files) + len(rest)
     if files and count > SLICE_ROWS:
-        path = parquet_path(run_dir)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Merged(path, write_clustered(_slices_of_parts(tables), path.parent), torn[0])
+        return _clustered(tables, run_dir, torn)
     whole = pa.concat_tables(tables)
     return Merged(write_table(whole.sort_by(ASCENDING) if files else whole, run_dir), count, torn[0])
 
@@ -178,7 +161,7 @@ def _known(files: Iterable[Path]) -> dict[Process, int]:
     return found
 
 
-def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]:
+def _slices(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]:
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)

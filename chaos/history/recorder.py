@@ -17,8 +17,9 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import orjson
 
@@ -203,15 +204,14 @@ class RecorderSpec:
         clock: Clock,
         *,
         rotate_bytes: int | None = None,
-    ) -> RecorderSpec:
+    ) -> Self:
         """Return a spec whose file name is the one that `to_parquet` looks for."""
         path = raw_dir(run_dir) / raw_name(node, incarnation)
         return cls(path, node, role, incarnation, clock, rotate_bytes)
 
-    def for_incarnation(self, incarnation: int) -> RecorderSpec:
+    def for_incarnation(self, incarnation: int) -> Self:
         """Return the spec for the node's next process: the same folder, another file."""
-        path = self.path.with_name(raw_name(self.node, incarnation))
-        return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
+        return replace(self, path=self.path.with_name(raw_name(self.node, incarnation)), incarnation=incarnation)
 
     def open(self) -> HistoryWriter:
         """Return a writer that appends to the file, whose folder is created if missing. Raises OSError."""

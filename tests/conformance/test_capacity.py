@@ -26,12 +26,6 @@ def test_how_long_jobs_take(lengths: list[float], places: int, lanes: int, takes
     assert planned_s([job(length) for length in lengths], 1.0, places, lanes) == pytest.approx(takes_s)
 
 
-def test_what_runs_already_is_waited_for_and_no_longer() -> None:
-    assert planned_s([], 1.0, 2, 2, [7.0, 3.0]) == 7.0
-    assert planned_s([job(10.0)], 1.0, 2, 2, [7.0, 3.0]) == pytest.approx(14.2), "it gets the place that is free first"
-    assert planned_s([job(10.0)], 1.0, 3, 2, [7.0, 3.0]) == pytest.approx(11.2)
-
-
 @pytest.mark.parametrize("start_s", [0.5, 2.0])
 def test_a_full_profile_of_a_client_takes_four_minutes_or_less_on_two_cores(start_s: float) -> None:
     _jobs, takes_s = planned(tuple(SITUATIONS.values()), 60, start_s, 48, 2)

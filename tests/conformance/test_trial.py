@@ -112,34 +112,6 @@ def test_a_situation_that_is_run_twice_has_processes_and_logs_of_its_own_each_ti
     assert killed == ["1", "1", "3", "3"]
 
 
-def test_what_is_left_is_what_runs_and_what_waits_for_a_place(tmp_path: Path) -> None:
-    plan = ConformPlan(program=Program(CLIENT), situations=("quiet",))
-    conducting = trial_module.Conducting(plan, logs=tmp_path, data=tmp_path)
-    job = Situation(name="quiet", says="", for_s=10.0)
-    conducting._lane_s.append(1.0)
-    conducting._places.free = 0
-    conducting._done, conducting._running = 1, {"quiet": (job, conducting._clock.monotonic_s() - 4.0)}
-    assert conducting._left_s([job, job, job]) == pytest.approx(7.0 + 11.2, abs=0.5)
-    conducting._done = 2
-    assert conducting._left_s([job, job, job]) == pytest.approx(7.0, abs=0.5)
-
-
-def test_the_last_ones_that_are_not_done_are_named(tmp_path: Path) -> None:
-    plan = ConformPlan(program=Program(CLIENT), situations=("quiet",))
-    conducting = trial_module.Conducting(plan, logs=tmp_path, data=tmp_path)
-    job = Situation(name="quiet", says="", for_s=10.0)
-
-    def outstanding(*running: str, of: int) -> str:
-        conducting._running = {name: (job, 0.0) for name in running}
-        return conducting._outstanding(of)
-
-    conducting._done = 70
-    assert outstanding("all_gone", "quiet", of=72) == ", not yet all_gone, quiet"
-    assert outstanding("all_gone", of=72) == "", "one waits for a place"
-    assert outstanding("all_gone", "quiet", "slow", "empty", of=74) == "", "many go on"
-    assert outstanding(of=70) == ""
-
-
 @pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])
 def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_late_counts(
     second_ms: float, counts_ms: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

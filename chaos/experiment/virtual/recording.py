@@ -11,7 +11,6 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -19,9 +18,7 @@ from typing import TextIO
 from ....actors.actor import LOG_FORMAT, NodeSpec
 from ....remoting.node.clock import Clock
 from ....remoting.node.recording import Recorder
-from ...history.files import raw_name
-from ...history.recorder import EventLines, LagProbe, check_fields
-from ...history.schema import raw_dir
+from ...history.recorder import EventLines, LagProbe, RecorderSpec, check_fields
 
 LAG_STEP_S = 1.0
 
@@ -50,22 +47,11 @@ class MemoryRecorder:
             self._lines.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRecorderSpec:
-    """The run folder, node, role and process number (incarnation) of a process that records."""
+class MemoryRecorderSpec(RecorderSpec):
+    """A spec whose recorder keeps the rows in memory until it is closed."""
 
-    run_dir: Path
-    node: str
-    role: str
-    incarnation: int
-    clock: Clock
-
-    def for_incarnation(self, incarnation: int) -> MemoryRecorderSpec:
-        return MemoryRecorderSpec(self.run_dir, self.node, self.role, incarnation, self.clock)
-
-    def open(self) -> MemoryRecorder:
-        path = raw_dir(self.run_dir) / raw_name(self.node, self.incarnation)
-        return MemoryRecorder(path, self.node, self.role, self.incarnation, self.clock)
+    def open(self) -> MemoryRecorder:  # type: ignore[override]
+        return MemoryRecorder(self.path, self.node, self.role, self.incarnation, self.clock)
 
 
 class VirtualLagProbe(LagProbe):

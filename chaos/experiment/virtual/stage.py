@@ -49,7 +49,7 @@ class VirtualStage(Stage):
         return drawn_starts(scenario, seed)
 
     def recorder_spec(self, node: str, role: str) -> MemoryRecorderSpec:
-        return MemoryRecorderSpec(self._folder.path, node, role, 0, self.clock)
+        return MemoryRecorderSpec.for_run(self._folder.path, node, role, 0, self.clock)
 
     @property
     def probe(self) -> Callable[[], Probe]:

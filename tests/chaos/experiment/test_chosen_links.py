@@ -1,13 +1,14 @@
 """The links to the NameServers that clients sit on as an action begins."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from nemesrv.chaos.experiment.actions import chosen_links
+from nemesrv.chaos.experiment.actions import Actions
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.recording import ignore
 
 NS_0, NS_1 = Address("10.0.1.1", 9876), Address("10.0.1.2", 9876)
 
@@ -15,8 +16,8 @@ NS_0, NS_1 = Address("10.0.1.1", 9876), Address("10.0.1.2", 9876)
 class Sitting:
     """Clients that say where they sit."""
 
-    def __init__(self, chosen: Mapping[str, Address | None]) -> None:
-        self._chosen = chosen
+    def __init__(self, chosen: Mapping[str, Address | None], active: Collection[str]) -> None:
+        self._chosen, self.active = chosen, active
 
     def call(self, name: str, method: str) -> Any:
         assert method == "chosen_name_server"
@@ -31,15 +32,19 @@ def cut(chosen: Mapping[str, Address | None], *but: str) -> set[Link]:
         "checks": ["routes_are_true"],
     }
     scenario = parse(document, file="chosen.yaml")
-    nodes: Any = Sitting(chosen)
-    found = chosen_links(
-        scenario.timeline[0],
-        scenario.topology(),
-        nodes,
-        {"ns-0": NS_0, "ns-1": NS_1},
-        but=but,
+    nodes: Any = Sitting(chosen, but)
+    actions = Actions(
+        scenario=scenario,
+        nodes=nodes,
+        links=nodes,
+        processes=nodes,
+        record=ignore,
+        advertised={"ns-0": NS_0, "ns-1": NS_1},
+        now_s=float,
+        phase=lambda *_: None,
         or_not_done=lambda *_: nullcontext(),
     )
+    found = actions._chosen_links(scenario.timeline[0])
     return {*found}
 
 
