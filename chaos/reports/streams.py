@@ -1,19 +1,13 @@
 """stdout and stderr that never make a command fail, even if their reader has ended or their encoding lacks a character.
 
 After the reader of a pipe has ended (`| head -1`), output is dropped, so the exit status stays the verdict's. A
-character missing in the encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo would
-write UTF-8 if the encoding is ASCII.)
+character missing in the encoding becomes a question mark. (click.echo would write UTF-8 if the encoding is ASCII.)
 """
 
-import codecs
 import io
 import os
 import sys
 from typing import TextIO
-
-from .text import nearest
-
-_ERRORS = "nemesrv.nearest"
 
 
 class _Fd(io.FileIO):
@@ -29,15 +23,9 @@ class _Fd(io.FileIO):
             return memoryview(data).nbytes  # type: ignore[arg-type]
 
 
-def _handle(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    return nearest(error.object[error.start : error.end]), error.end
-
-
 def use_lasting_streams() -> None:
     """Replace sys.stdout and sys.stderr by streams that never fail. A stream that is closed, or already replaced,
     stays."""
-    codecs.register_error(_ERRORS, _handle)
     sys.stdout = _lasting(sys.stdout, 1)
     sys.stderr = _lasting(sys.stderr, 2)
 
@@ -52,7 +40,7 @@ def _lasting(stream: TextIO | None, fd: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Fd(fd, "wb", closefd=False)),
         encoding=stream.encoding,
-        errors=_ERRORS,
+        errors="replace",
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +23,7 @@ from .sentences import (
     undecided_sentences,
     wrong_sentence,
 )
-from .text import nearest, phrases
+from .text import phrases
 
 PIPE_COLUMNS = 160
 """Width of a pipe if COLUMNS does not say it."""
@@ -33,23 +32,11 @@ _LEAST = 20
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
     """Return a console for stdout, as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
-    console = _Console(highlight=highlight)
+    console = Console(highlight=highlight)
     if console.is_terminal:
         return console
     said = os.environ.get("COLUMNS", "")
-    return _Console(highlight=highlight, width=max(_LEAST, int(said)) if said.isdigit() else pipe_columns)
-
-
-class _Console(Console):
-    """Wraps by the width of the written characters: without `≥` in the encoding `>=` is written, which is wider."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if (options or self.options).ascii_only:
-            if isinstance(renderable, Text):
-                renderable = Text(nearest(renderable.plain), renderable.style, justify=renderable.justify)
-            elif isinstance(renderable, str):
-                renderable = nearest(renderable)
-        return super().render(renderable, options)
+    return Console(highlight=highlight, width=max(_LEAST, int(said)) if said.isdigit() else pipe_columns)
 
 
 def print_rows(

@@ -1,12 +1,9 @@
-"""Plain text output without Rich, whose import takes 0.1 s: values and names as words, rows in columns, characters for
-an encoding.
-"""
+"""Plain text output without Rich, whose import takes 0.1 s: values and names as words, rows in columns."""
 
 import os
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..verdict import NEVER
@@ -102,20 +99,3 @@ def _wrapped(text: str, first: str, following: str, width: int | None) -> list[s
         break_on_hyphens=False,
         break_long_words=False,
     )
-
-
-_NEAREST = {
-    "−": "-", "–": "-", "—": "-", "·": "|", "→": "->", "←": "<-", "↔": "<->", "⇄": "<->", "≥": ">=", "≤": "<=",
-    "≠": "!=", "≈": "~", "±": "+-", "×": "x", "“": '"', "”": '"', "’": "'", "‘": "'", "•": "*", "█": "#", "░": ".",
-    "━": "-", "╸": "-", "╺": "-", "✓": "v", "✗": "x", "⁄": "/",
-}  # fmt: skip
-
-
-def nearest(text: str) -> str:
-    """Return the text in ASCII: each other character becomes the most similar in ASCII, or a question mark."""
-    found = []
-    for char in text:
-        plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)
-        plain = "".join(_NEAREST.get(part, part) for part in plain).encode("ascii", "ignore").decode()
-        found.append(plain or "?")
-    return "".join(found)

@@ -38,9 +38,12 @@ class Node(Protocol):
 
     async def listen(self) -> Address | None:
         """Listen, and return the address to advertise; None for a node that only connects."""
+        return None
 
     async def start(self) -> None:
         """Begin work: timers, registrations, clients. Returns once the node is working."""
+        return None
 
     async def stop(self) -> None:
         """Unregister and stop, as the Java process does on shutdown."""
+        return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ....remoting.node.network import Address, Listener
-from ....remoting.node.node import NodeContext
+from ....remoting.node.node import Node, NodeContext
 from ....remoting.top_addressing import PATH
 
 _REQUEST_MAX = 16 * 1024
@@ -36,7 +36,7 @@ class _Answering(asyncio.Protocol):
         self._transport.close()
 
 
-class AddressServerNode:
+class AddressServerNode(Node):
     """A Node that serves the list of NameServers to clients and brokers that have no list of their own."""
 
     def __init__(self, context: NodeContext, listen: Address, name_servers: Sequence[Address]) -> None:
@@ -50,9 +50,6 @@ class AddressServerNode:
         listener = await self._context.network.listen(self._listen, lambda: _Answering(lambda: self._text))
         self._listener = listener
         return listener.address
-
-    async def start(self) -> None:
-        """Do nothing: the server answers from `listen` on."""
 
     async def stop(self) -> None:
         if self._listener is not None:

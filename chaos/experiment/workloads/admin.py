@@ -20,7 +20,7 @@ from ....remoting.command import RemotingCommand, success
 from ....remoting.errors import ResponseError, RocketMQError
 from ....remoting.headers.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from ....remoting.node.network import Address
-from ....remoting.node.node import NodeContext
+from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.profile import Profile
 from ....remoting.node.recording import ignore
 from ....remoting.transport import RemotingClient
@@ -41,7 +41,7 @@ class _Asked:
     act_id: str
 
 
-class AdminNode:
+class AdminNode(Node):
     """The node that executes acts by hand when the harness calls it. `addresses`: every server's advertised address by
     name."""
 
@@ -50,12 +50,6 @@ class AdminNode:
         self._by_hand: dict[tuple[str, str, int], dict[Address, _Registration]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
-
-    async def listen(self) -> Address | None:
-        return None
-
-    async def start(self) -> None:
-        """Do nothing, because this node works only when the harness calls it."""
 
     async def stop(self) -> None:
         self._stopping = True

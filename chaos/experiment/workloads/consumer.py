@@ -9,13 +9,13 @@ from ....clients.consumer.consumer import DefaultMQPushConsumer
 from ....remoting.errors import TransportError
 from ....remoting.message import StoredMessage
 from ....remoting.node.network import Address
-from ....remoting.node.node import NodeContext
+from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.tasks import cancel_all
 
 START_AGAIN_S = 1.0
 
 
-class ConsumerNode:
+class ConsumerNode(Node):
     """The node of one push consumer, which records a `receive` row for each message."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
@@ -31,9 +31,6 @@ class ConsumerNode:
     @property
     def instance(self) -> MQClientInstance:
         return self.client.client
-
-    async def listen(self) -> Address | None:
-        return None
 
     async def start(self) -> None:
         """Start to consume. If no NameServer is reachable, the start fails as in Java, and is repeated as by a process

@@ -20,7 +20,7 @@ from ....remoting.errors import RocketMQError, TransportError
 from ....remoting.message import Message, MessageQueue
 from ....remoting.message_id import UniqIdGenerator
 from ....remoting.node.network import Address
-from ....remoting.node.node import NodeContext
+from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.recording import ignore
 from ....remoting.transport import RemotingClient
 
@@ -37,7 +37,7 @@ class ProberWorkload:
     config: ClientConfig
 
 
-class ProberNode:
+class ProberNode(Node):
     """The node of the prober, which works only when the harness calls it."""
 
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
@@ -46,15 +46,6 @@ class ProberNode:
         self._answers: LastAnswers = {}
         self.plant: Callable[[NameServerClient], None] = lambda client: None
         """A planted defect, put into each client that is started."""
-
-    async def listen(self) -> Address | None:
-        return None
-
-    async def start(self) -> None:
-        """Do nothing, because the prober works only when the harness calls it."""
-
-    async def stop(self) -> None:
-        """Do nothing, because between the harness's calls nothing runs."""
 
     def _admin(self) -> AdminClient:
         # What the harness does for itself is no client behaviour, so it leaves no rows.

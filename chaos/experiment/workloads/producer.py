@@ -14,7 +14,7 @@ from ....remoting import message_properties
 from ....remoting.errors import RocketMQError
 from ....remoting.message import Message
 from ....remoting.node.network import Address
-from ....remoting.node.node import NodeContext
+from ....remoting.node.node import Node, NodeContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ProducerWorkload:
     """Number of sharding keys of an ordered workload; 0: messages go to the queues in turn."""
 
 
-class ProducerNode:
+class ProducerNode(Node):
     """The node of one producer. `begin` starts sending, `finish` stops sending and waits for the last send."""
 
     def __init__(self, context: NodeContext, workload: ProducerWorkload) -> None:
@@ -40,9 +40,6 @@ class ProducerNode:
     @property
     def instance(self) -> MQClientInstance:
         return self.client.client
-
-    async def listen(self) -> Address | None:
-        return None
 
     async def start(self) -> None:
         await self.client.start()
