@@ -298,8 +298,8 @@ def check_all(
     places: Sequence[str],
     checks: tuple[str, ...] | None,
     spark_master: str | None,
-    summary_file: Path | None = None,
     *,
+    summary: Path | None = None,
     engine: str | None = None,
     as_json: bool = False,
     full: bool = False,
@@ -323,6 +323,6 @@ def check_all(
                 judged = judge(history, engines[where], harness.spark, progress.say)
             finally:
                 progress.clear()
-            show(judged, summary_file, as_json=as_json, full=full)
+            show(judged, summary, as_json=as_json, full=full)
             found.append(judged)
     return exit_status(found)

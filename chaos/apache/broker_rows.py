@@ -108,9 +108,6 @@ class BrokerRows(ServerRows):
             self._at_name_server(one, str(front))
         self._decide(one.at_ms)
 
-    def polled(self, began_ms: float, ended_ms: float, _table: object) -> None:
-        self._inexact.polled(began_ms, ended_ms)
-
     def _decide(self, now_ms: float) -> None:
         for held in [key for key, pull in self._pulls.items() if now_ms - pull.at_ms >= REFUSED_MS * self._about.scale]:
             self._held(held)

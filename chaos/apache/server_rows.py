@@ -122,9 +122,8 @@ class ServerRows(ABC):
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
         """Take a line of the server's logs that was read at that time."""
 
-    @abstractmethod
-    def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
-        """Take the result of a poll between `began` and `ended`: the NameServer's tables, or None if it did not
+    def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:  # noqa: B027
+        """Take the result of a poll between `began` and `ended`: a NameServer's tables, or None if it did not
         answer."""
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """`nemesrv check`: judges recorded histories again (runner.py, judging.py)."""
 
 import sys
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,13 +24,7 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
 @json_option
 @supervised
 def check(
-    run_dir: tuple[str, ...],
-    engine: str | None,
-    spark_master: str | None,
-    checks: str | None,
-    summary: Path | None,
-    full: bool,
-    as_json: bool,
+    run_dir: tuple[str, ...], engine: str | None, spark_master: str | None, checks: str | None, **shown: Any
 ) -> None:
     """Judge recorded histories again.
 
@@ -43,5 +37,4 @@ def check(
     from ..runner import check_all
 
     names = named_checks(checks, "--checks")
-    asked = engine_asked(engine, spark_master)
-    sys.exit(check_all(run_dir, names, spark_master, summary, engine=asked, as_json=as_json, full=full))
+    sys.exit(check_all(run_dir, names, spark_master, engine=engine_asked(engine, spark_master), **shown))

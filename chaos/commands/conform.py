@@ -59,6 +59,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 )
 @click.option(
     "--profile-rocketmq",
+    "rocketmq",
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
     show_default=True,
@@ -80,17 +81,13 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @supervised
 def conform(
     profile: str | None,
-    name_servers: int,
-    brokers: int,
-    starts: int,
-    repeats: int,
-    profile_rocketmq: str,
+    rocketmq: str,
     rules: str | None,
     write_profile: Path | None,
     out: Path | None,
-    seed: int,
     as_json: bool,
     cmd: tuple[str, ...],
+    **numbers: int,
 ) -> None:
     """Measure from outside how CMD's RocketMQ client picks a NameServer and stops using dead servers.
 
@@ -130,16 +127,12 @@ def conform(
     plan = ConformPlan(
         program=program,
         situations=tuple(SITUATIONS) if wanted is None else situations_of(wanted),
-        starts=starts,
-        repeats=repeats,
-        name_servers=name_servers,
-        brokers=brokers,
-        profile=Profile(profile_rocketmq),
-        seed=seed,
+        profile=Profile(rocketmq),
+        **numbers,
     )
     folder = RunFolder.create("conform", out)
     chosen = [SITUATIONS[name] for name in plan.situations]
-    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, processors(), repeats)
+    _jobs, expected_s = planned(chosen, plan.starts, START_GUESS_S, AT_ONCE_GUESS, processors(), plan.repeats)
     progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
     try:
         trial = run(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ...remoting.node.network import Address
-from .options import AddressList, json_option
+from .options import AddressList, json_option, offset_option, zone_option
 
 
 @click.command()
@@ -22,20 +22,8 @@ from .options import AddressList, json_option
 )
 @click.option("-g", "--group", help="Consumer group whose members are asked for their NameServer lists.")
 @click.option("--topic", help="Explain only look-ups of this topic in LOGS.")
-@click.option(
-    "--zone",
-    "zones",
-    multiple=True,
-    metavar="[SOURCE=]+08:00",
-    help="Time zone of a log, as in `nemesrv import` (default: inferred).",
-)
-@click.option(
-    "--offset",
-    "offsets",
-    multiple=True,
-    metavar="SOURCE=+1.5s",
-    help="How far the clock of the log SOURCE was ahead.",
-)
+@zone_option
+@offset_option
 @json_option
 def doctor(
     what: tuple[str, ...],

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import SPARK_MASTER, json_option
+from .options import SPARK_MASTER, json_option, offset_option, zone_option
 
 
 @click.command(name="import")
@@ -25,20 +25,8 @@ from .options import SPARK_MASTER, json_option
     type=click.Path(path_type=Path),
     help="A broker.conf or namesrv.conf with the timers and NameServer lists of the cluster. May be repeated.",
 )
-@click.option(
-    "--zone",
-    "zones",
-    multiple=True,
-    metavar="[SOURCE=]+08:00",
-    help="Time zone of the time stamps in SOURCE (a node, file or folder), or in all logs (default: inferred).",
-)
-@click.option(
-    "--offset",
-    "offsets",
-    multiple=True,
-    metavar="SOURCE=+1.5s",
-    help="How far the clock of SOURCE was ahead, in ms, s, m, h or d (default: inferred from shared events).",
-)
+@zone_option
+@offset_option
 @click.option("--spark-master", type=SPARK_MASTER, help="Read and judge on the Spark cluster at this URL.")
 @json_option
 @supervised

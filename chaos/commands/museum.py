@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from .ending import supervised
-from .options import WholeNumber, json_option
+from .options import json_option, processes_option
 
 
 def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -20,12 +20,7 @@ def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete:
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_incidents)
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of all incidents in this folder.")
-@click.option(
-    "--processes",
-    "at_once",
-    type=WholeNumber(1, 256),
-    help="Number of runs at the same time (default: one per processor).",
-)
+@processes_option
 @json_option
 @supervised
 def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_json: bool) -> None:

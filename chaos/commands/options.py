@@ -207,6 +207,29 @@ summary_option = click.option(
     help="Append the verdicts as Markdown to this file (default: $GITHUB_STEP_SUMMARY).",
 )
 
+zone_option = click.option(
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="[SOURCE=]+08:00",
+    help="Time zone of the time stamps in SOURCE (a node, file or folder), or in all logs (default: inferred).",
+)
+
+offset_option = click.option(
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="SOURCE=+1.5s",
+    help="How far the clock of SOURCE was ahead, in ms, s, m, h or d (default: inferred from shared events).",
+)
+
+processes_option = click.option(
+    "--processes",
+    "at_once",
+    type=WholeNumber(1, 256),
+    help="Number of runs at the same time on the virtual clock (default: one per processor).",
+)
+
 ray_option = click.option(
     "--ray",
     type=RayAddress(),

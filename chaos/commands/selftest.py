@@ -6,7 +6,7 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import SEEDS, WholeNumber, json_option, ray_option
+from .options import SEEDS, json_option, processes_option, ray_option
 
 
 @click.command()
@@ -21,12 +21,7 @@ from .options import SEEDS, WholeNumber, json_option, ray_option
     help="One seed, or a range of seeds such as 1..12.",
 )
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
-@click.option(
-    "--processes",
-    "at_once",
-    type=WholeNumber(1, 256),
-    help="Number of runs at the same time on the virtual clock (default: one per processor).",
-)
+@processes_option
 @ray_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @json_option

@@ -34,7 +34,7 @@ from .actions import TimelineStep
 from .experiment import Experiment
 from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
-from .stage import Stage
+from .stage import NOBODY_DIALS, Stage
 
 log = logging.getLogger("nemesrv.session")
 
@@ -150,7 +150,7 @@ class RunningCluster:
 
     def _addresses(self, kind: NodeKind) -> dict[str, str]:
         if not self._scenario.cluster.external:
-            raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
+            raise HarnessError(NOBODY_DIALS)
         return {name: str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind)}
 
     # -- what happens to it

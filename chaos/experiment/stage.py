@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..faults.toxiproxy_links import LinkFaults
 
 HARNESS_ROLE = "harness"
+NOBODY_DIALS = "a cluster on the virtual clock has no addresses that a client could dial"
 LAST_WRITE_S = 0.1
 """Machine time: longer than a node may keep an event in memory."""
 
@@ -114,12 +115,14 @@ class Stage(Protocol):
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
         """Open the links of an outside client that joins. HarnessError if the stage allows no outside client."""
+        raise HarnessError(NOBODY_DIALS)
 
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
         """Return the client under test of this name, the same object at each call. HarnessError if the stage allows no
         client under test."""
+        raise HarnessError(NOBODY_DIALS)
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
         """React to a row of the history that the harness recorded."""

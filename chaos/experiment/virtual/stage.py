@@ -15,13 +15,10 @@ from ....remoting.node.network import Address
 from ....remoting.node.profile import Profile
 from ....remoting.node.recording import Recorder
 from ....remoting.top_addressing import FIRST_S, TIMEOUT_S
-from ...errors import HarnessError
 from ...faults.processes import not_done
-from ...oracle.client_profiles import ClientProfile
 from ...scenarios.model import Scenario
 from ...topology import Link, NodeKind
 from ..nodes import timers_and_differing, timers_of
-from ..outside_clients import ClientUnderTest
 from ..run_folder import RunFolder
 from ..stage import Stage, Starts
 from .cluster import VirtualCluster
@@ -73,14 +70,6 @@ class VirtualStage(Stage):
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)
-
-    def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
-
-    def client_under_test(
-        self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
-    ) -> ClientUnderTest:
-        raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
 
     def sleep_until(self, at_s: float) -> None:
         while self.scheduler.now_s < at_s:
