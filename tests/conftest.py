@@ -1,6 +1,11 @@
-"""One Spark session for all tests; pyspark is imported only when a test asks for it."""
+"""How a test that is a coroutine is played, and one Spark session for all tests.
 
+pyspark is imported only when a test asks for it, and the virtual clock only when a coroutine is played.
+"""
+
+import inspect
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -17,3 +22,23 @@ def spark() -> Iterator[Any]:
         pytest.skip(str(exc))
     yield running
     stop(running)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine is played on virtual time, inside each of its fixtures that is an async context."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.virtual import run
+
+    asked = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+
+    async def played() -> None:
+        async with AsyncExitStack() as contexts:
+            for fixture in asked.values():
+                if hasattr(fixture, "__aexit__"):
+                    await contexts.enter_async_context(fixture)
+            await pyfuncitem.obj(**asked)
+
+    run(played)
+    return True

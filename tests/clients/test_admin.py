@@ -21,7 +21,7 @@ from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.transport import RemotingClient
-from tests.virtual import MemoryNetwork, VirtualClock, run
+from tests.virtual import MemoryNetwork, VirtualClock
 
 from .small_broker import SmallBroker
 
@@ -70,171 +70,135 @@ class World:
         return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body.encode())
 
 
-def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from_the_one_named() -> None:
-    async def body() -> None:
-        world = World()
-        async with world.admin() as admin:
-            route = await admin.topic_route("orders")
-            assert [row.broker_name for row in route.queue_datas] == ["broker-a"]
-            assert "orders" in await admin.topic_list()
-            assert (await admin.cluster_info()).cluster_addr_table == {"DefaultCluster": ("broker-a",)}
-            empty = world.name_servers[1]
-            assert "orders" not in await admin.topic_list(name_server=empty)
-            with pytest.raises(TopicNotExist):
-                await admin.topic_route("orders", name_server=empty)
-
-    run(body)
+async def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from_the_one_named() -> None:
+    world = World()
+    async with world.admin() as admin:
+        route = await admin.topic_route("orders")
+        assert [row.broker_name for row in route.queue_datas] == ["broker-a"]
+        assert "orders" in await admin.topic_list()
+        assert (await admin.cluster_info()).cluster_addr_table == {"DefaultCluster": ("broker-a",)}
+        empty = world.name_servers[1]
+        assert "orders" not in await admin.topic_list(name_server=empty)
+        with pytest.raises(TopicNotExist):
+            await admin.topic_route("orders", name_server=empty)
 
 
-def test_write_permission_is_taken_and_given_back() -> None:
-    async def body() -> None:
-        async with World().admin() as admin:
-            assert await admin.wipe_write_perm("broker-a") == 1
-            assert (await admin.topic_route("orders")).queue_datas[0].perm == 4
-            assert await admin.add_write_perm("broker-a") == 1
-            assert (await admin.topic_route("orders")).queue_datas[0].perm == 6
-
-    run(body)
+async def test_write_permission_is_taken_and_given_back() -> None:
+    async with World().admin() as admin:
+        assert await admin.wipe_write_perm("broker-a") == 1
+        assert (await admin.topic_route("orders")).queue_datas[0].perm == 4
+        assert await admin.add_write_perm("broker-a") == 1
+        assert (await admin.topic_route("orders")).queue_datas[0].perm == 6
 
 
-def test_a_deleted_topic_has_no_route() -> None:
-    async def body() -> None:
-        async with World().admin() as admin:
-            await admin.delete_topic_in_name_server("orders")
-            with pytest.raises(TopicNotExist):
-                await admin.topic_route("orders")
-
-    run(body)
+async def test_a_deleted_topic_has_no_route() -> None:
+    async with World().admin() as admin:
+        await admin.delete_topic_in_name_server("orders")
+        with pytest.raises(TopicNotExist):
+            await admin.topic_route("orders")
 
 
-def test_kv_configs_are_put_read_listed_and_deleted() -> None:
-    async def body() -> None:
-        async with World().admin() as admin:
-            await admin.put_kv_config("ORDER_TOPIC_CONFIG", "orders", "broker-a:2")
-            assert await admin.kv_config("ORDER_TOPIC_CONFIG", "orders") == "broker-a:2"
-            assert await admin.kv_list("ORDER_TOPIC_CONFIG") == {"orders": "broker-a:2"}
-            await admin.delete_kv_config("ORDER_TOPIC_CONFIG", "orders")
-            with pytest.raises(ResponseError, match="CODE: 22"):
-                await admin.kv_config("ORDER_TOPIC_CONFIG", "orders")
-
-    run(body)
+async def test_kv_configs_are_put_read_listed_and_deleted() -> None:
+    async with World().admin() as admin:
+        await admin.put_kv_config("ORDER_TOPIC_CONFIG", "orders", "broker-a:2")
+        assert await admin.kv_config("ORDER_TOPIC_CONFIG", "orders") == "broker-a:2"
+        assert await admin.kv_list("ORDER_TOPIC_CONFIG") == {"orders": "broker-a:2"}
+        await admin.delete_kv_config("ORDER_TOPIC_CONFIG", "orders")
+        with pytest.raises(ResponseError, match="CODE: 22"):
+            await admin.kv_config("ORDER_TOPIC_CONFIG", "orders")
 
 
-def test_the_name_servers_settings_are_read_and_changed() -> None:
-    async def body() -> None:
-        async with World().admin() as admin:
-            assert (await admin.name_server_config())["orderMessageEnable"] == "false"
-            await admin.update_name_server_config({"orderMessageEnable": "true"})
-            assert (await admin.name_server_config())["orderMessageEnable"] == "true"
-
-    run(body)
+async def test_the_name_servers_settings_are_read_and_changed() -> None:
+    async with World().admin() as admin:
+        assert (await admin.name_server_config())["orderMessageEnable"] == "false"
+        await admin.update_name_server_config({"orderMessageEnable": "true"})
+        assert (await admin.name_server_config())["orderMessageEnable"] == "true"
 
 
-def test_a_topic_is_created_at_a_broker() -> None:
-    async def body() -> None:
-        world = World()
-        world.broker.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
-        async with world.admin() as admin:
-            await admin.create_topic(world.broker.address, "new", read_queue_nums=3, write_queue_nums=2)
-        (request,) = world.broker.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
-        header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
-        assert (header.topic, header.read_queue_nums, header.write_queue_nums, header.perm) == ("new", 3, 2, 6)
-        assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
-
-    run(body)
+async def test_a_topic_is_created_at_a_broker() -> None:
+    world = World()
+    world.broker.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
+    async with world.admin() as admin:
+        await admin.create_topic(world.broker.address, "new", read_queue_nums=3, write_queue_nums=2)
+    (request,) = world.broker.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
+    header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
+    assert (header.topic, header.read_queue_nums, header.write_queue_nums, header.perm) == ("new", 3, 2, 6)
+    assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
 
 
-def test_an_error_code_is_an_error_with_the_peers_remark() -> None:
-    async def body() -> None:
-        world = World()
-        async with world.admin() as admin:
-            with pytest.raises(ResponseError, match="no consumer for this group, nobody"):
-                await admin.consumer_list(world.broker.address, "nobody")
-
-    run(body)
+async def test_an_error_code_is_an_error_with_the_peers_remark() -> None:
+    world = World()
+    async with world.admin() as admin:
+        with pytest.raises(ResponseError, match="no consumer for this group, nobody"):
+            await admin.consumer_list(world.broker.address, "nobody")
 
 
 async def read(admin: AdminClient, world: World, queue_id: int = 0) -> list[StoredMessage]:
     return [message async for message in admin.read_queue("orders", world.broker.address, queue_id)]
 
 
-def test_a_queue_is_read_whole_and_leaves_no_trace() -> None:
-    async def body() -> None:
-        world = World()
-        world.broker.first_offsets["orders", 1] = 7
-        async with world.admin() as admin:
-            for number in range(100):
-                await world.broker.append("orders", 0, b"%d" % number)
-            await world.broker.append("orders", 1)
-            assert [message.body for message in await read(admin, world)] == [b"%d" % number for number in range(100)]
-            assert [message.queue_offset for message in await read(admin, world, 1)] == [7]
-            assert await admin.max_offset(world.broker.address, "orders", 0) == 100
-            assert await admin.min_offset(world.broker.address, "orders", 1) == 7
-            assert await admin.consumer_offset(world.broker.address, "TOOLS_CONSUMER", "orders", 0) is None
-        assert (world.broker.committed, world.broker.members) == ({}, {})
-        pull = world.broker.asked(RequestCode.PULL_MESSAGE)[0]
-        header = PullMessageRequestHeader.from_ext_fields(pull.ext_fields)
-        assert (header.consumer_group, header.sys_flag, header.subscription) == ("TOOLS_CONSUMER", 4, "*")
-
-    run(body)
+async def test_a_queue_is_read_whole_and_leaves_no_trace() -> None:
+    world = World()
+    world.broker.first_offsets["orders", 1] = 7
+    async with world.admin() as admin:
+        for number in range(100):
+            await world.broker.append("orders", 0, b"%d" % number)
+        await world.broker.append("orders", 1)
+        assert [message.body for message in await read(admin, world)] == [b"%d" % number for number in range(100)]
+        assert [message.queue_offset for message in await read(admin, world, 1)] == [7]
+        assert await admin.max_offset(world.broker.address, "orders", 0) == 100
+        assert await admin.min_offset(world.broker.address, "orders", 1) == 7
+        assert await admin.consumer_offset(world.broker.address, "TOOLS_CONSUMER", "orders", 0) is None
+    assert (world.broker.committed, world.broker.members) == ({}, {})
+    pull = world.broker.asked(RequestCode.PULL_MESSAGE)[0]
+    header = PullMessageRequestHeader.from_ext_fields(pull.ext_fields)
+    assert (header.consumer_group, header.sys_flag, header.subscription) == ("TOOLS_CONSUMER", 4, "*")
 
 
-def test_reading_ends_where_the_queue_ended_when_it_began() -> None:
-    async def body() -> None:
-        world = World()
-        async with world.admin() as admin:
+async def test_reading_ends_where_the_queue_ended_when_it_began() -> None:
+    world = World()
+    async with world.admin() as admin:
+        await world.broker.append("orders")
+        offsets = []
+        async for message in admin.read_queue("orders", world.broker.address, 0):
+            offsets.append(message.queue_offset)
             await world.broker.append("orders")
-            offsets = []
-            async for message in admin.read_queue("orders", world.broker.address, 0):
-                offsets.append(message.queue_offset)
-                await world.broker.append("orders")
-            assert offsets == [0]
-            assert await read(admin, world, 1) == []
-
-    run(body)
+        assert offsets == [0]
+        assert await read(admin, world, 1) == []
 
 
-def test_a_read_that_gets_nowhere_fails_instead_of_being_short() -> None:
-    async def body() -> None:
-        world = World()
-        async with world.admin() as admin:
-            await world.broker.append("orders")
-            world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: world.broker._pulled(19, ("orders", 0), 0, [])
-            with pytest.raises(ClientError, match="NO_NEW_MESSAGE at offset 0, next 0, though the queue ends at 1"):
-                await read(admin, world)
-
-    run(body)
+async def test_a_read_that_gets_nowhere_fails_instead_of_being_short() -> None:
+    world = World()
+    async with world.admin() as admin:
+        await world.broker.append("orders")
+        world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: world.broker._pulled(19, ("orders", 0), 0, [])
+        with pytest.raises(ClientError, match="NO_NEW_MESSAGE at offset 0, next 0, though the queue ends at 1"):
+            await read(admin, world)
 
 
-def test_a_damaged_record_fails_the_read() -> None:
-    async def body() -> None:
-        world = World()
+async def test_a_damaged_record_fails_the_read() -> None:
+    world = World()
 
-        def damaged(_: RemotingCommand) -> RemotingCommand:
-            response = world.broker._pulled(0, ("orders", 0), 1, world.broker.queues["orders", 0])
-            response.body = response.body[:-1]
-            return response
+    def damaged(_: RemotingCommand) -> RemotingCommand:
+        response = world.broker._pulled(0, ("orders", 0), 1, world.broker.queues["orders", 0])
+        response.body = response.body[:-1]
+        return response
 
-        async with world.admin() as admin:
-            await world.broker.append("orders")
-            world.broker.answers[RequestCode.PULL_MESSAGE] = damaged
-            with pytest.raises(RemoteProtocolError):
-                await read(admin, world)
-
-    run(body)
+    async with world.admin() as admin:
+        await world.broker.append("orders")
+        world.broker.answers[RequestCode.PULL_MESSAGE] = damaged
+        with pytest.raises(RemoteProtocolError):
+            await read(admin, world)
 
 
-def test_a_broker_tells_its_members_and_its_runtime_info() -> None:
-    async def body() -> None:
-        world = World()
-        table = b'{"table":{"brokerVersionDesc":"V5_3_3","putTps":"1 2 3"}}'
-        world.broker.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
-        world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(
-            body=b'{"consumerIdList":["b","a"]}'
-        )
-        async with world.admin() as admin:
-            info = await admin.broker_runtime_info(world.broker.address)
-            assert info == {"brokerVersionDesc": "V5_3_3", "putTps": "1 2 3"}
-            assert await admin.consumer_list(world.broker.address, "group") == ["b", "a"]
-
-    run(body)
+async def test_a_broker_tells_its_members_and_its_runtime_info() -> None:
+    world = World()
+    table = b'{"table":{"brokerVersionDesc":"V5_3_3","putTps":"1 2 3"}}'
+    world.broker.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
+    world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(
+        body=b'{"consumerIdList":["b","a"]}'
+    )
+    async with world.admin() as admin:
+        info = await admin.broker_runtime_info(world.broker.address)
+        assert info == {"brokerVersionDesc": "V5_3_3", "putTps": "1 2 3"}
+        assert await admin.consumer_list(world.broker.address, "group") == ["b", "a"]

@@ -20,7 +20,7 @@ from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError,
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile
-from tests.clients.test_name_server_client import BOTH, Bench, bench
+from tests.clients.test_name_server_client import BOTH, Bench
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 
@@ -28,20 +28,18 @@ V4, V5 = Profile.V4_9, Profile.V5_X
 
 
 @BOTH
-def test_a_call_waits_as_long_as_it_is_told_and_no_longer(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_call_waits_as_long_as_it_is_told_and_no_longer(profile: Profile) -> None:
+    async with Bench(profile) as b:
         b.servers[0].silent = True
         begin_s = b.world.clock.monotonic_s()
         with pytest.raises(RequestTimeout):
             await b.client.query_route("orders", 1.0)
         assert b.world.clock.monotonic_s() - begin_s == pytest.approx(1.0)
 
-    bench(profile, body)
-
 
 @BOTH
-def test_a_route_is_a_success_with_a_body_and_nothing_else(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_route_is_a_success_with_a_body_and_nothing_else(profile: Profile) -> None:
+    async with Bench(profile) as b:
         code = RequestCode.GET_ROUTEINFO_BY_TOPIC
         b.servers[0].answers[code] = lambda _: RemotingCommand.response(ResponseCode.TOPIC_NOT_EXIST, body=b"{}")
         with pytest.raises(TopicNotExist):
@@ -50,21 +48,17 @@ def test_a_route_is_a_success_with_a_body_and_nothing_else(profile: Profile) -> 
         with pytest.raises(ResponseError):
             await b.ask()
 
-    bench(profile, body)
-
 
 @BOTH
-def test_a_request_carries_the_version_of_its_profile(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_request_carries_the_version_of_its_profile(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         assert b.servers[0].requests[0].command.version == profile.version
 
-    bench(profile, body)
-
 
 @BOTH
-def test_calls_of_other_codes_are_in_the_history_by_name_or_by_number(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_calls_of_other_codes_are_in_the_history_by_name_or_by_number(profile: Profile) -> None:
+    async with Bench(profile) as b:
         b.servers[0].delay_s = 0.25
         for code in (RequestCode.GET_KV_CONFIG, 9999):
             b.servers[0].answers[code] = lambda _: RemotingCommand.response()
@@ -74,42 +68,34 @@ def test_calls_of_other_codes_are_in_the_history_by_name_or_by_number(profile: P
         assert [row["f"] for row in rows] == ["get_kv_config", "9999", "route"]
         assert [row["duration_ms"] for row in rows] == [pytest.approx(250.0)] * 3
 
-    bench(profile, body)
 
-
-def test_two_calls_at_once_make_one_choice_in_4_9_which_holds_its_lock_while_it_connects() -> None:
-    async def body(b: Bench) -> None:
+async def test_two_calls_at_once_make_one_choice_in_4_9_which_holds_its_lock_while_it_connects() -> None:
+    async with Bench(V4) as b:
         await asyncio.gather(b.ask(), b.ask())
         assert b.chosen == b.in_order[:1]
 
-    bench(V4, body)
-
 
 @BOTH
-def test_a_call_of_a_connected_server_does_not_wait_for_another_that_chooses(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_call_of_a_connected_server_does_not_wait_for_another_that_chooses(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         async with b.client._lock:
             begin_s = b.world.clock.monotonic_s()
             await b.ask()
             assert b.world.clock.monotonic_s() == begin_s
 
-    bench(profile, body)
-
 
 @BOTH
-def test_a_call_gives_up_when_another_has_been_choosing_for_3_s(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_call_gives_up_when_another_has_been_choosing_for_3_s(profile: Profile) -> None:
+    async with Bench(profile) as b:
         async with b.client._lock:
             with pytest.raises(ConnectError) as caught:
                 await b.ask()
         assert str(caught.value) == "connect to null failed: another call is still choosing a name server"
 
-    bench(profile, body)
 
-
-def test_the_tries_of_a_call_say_which_connect_failed() -> None:
-    async def body(b: Bench) -> None:
+async def test_the_tries_of_a_call_say_which_connect_failed() -> None:
+    async with Bench(V5) as b:
         b.servers[0].crash()
         with pytest.raises(ConnectError):
             await b.ask()
@@ -118,8 +104,6 @@ def test_the_tries_of_a_call_say_which_connect_failed() -> None:
         assert (row["type"], row["name_server"]) == ("fail", b.in_order[0])
         await b.ask()
         assert b.world.rows("name_server_chosen")[-1]["value"]["reason"] == "connect_failed"
-
-    bench(V5, body)
 
 
 def connects_take(b: Bench, delay_s: float) -> None:
@@ -134,8 +118,9 @@ def connects_take(b: Bench, delay_s: float) -> None:
 
 
 @BOTH
-def test_the_tries_of_a_call_say_whether_it_was_answered_or_sent_at_all(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_the_tries_of_a_call_say_whether_it_was_answered_or_sent_at_all(profile: Profile) -> None:
+    async with Bench(profile) as b:
+
         def tried() -> list[dict[str, str]]:
             return b.world.rows("name_server_call")[-1]["value"]["tried"]
 
@@ -151,25 +136,21 @@ def test_the_tries_of_a_call_say_whether_it_was_answered_or_sent_at_all(profile:
         assert str(caught.value) == f"connecting to {b.in_order[1]} took the call's 0.5 s"
         assert tried() == [{"name_server": b.in_order[1], "outcome": "not_sent"}]
 
-    bench(profile, body)
-
 
 @pytest.mark.parametrize(("timeout_s", "stays"), [(0.4, True), (0.3, False)])
-def test_5_x_blames_no_server_for_an_answer_that_had_a_quarter_of_the_time_left_to_come(
+async def test_5_x_blames_no_server_for_an_answer_that_had_a_quarter_of_the_time_left_to_come(
     timeout_s: float, stays: bool
 ) -> None:
-    async def body(b: Bench) -> None:
+    async with Bench(V5) as b:
         b.servers[0].silent = True
         connects_take(b, timeout_s - 0.09)
         with pytest.raises(RequestTimeout):
             await b.client.query_route("orders", timeout_s)
         assert b.instance.remoting.is_active(b.servers[0].address) is stays
 
-    bench(V5, body)
 
-
-def test_a_round_without_any_connect_names_the_whole_list() -> None:
-    async def body(b: Bench) -> None:
+async def test_a_round_without_any_connect_names_the_whole_list() -> None:
+    async with Bench(V4) as b:
         for server in b.servers:
             server.crash()
         with pytest.raises(ConnectError) as caught:
@@ -177,25 +158,21 @@ def test_a_round_without_any_connect_names_the_whole_list() -> None:
         listed = ", ".join(str(address) for address in b.client.selector.addresses)
         assert str(caught.value) == f"connect to [{listed}] failed"
 
-    bench(V4, body)
-
 
 @BOTH
-def test_a_client_without_any_list_says_so(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_client_without_any_list_says_so(profile: Profile) -> None:
+    async with Bench(profile) as b:
         b.client.selector.addresses = ()
         with pytest.raises(ConnectError) as caught:
             await b.ask()
         expected = {V4: "connect to [] failed", V5: "connect to null failed: no name server address is set"}
         assert str(caught.value) == expected[profile]
 
-    bench(profile, body)
 
-
-def test_lists_choices_and_calls_are_logged_as_java_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_lists_choices_and_calls_are_logged_as_java_does(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "tests.clients")
 
-    async def body(b: Bench) -> None:
+    async with Bench(V4) as b:
         b.servers[0].delay_s = 0.25
         await b.world.clock.sleep(5)
         await b.ask()
@@ -210,8 +187,6 @@ def test_lists_choices_and_calls_are_logged_as_java_does(caplog: pytest.LogCaptu
         await b.ask()
         said = [record.getMessage() for record in caplog.records]
         assert any(text.startswith(f"new name server is chosen. OLD: {b.in_order[0]} , NEW:") for text in said)
-
-    bench(V4, body)
 
 
 def test_a_choice_says_what_was_chosen_before() -> None:

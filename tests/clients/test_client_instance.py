@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import Self
 
 import pytest
 
@@ -17,7 +17,6 @@ from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
-from tests.virtual import run
 
 
 class Producer:
@@ -63,359 +62,290 @@ class Consumer:
 
 
 class Bench:
-    def __init__(self) -> None:
-        self.world = World()
+    def __init__(self, profile: Profile = Profile.V4_9) -> None:
+        self.world, self.profile = World(), profile
 
-    async def start(self, profile: Profile) -> Bench:
+    async def __aenter__(self) -> Self:
         self.ns: FakeNameServer = await self.world.name_server()
         self.a: FakeBroker = await self.world.broker("broker-a")
         self.b: FakeBroker = await self.world.broker("broker-b")
         self.ns.routes["orders"] = route(self.a, self.b, queues=2)
-        config = ClientConfig(profile=profile)
+        config = ClientConfig(profile=self.profile)
         self.instance = MQClientInstance(self.world.context(), config, (self.ns.address,))
         return self
 
-
-def bench(body: Callable[[Bench], Awaitable[None]], profile: Profile = Profile.V4_9) -> None:
-    async def main() -> None:
-        made = await Bench().start(profile)
-        await body(made)
-        await made.instance.stop()
-
-    run(main)
+    async def __aexit__(self, *_: object) -> None:
+        await self.instance.stop()
 
 
-def test_routes_are_polled_first_after_10_ms_then_each_30_s() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(65)
-        assert [round(query.at_s, 2) for query in b.ns.route_queries("orders")] == [0.01, 30.01, 60.01]
-
-    bench(body)
+@pytest.fixture
+def b() -> Bench:
+    return Bench()
 
 
-def test_published_and_subscribed_topics_are_polled_once_each() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.routes["bills"] = route(b.a, queues=1)
-        producer, consumer = Producer("orders"), Consumer(b.world, "bills", "orders")
-        b.instance.register_producer("writers", producer)
-        b.instance.register_consumer("readers", consumer)
-        await b.instance.start()
-        await b.world.clock.sleep(0.5)
-        assert len(b.ns.route_queries()) == 2
-        assert producer.updates == ["bills", "orders"]
-        assert consumer.updates == {
-            "bills": {MessageQueue("bills", "broker-a", 0)},
-            "orders": {MessageQueue("orders", name, i) for name in ("broker-a", "broker-b") for i in (0, 1)},
-        }
-
-    bench(body)
+async def test_routes_are_polled_first_after_10_ms_then_each_30_s(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(65)
+    assert [round(query.at_s, 2) for query in b.ns.route_queries("orders")] == [0.01, 30.01, 60.01]
 
 
-def test_an_unchanged_route_is_handed_only_to_whoever_lacks_it() -> None:
-    async def body(b: Bench) -> None:
-        early, late = Producer("orders"), Consumer(b.world, "orders")
-        b.instance.name_server.start()
-        b.instance.register_producer("writers", early)
-        assert await b.instance.update_route("orders")
-        assert not await b.instance.update_route("orders")
-        b.instance.register_consumer("readers", late)
-        assert await b.instance.update_route("orders")
-        assert set(late.updates) == {"orders"}
-        assert len(b.world.rows("route_changed")) == 1
-
-    bench(body)
-
-
-def test_a_topic_that_vanishes_keeps_its_route() -> None:
-    async def body(b: Bench) -> None:
-        producer = Producer("orders")
-        b.instance.register_producer("writers", producer)
-        await b.instance.start()
-        await b.world.clock.sleep(1)
-        del b.ns.routes["orders"]
-        await b.world.clock.sleep(300)
-        assert {row["code"] for row in b.world.rows("name_server_call", type="fail")} == {17}
-        info = producer.topics["orders"]
-        assert info is not None
-        assert len(info.queues) == 4
-        assert b.instance.find_broker_address_in_publish("broker-b") == b.b.address
-
-    bench(body)
+async def test_published_and_subscribed_topics_are_polled_once_each(b: Bench) -> None:
+    b.ns.routes["bills"] = route(b.a, queues=1)
+    producer, consumer = Producer("orders"), Consumer(b.world, "bills", "orders")
+    b.instance.register_producer("writers", producer)
+    b.instance.register_consumer("readers", consumer)
+    await b.instance.start()
+    await b.world.clock.sleep(0.5)
+    assert len(b.ns.route_queries()) == 2
+    assert producer.updates == ["bills", "orders"]
+    assert consumer.updates == {
+        "bills": {MessageQueue("bills", "broker-a", 0)},
+        "orders": {MessageQueue("orders", name, i) for name in ("broker-a", "broker-b") for i in (0, 1)},
+    }
 
 
-def test_a_transport_failure_ends_the_round_and_an_error_code_does_not() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.routes["last"] = route(b.a)
-        b.instance.register_producer("writers", Producer("nothing", "orders", "last"))
-        await b.instance.start()
-        await b.world.clock.sleep(10)
-        assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [1, 1, 1]
-        b.ns.silent = True
-        await b.world.clock.sleep(30)  # the poll of 30.01 s times out at the first topic
-        assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [2, 1, 1]
-        b.ns.silent = False
-        await b.world.clock.sleep(30)
-        assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [3, 2, 2]
-
-    bench(body)
+async def test_an_unchanged_route_is_handed_only_to_whoever_lacks_it(b: Bench) -> None:
+    early, late = Producer("orders"), Consumer(b.world, "orders")
+    b.instance.name_server.start()
+    b.instance.register_producer("writers", early)
+    assert await b.instance.update_route("orders")
+    assert not await b.instance.update_route("orders")
+    b.instance.register_consumer("readers", late)
+    assert await b.instance.update_route("orders")
+    assert set(late.updates) == {"orders"}
+    assert len(b.world.rows("route_changed")) == 1
 
 
-def test_update_route_says_when_the_name_server_cannot_be_reached() -> None:
-    async def body(b: Bench) -> None:
-        await b.instance.start()
-        b.ns.crash()
-        with pytest.raises(ConnectError):
-            await b.instance.update_route("orders")
-
-    bench(body)
-
-
-def test_a_second_route_update_waits_3_s_for_the_first_and_gives_up() -> None:
-    async def body(b: Bench) -> None:
-        await b.instance.start()
-        b.ns.delay_s = 2.9
-        await b.instance._route_lock.acquire()
-        begin_s = b.world.clock.monotonic_s()
-        assert not await b.instance.update_route("orders")
-        assert b.world.clock.monotonic_s() - begin_s == 3.0
-
-    bench(body)
+async def test_a_topic_that_vanishes_keeps_its_route(b: Bench) -> None:
+    producer = Producer("orders")
+    b.instance.register_producer("writers", producer)
+    await b.instance.start()
+    await b.world.clock.sleep(1)
+    del b.ns.routes["orders"]
+    await b.world.clock.sleep(300)
+    assert {row["code"] for row in b.world.rows("name_server_call", type="fail")} == {17}
+    info = producer.topics["orders"]
+    assert info is not None
+    assert len(info.queues) == 4
+    assert b.instance.find_broker_address_in_publish("broker-b") == b.b.address
 
 
-def test_heartbeats_go_to_all_brokers_after_1_s_then_each_30_s() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(65)
-        assert [round(beat.at_s) for beat in b.a.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
-        assert [round(beat.at_s) for beat in b.b.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
-        (producer,) = b.a.heartbeats[0].producer_data_set
-        assert (b.a.heartbeats[0].client_id, producer.group_name) == (b.instance.client_id, "writers")
-        assert b.instance.client_id.startswith("127.0.0.1@client-0#")
-
-    bench(body)
-
-
-def test_slaves_hear_only_from_clients_that_consume() -> None:
-    async def body(b: Bench) -> None:
-        slave = await b.world.broker("broker-a", broker_id=1)
-        b.ns.routes["orders"] = route(b.a, slave)
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(2)
-        assert (len(b.a.heartbeats), len(slave.heartbeats)) == (1, 0)
-        b.instance.register_consumer("readers", Consumer(b.world, "orders"))
-        await b.instance.send_heartbeat_to_all()
-        assert (len(b.a.heartbeats), len(slave.heartbeats)) == (2, 1)
-        assert b.a.heartbeats[-1].consumer_data_set[0].group_name == "readers"
-
-    bench(body)
+async def test_a_transport_failure_ends_the_round_and_an_error_code_does_not(b: Bench) -> None:
+    b.ns.routes["last"] = route(b.a)
+    b.instance.register_producer("writers", Producer("nothing", "orders", "last"))
+    await b.instance.start()
+    await b.world.clock.sleep(10)
+    assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [1, 1, 1]
+    b.ns.silent = True
+    await b.world.clock.sleep(30)  # the poll of 30.01 s times out at the first topic
+    assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [2, 1, 1]
+    b.ns.silent = False
+    await b.world.clock.sleep(30)
+    assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [3, 2, 2]
 
 
-def test_brokers_that_left_every_route_are_forgotten_before_the_heartbeat() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(20)
-        b.ns.routes["orders"] = route(b.a)
-        await b.world.clock.sleep(10.5)  # the poll at 30.01 s
-        assert b.instance.find_broker_address_in_publish("broker-b") == b.b.address
-        await b.world.clock.sleep(1)  # the heartbeat at 31 s
-        assert b.instance.find_broker_address_in_publish("broker-b") is None
-        assert len(b.b.heartbeats) == 1
-
-    bench(body)
+async def test_update_route_says_when_the_name_server_cannot_be_reached(b: Bench) -> None:
+    await b.instance.start()
+    b.ns.crash()
+    with pytest.raises(ConnectError):
+        await b.instance.update_route("orders")
 
 
-def test_a_broker_that_hangs_delays_the_next_poll() -> None:
+async def test_a_second_route_update_waits_3_s_for_the_first_and_gives_up(b: Bench) -> None:
+    await b.instance.start()
+    b.ns.delay_s = 2.9
+    await b.instance._route_lock.acquire()
+    begin_s = b.world.clock.monotonic_s()
+    assert not await b.instance.update_route("orders")
+    assert b.world.clock.monotonic_s() - begin_s == 3.0
+
+
+async def test_heartbeats_go_to_all_brokers_after_1_s_then_each_30_s(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(65)
+    assert [round(beat.at_s) for beat in b.a.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
+    assert [round(beat.at_s) for beat in b.b.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
+    (producer,) = b.a.heartbeats[0].producer_data_set
+    assert (b.a.heartbeats[0].client_id, producer.group_name) == (b.instance.client_id, "writers")
+    assert b.instance.client_id.startswith("127.0.0.1@client-0#")
+
+
+async def test_slaves_hear_only_from_clients_that_consume(b: Bench) -> None:
+    slave = await b.world.broker("broker-a", broker_id=1)
+    b.ns.routes["orders"] = route(b.a, slave)
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(2)
+    assert (len(b.a.heartbeats), len(slave.heartbeats)) == (1, 0)
+    b.instance.register_consumer("readers", Consumer(b.world, "orders"))
+    await b.instance.send_heartbeat_to_all()
+    assert (len(b.a.heartbeats), len(slave.heartbeats)) == (2, 1)
+    assert b.a.heartbeats[-1].consumer_data_set[0].group_name == "readers"
+
+
+async def test_brokers_that_left_every_route_are_forgotten_before_the_heartbeat(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(20)
+    b.ns.routes["orders"] = route(b.a)
+    await b.world.clock.sleep(10.5)  # the poll at 30.01 s
+    assert b.instance.find_broker_address_in_publish("broker-b") == b.b.address
+    await b.world.clock.sleep(1)  # the heartbeat at 31 s
+    assert b.instance.find_broker_address_in_publish("broker-b") is None
+    assert len(b.b.heartbeats) == 1
+
+
+async def test_a_broker_that_hangs_delays_the_next_poll(b: Bench) -> None:
     """windows.md section 3: J, three seconds for each unreachable broker of the heartbeat round."""
 
-    async def body(b: Bench) -> None:
-        hung = [await b.world.broker(f"broker-{number}") for number in range(11)]
-        b.ns.routes["orders"] = route(b.a, *hung)
-        for broker in hung:
-            broker.silent = True
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(70)
-        # the heartbeat round of 1 s takes 33 s
-        assert [round(query.at_s, 1) for query in b.ns.route_queries("orders")] == [0.0, 34.0, 67.0]
-
-    bench(body)
+    hung = [await b.world.broker(f"broker-{number}") for number in range(11)]
+    b.ns.routes["orders"] = route(b.a, *hung)
+    for broker in hung:
+        broker.silent = True
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(70)
+    # the heartbeat round of 1 s takes 33 s
+    assert [round(query.at_s, 1) for query in b.ns.route_queries("orders")] == [0.0, 34.0, 67.0]
 
 
-def test_offsets_are_persisted_after_10_s_then_each_5_s_on_the_same_task() -> None:
-    async def body(b: Bench) -> None:
-        consumer = Consumer(b.world, "orders")
-        b.instance.register_consumer("readers", consumer)
-        await b.instance.start()
-        await b.world.clock.sleep(21)
-        assert consumer.persisted_s == [10, 15, 20]
-        consumer.persisting_s = 8
-        await b.world.clock.sleep(13)
-        assert consumer.persisted_s[3:] == [25, 33]
-        assert [round(query.at_s, 2) for query in b.ns.route_queries("orders")] == [0.01]  # due at 30.01, after 33
-
-    bench(body)
+async def test_offsets_are_persisted_after_10_s_then_each_5_s_on_the_same_task(b: Bench) -> None:
+    consumer = Consumer(b.world, "orders")
+    b.instance.register_consumer("readers", consumer)
+    await b.instance.start()
+    await b.world.clock.sleep(21)
+    assert consumer.persisted_s == [10, 15, 20]
+    consumer.persisting_s = 8
+    await b.world.clock.sleep(13)
+    assert consumer.persisted_s[3:] == [25, 33]
+    assert [round(query.at_s, 2) for query in b.ns.route_queries("orders")] == [0.01]  # due at 30.01, after 33
 
 
-def test_a_broker_is_found_for_publishing_by_its_master_only() -> None:
-    async def body(b: Bench) -> None:
-        slave = await b.world.broker("broker-s", broker_id=1)
-        b.ns.routes["orders"] = route(b.a, slave)
-        b.instance.name_server.start()
-        await b.instance.update_route("orders")
-        assert b.instance.find_broker_address_in_publish("broker-a") == b.a.address
-        assert b.instance.find_broker_address_in_publish("broker-s") is None
-        assert b.instance.find_broker_address_in_publish("unknown") is None
-
-    bench(body)
+async def test_a_broker_is_found_for_publishing_by_its_master_only(b: Bench) -> None:
+    slave = await b.world.broker("broker-s", broker_id=1)
+    b.ns.routes["orders"] = route(b.a, slave)
+    b.instance.name_server.start()
+    await b.instance.update_route("orders")
+    assert b.instance.find_broker_address_in_publish("broker-a") == b.a.address
+    assert b.instance.find_broker_address_in_publish("broker-s") is None
+    assert b.instance.find_broker_address_in_publish("unknown") is None
 
 
-def test_a_broker_is_found_for_consuming_by_id_then_next_id_then_any() -> None:
-    async def body(b: Bench) -> None:
-        second = await b.world.broker("broker-a", broker_id=2)
-        b.ns.routes["orders"] = route(b.a, second)
-        b.instance.name_server.start()
-        await b.instance.update_route("orders")
-        find = b.instance.find_broker_address_in_subscribe
-        assert find("broker-a", 0) == (b.a.address, False, 0)
-        assert find("broker-a", 2) == (second.address, True, 0)
-        assert find("broker-a", 1) == (second.address, True, 0)  # id + 1
-        assert find("broker-a", 5) == (b.a.address, False, 0)  # any
-        assert find("unknown", 0) is None
-        b.instance.register_consumer("readers", Consumer(b.world, "orders"))
-        await b.instance.send_heartbeat_to_all()
-        found = find("broker-a", 0)
-        assert found is not None
-        assert found.version == 409
-
-    bench(body)
+async def test_a_broker_is_found_for_consuming_by_id_then_next_id_then_any(b: Bench) -> None:
+    second = await b.world.broker("broker-a", broker_id=2)
+    b.ns.routes["orders"] = route(b.a, second)
+    b.instance.name_server.start()
+    await b.instance.update_route("orders")
+    find = b.instance.find_broker_address_in_subscribe
+    assert find("broker-a", 0) == (b.a.address, False, 0)
+    assert find("broker-a", 2) == (second.address, True, 0)
+    assert find("broker-a", 1) == (second.address, True, 0)  # id + 1
+    assert find("broker-a", 5) == (b.a.address, False, 0)  # any
+    assert find("unknown", 0) is None
+    b.instance.register_consumer("readers", Consumer(b.world, "orders"))
+    await b.instance.send_heartbeat_to_all()
+    found = find("broker-a", 0)
+    assert found is not None
+    assert found.version == 409
 
 
-def test_the_consumer_list_comes_from_a_broker_of_the_topic() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.routes["orders"] = route(b.a)
-        b.instance.name_server.start()
-        assert await b.instance.find_consumer_id_list("orders", "readers") is None  # code 1: nobody yet
-        b.a.consumer_ids["readers"] = ["x@1", "y@2"]
-        assert await b.instance.find_consumer_id_list("orders", "readers") == ["x@1", "y@2"]
-        assert await b.instance.find_consumer_id_list("nothing", "readers") is None
-        b.a.silent = True
-        assert await b.instance.find_consumer_id_list("orders", "readers") is None
-
-    bench(body)
+async def test_the_consumer_list_comes_from_a_broker_of_the_topic(b: Bench) -> None:
+    b.ns.routes["orders"] = route(b.a)
+    b.instance.name_server.start()
+    assert await b.instance.find_consumer_id_list("orders", "readers") is None  # code 1: nobody yet
+    b.a.consumer_ids["readers"] = ["x@1", "y@2"]
+    assert await b.instance.find_consumer_id_list("orders", "readers") == ["x@1", "y@2"]
+    assert await b.instance.find_consumer_id_list("nothing", "readers") is None
+    b.a.silent = True
+    assert await b.instance.find_consumer_id_list("orders", "readers") is None
 
 
-def test_a_topics_broker_is_its_master_or_else_a_slave() -> None:
-    async def body(b: Bench) -> None:
-        slave = await b.world.broker("broker-s", broker_id=1)
-        b.ns.routes["orders"] = route(b.a)
-        b.ns.routes["bills"] = route(slave)
-        b.instance.name_server.start()
-        await b.instance.update_route("orders")
-        await b.instance.update_route("bills")
-        assert b.instance.find_broker_address_by_topic("orders") == b.a.address
-        assert b.instance.find_broker_address_by_topic("bills") == slave.address
-        assert b.instance.find_broker_address_by_topic("nothing") is None
-
-    bench(body)
+async def test_a_topics_broker_is_its_master_or_else_a_slave(b: Bench) -> None:
+    slave = await b.world.broker("broker-s", broker_id=1)
+    b.ns.routes["orders"] = route(b.a)
+    b.ns.routes["bills"] = route(slave)
+    b.instance.name_server.start()
+    await b.instance.update_route("orders")
+    await b.instance.update_route("bills")
+    assert b.instance.find_broker_address_by_topic("orders") == b.a.address
+    assert b.instance.find_broker_address_by_topic("bills") == slave.address
+    assert b.instance.find_broker_address_by_topic("nothing") is None
 
 
-def test_a_broker_that_says_the_members_changed_wakes_every_consumer() -> None:
-    async def body(b: Bench) -> None:
-        consumer = Consumer(b.world, "orders")
-        b.instance.register_consumer("readers", consumer)
-        await b.instance.start()
-        await b.world.clock.sleep(2)
-        b.a.notify_consumer_ids_changed("readers")
-        await b.world.clock.sleep(1)
-        assert consumer.changes == 1
-
-    bench(body)
+async def test_a_broker_that_says_the_members_changed_wakes_every_consumer(b: Bench) -> None:
+    consumer = Consumer(b.world, "orders")
+    b.instance.register_consumer("readers", consumer)
+    await b.instance.start()
+    await b.world.clock.sleep(2)
+    b.a.notify_consumer_ids_changed("readers")
+    await b.world.clock.sleep(1)
+    assert consumer.changes == 1
 
 
-def test_other_requests_of_a_broker_are_refused_with_code_3_unless_somebody_handles_them() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(2)
-        (connection,) = b.a.connections
+async def test_other_requests_of_a_broker_are_refused_with_code_3_unless_somebody_handles_them(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(2)
+    (connection,) = b.a.connections
 
-        async def asked() -> RemotingCommand:
-            request = RemotingCommand.request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
-            return await connection.invoke(request, timeout_s=1)
+    async def asked() -> RemotingCommand:
+        request = RemotingCommand.request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
+        return await connection.invoke(request, timeout_s=1)
 
-        refused = await asked()
-        assert (refused.code, refused.remark) == (
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            " request type 309 not supported",
-        )
-
-    bench(body)
+    refused = await asked()
+    assert (refused.code, refused.remark) == (
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        " request type 309 not supported",
+    )
 
 
-def test_a_group_is_registered_once_and_leaves_with_35_at_every_broker() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        with pytest.raises(ClientError):
-            b.instance.register_producer("writers", Producer())
-        await b.instance.start()
-        await b.world.clock.sleep(2)
-        b.a.crash()
-        await b.instance.unregister_producer("writers")
-        (left,) = b.b.asked(RequestCode.UNREGISTER_CLIENT)
-        assert left.command.ext_fields == {"clientID": b.instance.client_id, "producerGroup": "writers"}
-
-    bench(body)
+async def test_a_group_is_registered_once_and_leaves_with_35_at_every_broker(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    with pytest.raises(ClientError):
+        b.instance.register_producer("writers", Producer())
+    await b.instance.start()
+    await b.world.clock.sleep(2)
+    b.a.crash()
+    await b.instance.unregister_producer("writers")
+    (left,) = b.b.asked(RequestCode.UNREGISTER_CLIENT)
+    assert left.command.ext_fields == {"clientID": b.instance.client_id, "producerGroup": "writers"}
 
 
-def test_channels_are_in_the_history() -> None:
-    async def body(b: Bench) -> None:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(2)
-        b.b.crash()
-        await b.world.clock.sleep(30)
-        of_b = b.world.rows("channel", address=str(b.b.address))
-        assert [row["f"] for row in of_b] == ["open", "close", "connect_failed"]
-        assert all(row["value"]["reason"] for row in of_b)
-
-    bench(body)
+async def test_channels_are_in_the_history(b: Bench) -> None:
+    b.instance.register_producer("writers", Producer("orders"))
+    await b.instance.start()
+    await b.world.clock.sleep(2)
+    b.b.crash()
+    await b.world.clock.sleep(30)
+    of_b = b.world.rows("channel", address=str(b.b.address))
+    assert [row["f"] for row in of_b] == ["open", "close", "connect_failed"]
+    assert all(row["value"]["reason"] for row in of_b)
 
 
 @pytest.mark.parametrize(("profile", "version"), [(Profile.V4_9, 409), (Profile.V5_X, 479)])
-def test_requests_carry_language_python_and_the_profiles_version(profile: Profile, version: int) -> None:
-    async def body(b: Bench) -> None:
+async def test_requests_carry_language_python_and_the_profiles_version(profile: Profile, version: int) -> None:
+    async with Bench(profile) as b:
         b.instance.register_producer("writers", Producer("orders"))
         await b.instance.start()
         await b.world.clock.sleep(2)
         sent = {(request.command.language, request.command.version) for request in b.ns.requests + b.a.requests}
         assert sent == {(LanguageCode.PYTHON, version)}
 
-    bench(body, profile)
+
+async def test_a_poll_round_begins_with_the_hook(b: Bench) -> None:
+    calls: list[float] = []
+    b.instance.route_cache._before_poll = lambda: calls.append(b.world.clock.monotonic_s())  # type: ignore[method-assign]
+    await b.instance.start()
+    await b.world.clock.sleep(31)
+    assert len(calls) == 2
 
 
-def test_a_poll_round_begins_with_the_hook() -> None:
-    async def body(b: Bench) -> None:
-        calls: list[float] = []
-        b.instance.route_cache._before_poll = lambda: calls.append(b.world.clock.monotonic_s())  # type: ignore[method-assign]
-        await b.instance.start()
-        await b.world.clock.sleep(31)
-        assert len(calls) == 2
-
-    bench(body)
-
-
-def test_a_named_instance_has_a_stable_client_id() -> None:
+async def test_a_named_instance_has_a_stable_client_id() -> None:
     world = World()
 
-    async def main() -> None:
-        config = ClientConfig(instance_name="mine", client_ip="10.1.1.1")
-        instance = MQClientInstance(world.context(), config, (Address("10.0.0.1", 1),))
-        assert instance.client_id == "10.1.1.1@mine"
-        await instance.stop()
-
-    run(main)
+    config = ClientConfig(instance_name="mine", client_ip="10.1.1.1")
+    instance = MQClientInstance(world.context(), config, (Address("10.0.0.1", 1),))
+    assert instance.client_id == "10.1.1.1@mine"
+    await instance.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -21,7 +21,6 @@ from nemesrv.remoting.errors import (
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeNameServer, World, route
-from tests.virtual import run
 
 BOTH = pytest.mark.parametrize("profile", list(Profile))
 
@@ -29,11 +28,11 @@ BOTH = pytest.mark.parametrize("profile", list(Profile))
 class Bench:
     """Three NameServers that know `orders`, in the order in which the client will go round them."""
 
-    def __init__(self, profile: Profile, servers: int, seed: int) -> None:
+    def __init__(self, profile: Profile = Profile.V4_9, servers: int = 3, seed: int = 0) -> None:
         self.world, self.profile, self.count, self.seed = World(), profile, servers, seed
         self.servers: list[FakeNameServer] = []
 
-    async def start(self) -> Bench:
+    async def __aenter__(self) -> Bench:
         broker = await self.world.broker()
         servers = [await self.world.name_server(f"ns-{number}") for number in range(self.count)]
         for server in servers:
@@ -51,6 +50,9 @@ class Bench:
         order: list[Address] = shuffled[first:] + shuffled[:first]
         self.servers = sorted(servers, key=lambda server: order.index(server.address))
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.instance.stop()
 
     async def ask(self) -> None:
         await self.client.query_route("orders")
@@ -72,18 +74,9 @@ class Bench:
         return [str(server.address) for server in self.servers]
 
 
-def bench(profile: Profile, body: Callable[[Bench], Awaitable[None]], servers: int = 3, seed: int = 0) -> None:
-    async def main() -> None:
-        made = await Bench(profile, servers, seed).start()
-        await body(made)
-        await made.instance.stop()
-
-    run(main)
-
-
 @BOTH
-def test_a_client_stays_with_its_name_server_for_ever(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_client_stays_with_its_name_server_for_ever(profile: Profile) -> None:
+    async with Bench(profile) as b:
         for _ in range(20):
             await b.ask()
             await b.world.clock.sleep(30)
@@ -91,12 +84,10 @@ def test_a_client_stays_with_its_name_server_for_ever(profile: Profile) -> None:
         assert [len(server.requests) for server in b.servers] == [20, 0, 0]
         assert b.world.network.dials == [b.servers[0].address]
 
-    bench(profile, body)
-
 
 @BOTH
-def test_the_history_says_what_was_chosen_and_why(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_the_history_says_what_was_chosen_and_why(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         b.servers[0].close_connections()
         await b.world.clock.sleep(1)
@@ -115,12 +106,10 @@ def test_the_history_says_what_was_chosen_and_why(profile: Profile) -> None:
             ("route", "ok", b.in_order[1], "orders", 0),
         ]
 
-    bench(profile, body)
-
 
 @BOTH
-def test_each_failure_moves_on_by_one_round_the_shuffled_list(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_each_failure_moves_on_by_one_round_the_shuffled_list(profile: Profile) -> None:
+    async with Bench(profile, seed=5) as b:
         await b.ask()
         for _ in range(6):
             current = next(server for server in b.servers if server.connections)
@@ -129,11 +118,9 @@ def test_each_failure_moves_on_by_one_round_the_shuffled_list(profile: Profile) 
             await b.ask()
         assert b.chosen == [b.in_order[step % 3] for step in range(7)]
 
-    bench(profile, body, seed=5)
 
-
-def test_4_9_tries_the_whole_list_within_one_call() -> None:
-    async def body(b: Bench) -> None:
+async def test_4_9_tries_the_whole_list_within_one_call() -> None:
+    async with Bench(Profile.V4_9) as b:
         b.servers[0].crash()
         b.servers[1].crash()
         assert await b.outcome() is None
@@ -143,23 +130,19 @@ def test_4_9_tries_the_whole_list_within_one_call() -> None:
         # Java names the choice before the round in every line of it
         assert [row["value"]["old"] for row in b.world.rows("name_server_chosen")] == [None, None, None]
 
-    bench(Profile.V4_9, body)
 
-
-def test_5_3_tries_one_server_a_call() -> None:
-    async def body(b: Bench) -> None:
+async def test_5_3_tries_one_server_a_call() -> None:
+    async with Bench(Profile.V5_X) as b:
         b.servers[0].crash()
         b.servers[1].crash()
         assert [await b.outcome() for _ in range(3)] == [ConnectError, ConnectError, None]
         assert b.chosen == b.in_order
         assert [row["value"]["old"] for row in b.world.rows("name_server_chosen")] == [None, *b.in_order[:2]]
 
-    bench(Profile.V5_X, body)
-
 
 @BOTH
-def test_when_all_are_dead_the_call_fails_and_the_next_goes_on_from_there(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_when_all_are_dead_the_call_fails_and_the_next_goes_on_from_there(profile: Profile) -> None:
+    async with Bench(profile) as b:
         for server in b.servers:
             server.crash()
         assert await b.outcome() is ConnectError
@@ -172,12 +155,10 @@ def test_when_all_are_dead_the_call_fails_and_the_next_goes_on_from_there(profil
         (failed,) = b.world.rows("name_server_call", type="fail")
         assert (failed["name_server"], failed["code"]) == (b.chosen[tried - 1], None)
 
-    bench(profile, body)
-
 
 @BOTH
-def test_a_server_that_does_not_answer_costs_one_call_of_3_s(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_server_that_does_not_answer_costs_one_call_of_3_s(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         b.servers[0].silent = True
         begin_s = b.world.clock.monotonic_s()
@@ -188,33 +169,27 @@ def test_a_server_that_does_not_answer_costs_one_call_of_3_s(profile: Profile) -
         assert b.chosen == b.in_order[:2]
         assert b.world.rows("name_server_call", type="info")[0]["duration_ms"] == 3000
 
-    bench(profile, body)
-
 
 @BOTH
 @pytest.mark.parametrize("code", [17, 1, 2])
-def test_an_error_code_never_fails_over(profile: Profile, code: int) -> None:
-    async def body(b: Bench) -> None:
+async def test_an_error_code_never_fails_over(profile: Profile, code: int) -> None:
+    async with Bench(profile) as b:
         b.servers[0].codes["orders"] = code
         for _ in range(5):
             assert await b.outcome() is not None
         assert b.chosen == b.in_order[:1]
         assert {(row["type"], row["code"]) for row in b.world.rows("name_server_call")} == {("fail", code)}
 
-    bench(profile, body)
 
-
-def test_code_17_is_topic_not_exist() -> None:
-    async def body(b: Bench) -> None:
+async def test_code_17_is_topic_not_exist() -> None:
+    async with Bench(Profile.V4_9) as b:
         with pytest.raises(TopicNotExist, match="No topic route"):
             await b.client.query_route("nothing")
 
-    bench(Profile.V4_9, body)
-
 
 @BOTH
-def test_a_server_that_closes_fails_the_calls_in_flight_at_once(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_server_that_closes_fails_the_calls_in_flight_at_once(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         b.servers[0].silent = True
         b.world.clock.call_later(0.5, b.servers[0].close_connections)
@@ -224,44 +199,36 @@ def test_a_server_that_closes_fails_the_calls_in_flight_at_once(profile: Profile
         assert await b.outcome() is None
         assert b.chosen == b.in_order[:2]
 
-    bench(profile, body)
 
-
-def test_4_9_with_two_servers_never_recovers_from_one_that_swallows_dials() -> None:
+async def test_4_9_with_two_servers_never_recovers_from_one_that_swallows_dials() -> None:
     """windows.md section 4: the live channel is opened at 3.0 s, judged timed out, and closed again."""
 
-    async def body(b: Bench) -> None:
+    async with Bench(Profile.V4_9, servers=2) as b:
         b.world.network.swallow(b.servers[0].address)
         assert [await b.outcome() for _ in range(6)] == [TooManyRequests] * 6
         assert b.chosen == b.in_order * 6
         assert len(b.servers[1].requests) == 0
 
-    bench(Profile.V4_9, body, servers=2)
 
-
-def test_4_9_with_four_servers_recovers_where_two_live_ones_are_neighbours() -> None:
-    async def body(b: Bench) -> None:
+async def test_4_9_with_four_servers_recovers_where_two_live_ones_are_neighbours() -> None:
+    async with Bench(Profile.V4_9, servers=4) as b:
         b.world.network.swallow(b.servers[0].address)
         # servers[1] is closed as timed out, the next call goes to servers[2]
         assert [await b.outcome() for _ in range(3)] == [TooManyRequests, None, None]
         assert b.chosen == b.in_order[:3]
 
-    bench(Profile.V4_9, body, servers=4)
 
-
-def test_5_3_loses_one_call_to_a_server_that_swallows_dials() -> None:
-    async def body(b: Bench) -> None:
+async def test_5_3_loses_one_call_to_a_server_that_swallows_dials() -> None:
+    async with Bench(Profile.V5_X, servers=2) as b:
         b.world.network.swallow(b.servers[0].address)
         begin_s = b.world.clock.monotonic_s()
         assert await b.outcome() is ConnectError
         assert b.world.clock.monotonic_s() - begin_s == 3.0
         assert await b.outcome() is None
 
-    bench(Profile.V5_X, body, servers=2)
 
-
-def test_4_9_callers_wait_for_the_one_that_is_connecting() -> None:
-    async def body(b: Bench) -> None:
+async def test_4_9_callers_wait_for_the_one_that_is_connecting() -> None:
+    async with Bench(Profile.V4_9) as b:
         b.world.network.swallow(b.servers[0].address)
 
         async def later() -> type[RocketMQError] | None:
@@ -272,11 +239,9 @@ def test_4_9_callers_wait_for_the_one_that_is_connecting() -> None:
         assert list(await asyncio.gather(b.outcome(), later())) == [TooManyRequests, None]
         assert b.chosen == b.in_order
 
-    bench(Profile.V4_9, body)
 
-
-def test_4_9_callers_give_up_on_the_lock_after_3_s() -> None:
-    async def body(b: Bench) -> None:
+async def test_4_9_callers_give_up_on_the_lock_after_3_s() -> None:
+    async with Bench(Profile.V4_9) as b:
         for server in b.servers:
             b.world.network.swallow(server.address)
         ended_s: list[float] = []
@@ -290,11 +255,9 @@ def test_4_9_callers_give_up_on_the_lock_after_3_s() -> None:
         assert ended_s == [3.0, 9.0]
         assert len(b.chosen) == 3
 
-    bench(Profile.V4_9, body)
 
-
-def test_5_3_a_second_caller_moves_on_while_the_first_is_connecting() -> None:
-    async def body(b: Bench) -> None:
+async def test_5_3_a_second_caller_moves_on_while_the_first_is_connecting() -> None:
+    async with Bench(Profile.V5_X) as b:
         b.world.network.swallow(b.servers[0].address)
 
         async def later() -> type[RocketMQError] | None:
@@ -307,12 +270,10 @@ def test_5_3_a_second_caller_moves_on_while_the_first_is_connecting() -> None:
         assert await b.outcome() is None
         assert b.chosen == b.in_order[:2]
 
-    bench(Profile.V5_X, body)
-
 
 @BOTH
-def test_a_single_server_is_chosen_again_at_each_reconnect(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_single_server_is_chosen_again_at_each_reconnect(profile: Profile) -> None:
+    async with Bench(profile, servers=1) as b:
         await b.ask()
         b.servers[0].close_connections()
         await b.world.clock.sleep(1)
@@ -320,36 +281,30 @@ def test_a_single_server_is_chosen_again_at_each_reconnect(profile: Profile) -> 
         assert b.chosen == b.in_order * 2
         assert b.world.rows("name_server_chosen")[1]["value"]["old"] == b.in_order[0]
 
-    bench(profile, body, servers=1)
-
 
 @BOTH
-def test_without_a_list_calls_fail(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_without_a_list_calls_fail(profile: Profile) -> None:
+    async with Bench(profile) as b:
         empty = NameServerClient(b.world.context(), b.instance.remoting, (), profile)
         empty.start()
         with pytest.raises(ConnectError):
             await empty.query_route("orders")
 
-    bench(profile, body)
+
+@BOTH
+async def test_only_5_x_closes_the_channel_of_a_chosen_server_that_left_the_list(profile: Profile) -> None:
+    async with Bench(profile) as b:
+        await b.ask()
+        b.client.update_addresses([server.address for server in b.servers[1:]])
+        await b.world.clock.sleep(1)
+        assert b.instance.remoting.is_active(b.servers[0].address) == (profile is Profile.V4_9)
+        await b.ask()
+        assert b.chosen[-1] in b.in_order[1:]
 
 
-def test_only_5_x_closes_the_channel_of_a_chosen_server_that_left_the_list() -> None:
-    for profile in Profile:
-
-        async def body(b: Bench) -> None:
-            await b.ask()
-            b.client.update_addresses([server.address for server in b.servers[1:]])
-            await b.world.clock.sleep(1)
-            assert b.instance.remoting.is_active(b.servers[0].address) == (b.profile is Profile.V4_9)
-            await b.ask()
-            assert b.chosen[-1] in b.in_order[1:]
-
-        bench(profile, body)
-
-
-def test_a_late_connection_is_no_reason_to_blame_a_5_3_server_for_a_short_wait() -> None:
-    async def body(b: Bench) -> None:
+@BOTH
+async def test_a_late_connection_is_no_reason_to_blame_a_5_3_server_for_a_short_wait(profile: Profile) -> None:
+    async with Bench(profile) as b:
         await b.ask()
         b.servers[0].silent = True
         request_timeout_s = 0.05
@@ -360,7 +315,4 @@ def test_a_late_connection_is_no_reason_to_blame_a_5_3_server_for_a_short_wait()
 
         b.client._connected = slow_connected  # type: ignore[method-assign]
         assert await b.outcome() is RequestTimeout
-        assert b.instance.remoting.is_active(b.servers[0].address) == (b.profile is Profile.V5_X)
-
-    for profile in Profile:
-        bench(profile, body)
+        assert b.instance.remoting.is_active(b.servers[0].address) == (profile is Profile.V5_X)

@@ -68,15 +68,12 @@ def test_a_job_that_fails_runs_again() -> None:
     assert runs == [1, 2, 3]
 
 
-def test_a_lock_is_waited_for_only_so_long() -> None:
+async def test_a_lock_is_waited_for_only_so_long() -> None:
     clock, lock = VirtualClock(), asyncio.Lock()
 
-    async def main() -> None:
-        assert await try_lock(lock, clock)
-        assert not await try_lock(lock, clock)
-        assert clock.monotonic_s() == 3.0
-        clock.call_later(1, lock.release)
-        assert await try_lock(lock, clock)
-        assert clock.monotonic_s() == 4.0
-
-    run(main)
+    assert await try_lock(lock, clock)
+    assert not await try_lock(lock, clock)
+    assert clock.monotonic_s() == 3.0
+    clock.call_later(1, lock.release)
+    assert await try_lock(lock, clock)
+    assert clock.monotonic_s() == 4.0

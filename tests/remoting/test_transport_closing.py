@@ -7,38 +7,32 @@ import pytest
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import LINGER_S, Connection
 from nemesrv.remoting.errors import ConnectError, ConnectionLost
-from tests.remoting.transport_world import ADDRESS, SlowNetwork, World, frame, in_world, request, settle, warnings
+from tests.remoting.transport_world import ADDRESS, SlowNetwork, World, frame, request, settle, warnings
 
 
-def test_calls_in_flight_fail_at_once_when_their_channel_closes() -> None:
-    async def body(world: World) -> None:
-        client = world.client()
-        calls = [asyncio.create_task(client.invoke(ADDRESS, request(never=1), timeout_s=60)) for _ in range(3)]
-        await world.clock.sleep(1)
-        world.opened[0].close()
-        results = await asyncio.gather(*calls, return_exceptions=True)
-        assert [type(result) for result in results] == [ConnectionLost] * 3
-        assert world.clock.monotonic_s() == pytest.approx(1)
-
-    in_world(body)
+async def test_calls_in_flight_fail_at_once_when_their_channel_closes(world: World) -> None:
+    client = world.client()
+    calls = [asyncio.create_task(client.invoke(ADDRESS, request(never=1), timeout_s=60)) for _ in range(3)]
+    await world.clock.sleep(1)
+    world.opened[0].close()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(result) for result in results] == [ConnectionLost] * 3
+    assert world.clock.monotonic_s() == pytest.approx(1)
 
 
-def test_closing_a_channel_by_its_address_fails_its_calls() -> None:
-    async def body(world: World) -> None:
-        client = world.client()
-        client.close_channel(ADDRESS)  # there is none yet
-        call = asyncio.create_task(client.invoke(ADDRESS, request(never=1)))
-        await settle(world)
-        assert client.is_active(ADDRESS)
-        client.close_channel(ADDRESS)
-        assert not client.is_active(ADDRESS)
-        with pytest.raises(ConnectionLost):
-            await call
-
-    in_world(body)
+async def test_closing_a_channel_by_its_address_fails_its_calls(world: World) -> None:
+    client = world.client()
+    client.close_channel(ADDRESS)  # there is none yet
+    call = asyncio.create_task(client.invoke(ADDRESS, request(never=1)))
+    await settle(world)
+    assert client.is_active(ADDRESS)
+    client.close_channel(ADDRESS)
+    assert not client.is_active(ADDRESS)
+    with pytest.raises(ConnectionLost):
+        await call
 
 
-def test_a_client_closes_although_one_of_its_channels_never_says_that_it_is_gone() -> None:
+async def test_a_client_closes_although_one_of_its_channels_never_says_that_it_is_gone(world: World) -> None:
     class Deaf(asyncio.Transport):
         """What uvloop leaves of a dial that was given up in the moment in which it was let in."""
 
@@ -52,47 +46,40 @@ def test_a_client_closes_although_one_of_its_channels_never_says_that_it_is_gone
         def is_closing(self) -> bool:
             return False
 
-    async def body(world: World) -> None:
-        client = world.client()
-        await client.invoke(ADDRESS, request())
-        Connection(client._endpoint).connection_made(Deaf())
-        assert len(client._endpoint.connections) == 2
-        await client.close()
-        assert not client._endpoint.connections
-        assert world.clock.monotonic_s() == pytest.approx(2 * LINGER_S)
-
-    in_world(body)
+    client = world.client()
+    await client.invoke(ADDRESS, request())
+    Connection(client._endpoint).connection_made(Deaf())
+    assert len(client._endpoint.connections) == 2
+    await client.close()
+    assert not client._endpoint.connections
+    assert world.clock.monotonic_s() == pytest.approx(2 * LINGER_S)
 
 
-def test_nothing_can_be_sent_on_a_closed_channel() -> None:
-    async def body(world: World) -> None:
-        await world.client().invoke(ADDRESS, request())
-        (connection,) = world.opened
-        connection.close()
-        connection.close()
-        assert connection.closed
-        with pytest.raises(ConnectionLost):
-            connection.send(RemotingCommand.request(40, oneway=True))
-        with pytest.raises(ConnectionLost):
-            await connection.invoke(RemotingCommand.request(40), timeout_s=1)
-        await settle(world)
-        assert list(world.server.connections) == []
-        assert len(world.closed) == 1
-
-    in_world(body)
+async def test_nothing_can_be_sent_on_a_closed_channel(world: World) -> None:
+    await world.client().invoke(ADDRESS, request())
+    (connection,) = world.opened
+    connection.close()
+    connection.close()
+    assert connection.closed
+    with pytest.raises(ConnectionLost):
+        connection.send(RemotingCommand.request(40, oneway=True))
+    with pytest.raises(ConnectionLost):
+        await connection.invoke(RemotingCommand.request(40), timeout_s=1)
+    await settle(world)
+    assert list(world.server.connections) == []
+    assert len(world.closed) == 1
 
 
-def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(caplog: pytest.LogCaptureFixture) -> None:
-    async def body(world: World) -> None:
-        bare = await world.socket()
-        bare.transport.write(frame(s=1))
-        await settle(world)
-        bare.transport.close()
-        await world.clock.sleep(2)
-        assert warnings(caplog) == []
-        assert world.closed == [(1, "closed", 0.001)]
-
-    in_world(body)
+async def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(
+    caplog: pytest.LogCaptureFixture, world: World
+) -> None:
+    bare = await world.socket()
+    bare.transport.write(frame(s=1))
+    await settle(world)
+    bare.transport.close()
+    await world.clock.sleep(2)
+    assert warnings(caplog) == []
+    assert world.closed == [(1, "closed", 0.001)]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +87,10 @@ def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(caplog: pyte
     [(120, "closed", "idle by self"), (121, "idle", "closed by peer")],
     ids=["client", "server"],
 )
-def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_so_first(
+async def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_so_first(
     idle_s: float, server_says: str, client_says: str
 ) -> None:
-    async def body(world: World) -> None:
+    async with World(idle_s=120.5) as world:
         client = world.client(idle_s=idle_s)
         await client.invoke(ADDRESS, request())
         await world.clock.sleep(100)
@@ -115,47 +102,39 @@ def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_s
         assert world.closed == [(1, server_says, 100 + min(idle_s, 120.5))]
         assert world.events[-1] == ("close", ADDRESS, client_says)
 
-    in_world(body, idle_s=120.5)
+
+async def test_reading_alone_and_writing_alone_keep_a_channel_open(world: World) -> None:
+    await world.socket()
+    reader, talker = await world.socket(), await world.socket()
+    for _ in range(4):
+        await world.clock.sleep(50)
+        world.opened[1].send(RemotingCommand.request(40, oneway=True))
+        talker.transport.write(frame(never=1))
+    await settle(world)
+    assert world.closed == [(1, "idle", 120.0)]
+    assert len(reader.commands) == 4
+    await world.clock.sleep(121)
+    assert world.closed[1:] == [(2, "idle", 320.0), (3, "idle", 320.0)]
 
 
-def test_reading_alone_and_writing_alone_keep_a_channel_open() -> None:
-    async def body(world: World) -> None:
-        await world.socket()
-        reader, talker = await world.socket(), await world.socket()
-        for _ in range(4):
-            await world.clock.sleep(50)
-            world.opened[1].send(RemotingCommand.request(40, oneway=True))
-            talker.transport.write(frame(never=1))
-        await settle(world)
-        assert world.closed == [(1, "idle", 120.0)]
-        assert len(reader.commands) == 4
-        await world.clock.sleep(121)
-        assert world.closed[1:] == [(2, "idle", 320.0), (3, "idle", 320.0)]
-
-    in_world(body)
-
-
-def test_a_closing_server_takes_its_channels_with_it() -> None:
-    async def body(world: World) -> None:
-        bare = await world.socket()
-        client = world.client()
-        call = asyncio.create_task(client.invoke(ADDRESS, request(s=60)))
-        await settle(world)
-        await world.server.close()
-        assert [(channel, reason) for channel, reason, _ in world.closed] == [(1, "closed"), (2, "closed")]
-        with pytest.raises(ConnectionLost):
-            await call
-        await settle(world)
-        assert bare.closed
-        assert world.network.listening == {}
-        with pytest.raises(ConnectError):
-            await client.invoke(ADDRESS, request())
-
-    in_world(body)
+async def test_a_closing_server_takes_its_channels_with_it(world: World) -> None:
+    bare = await world.socket()
+    client = world.client()
+    call = asyncio.create_task(client.invoke(ADDRESS, request(s=60)))
+    await settle(world)
+    await world.server.close()
+    assert [(channel, reason) for channel, reason, _ in world.closed] == [(1, "closed"), (2, "closed")]
+    with pytest.raises(ConnectionLost):
+        await call
+    await settle(world)
+    assert bare.closed
+    assert world.network.listening == {}
+    with pytest.raises(ConnectError):
+        await client.invoke(ADDRESS, request())
 
 
-def test_a_closed_client_refuses_calls_and_gives_up_its_attempts() -> None:
-    async def body(world: World) -> None:
+async def test_a_closed_client_refuses_calls_and_gives_up_its_attempts() -> None:
+    async with World(network=SlowNetwork()) as world:
         client = world.client()
         waiting = asyncio.create_task(client.invoke(ADDRESS, request()))
         await world.clock.sleep(0.5)
@@ -167,15 +146,10 @@ def test_a_closed_client_refuses_calls_and_gives_up_its_attempts() -> None:
         await world.clock.sleep(5)
         assert world.opened == []
 
-    in_world(body, network=SlowNetwork())
 
-
-def test_a_client_s_end_closes_its_channels() -> None:
-    async def body(world: World) -> None:
-        client = world.client()
-        await client.invoke(ADDRESS, request())
-        await client.close()
-        await settle(world)
-        assert [reason for _, reason, _ in world.closed] == ["closed"]
-
-    in_world(body)
+async def test_a_client_s_end_closes_its_channels(world: World) -> None:
+    client = world.client()
+    await client.invoke(ADDRESS, request())
+    await client.close()
+    await settle(world)
+    assert [reason for _, reason, _ in world.closed] == ["closed"]

@@ -8,7 +8,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectionLost
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame, encode_frame
 from nemesrv.remoting.transport import Connection
-from tests.remoting.transport_world import ADDRESS, World, frame, in_world, request, settle, warnings
+from tests.remoting.transport_world import ADDRESS, World, frame, request, settle, warnings
 
 # -- bad input
 
@@ -29,10 +29,10 @@ MALFORMED = {
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
 @pytest.mark.parametrize("fast", [False, True], ids=["", "with a fast path"])
-def test_a_malformed_frame_closes_its_channel_and_nothing_else_with_one_log_line(
+async def test_a_malformed_frame_closes_its_channel_and_nothing_else_with_one_log_line(
     data: bytes, fast: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(world: World) -> None:
+    async with World(fast_path=(lambda raw, connection: None) if fast else None) as world:
         client = world.client()
         call = asyncio.create_task(client.invoke(ADDRESS, request(s=1)))
         bare = await world.socket()
@@ -47,40 +47,32 @@ def test_a_malformed_frame_closes_its_channel_and_nothing_else_with_one_log_line
         assert (await call).code == 0
         assert client.is_active(ADDRESS)
 
-    in_world(body, fast_path=(lambda raw, connection: None) if fast else None)
+
+async def test_a_malformed_answer_closes_the_client_s_channel(world: World) -> None:
+    client = world.client()
+    call = asyncio.create_task(client.invoke(ADDRESS, request(never=1)))
+    await settle(world)
+    server_side = world.network.transports[1]
+    server_side.write(bytes(4))
+    with pytest.raises(ConnectionLost):
+        await call
+    assert world.clock.monotonic_s() < 1
 
 
-def test_a_malformed_answer_closes_the_client_s_channel() -> None:
-    async def body(world: World) -> None:
-        client = world.client()
-        call = asyncio.create_task(client.invoke(ADDRESS, request(never=1)))
-        await settle(world)
-        server_side = world.network.transports[1]
-        server_side.write(bytes(4))
-        with pytest.raises(ConnectionLost):
-            await call
-        assert world.clock.monotonic_s() < 1
-
-    in_world(body)
-
-
-def test_an_answer_to_a_question_nobody_asked_is_dropped_and_the_channel_stays(
-    caplog: pytest.LogCaptureFixture,
+async def test_an_answer_to_a_question_nobody_asked_is_dropped_and_the_channel_stays(
+    caplog: pytest.LogCaptureFixture, world: World
 ) -> None:
-    async def body(world: World) -> None:
-        bare = await world.socket()
-        bare.transport.write(encode_frame(RemotingCommand.response()) + frame(9))
-        await settle(world)
-        assert len(warnings(caplog)) == 1
-        assert [command.opaque for command in bare.commands] == [9]
-
-    in_world(body)
+    bare = await world.socket()
+    bare.transport.write(encode_frame(RemotingCommand.response()) + frame(9))
+    await settle(world)
+    assert len(warnings(caplog)) == 1
+    assert [command.opaque for command in bare.commands] == [9]
 
 
 # -- the fast path, and several frames at once
 
 
-def test_the_fast_path_answers_raw_frames_and_leaves_the_rest_to_the_handler() -> None:
+async def test_the_fast_path_answers_raw_frames_and_leaves_the_rest_to_the_handler() -> None:
     def fast(raw: bytes, connection: Connection) -> bytes | None:
         seen.append((raw, connection.id))
         if b"quick" not in raw:
@@ -92,7 +84,7 @@ def test_the_fast_path_answers_raw_frames_and_leaves_the_rest_to_the_handler() -
 
     seen: list[tuple[bytes, int]] = []
 
-    async def body(world: World) -> None:
+    async with World(fast_path=fast) as world:
         client = world.client()
         assert (await client.invoke(ADDRESS, request(topic="quick"))).remark == "quick"
         assert (await client.invoke(ADDRESS, request(topic="other"))).remark == "echo"
@@ -112,37 +104,27 @@ def test_the_fast_path_answers_raw_frames_and_leaves_the_rest_to_the_handler() -
             bare.transport.write(frame(t="quick"))
         assert not bare.closed
 
-    in_world(body, fast_path=fast)
 
-
-def test_a_failing_fast_path_leaves_its_frame_to_the_handler(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_fast_path_leaves_its_frame_to_the_handler(caplog: pytest.LogCaptureFixture) -> None:
     def fast(raw: bytes, connection: Connection) -> bytes | None:
         raise LookupError("a defect")
 
-    async def body(world: World) -> None:
+    async with World(fast_path=fast) as world:
         assert (await world.client().invoke(ADDRESS, request())).remark == "echo"
         assert len(warnings(caplog)) == 1
 
-    in_world(body, fast_path=fast)
+
+async def test_answers_to_one_read_are_written_at_once(world: World) -> None:
+    bare = await world.socket()
+    bare.transport.write(b"".join(frame(number) for number in range(20)))
+    await settle(world)
+    assert [command.opaque for command in bare.commands] == list(range(20))
+    assert len(bare.chunks) == 1
 
 
-def test_answers_to_one_read_are_written_at_once() -> None:
-    async def body(world: World) -> None:
-        bare = await world.socket()
-        bare.transport.write(b"".join(frame(number) for number in range(20)))
-        await settle(world)
-        assert [command.opaque for command in bare.commands] == list(range(20))
-        assert len(bare.chunks) == 1
-
-    in_world(body)
-
-
-def test_a_frame_that_comes_byte_by_byte_is_served() -> None:
-    async def body(world: World) -> None:
-        bare = await world.socket()
-        for byte in frame(4):
-            bare.transport.write(bytes([byte]))
-        await settle(world)
-        assert [command.opaque for command in bare.commands] == [4]
-
-    in_world(body)
+async def test_a_frame_that_comes_byte_by_byte_is_served(world: World) -> None:
+    bare = await world.socket()
+    for byte in frame(4):
+        bare.transport.write(bytes([byte]))
+    await settle(world)
+    assert [command.opaque for command in bare.commands] == [4]

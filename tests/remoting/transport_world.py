@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Self
 
 import pytest
 
@@ -13,7 +13,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import FrameReader, decode_frame, encode_frame
 from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
-from tests.virtual import MemoryNetwork, VirtualClock, run
+from tests.virtual import MemoryNetwork, VirtualClock
 
 ADDRESS = Address("127.0.0.1", 9876)
 
@@ -41,6 +41,12 @@ class World:
             log=LOG,
             **options,
         )
+
+    async def __aenter__(self) -> Self:
+        await self.server.listen(ADDRESS)
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
 
     def handle(
         self, connection: Connection, request: RemotingCommand
@@ -96,15 +102,6 @@ class BareSocket(asyncio.Protocol):
     @property
     def commands(self) -> list[RemotingCommand]:
         return list(map(decode_frame, FrameReader().feed(b"".join(self.chunks))))
-
-
-def in_world(body: Callable[[World], Awaitable[None]], **server_options: Any) -> None:
-    async def main() -> None:
-        world = World(**server_options)
-        await world.server.listen(ADDRESS)
-        await body(world)
-
-    run(main)
 
 
 def request(body: bytes = b"", /, **fields: object) -> RemotingCommand:

@@ -22,73 +22,57 @@ THREE = tuple(Address("127.0.0.1", port) for port in (9876, 9877, 9878))
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_name_server_is_told_at_once_after_10_s_and_then_each_30_s(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(3)
-            await world.broker(namesrv_addr=THREE, profile=profile)
-            await world.clock.sleep(101)
-            # 4.9's first check of half messages makes their topic
-            expected = [0, 10, 40, 60, 70, 100] if profile is Profile.V4_9 else [0, 10, 40, 70, 100]
-            assert [server.times() for server in servers] == [expected] * 3
-            outcomes = world.recorded("register", type="ok", name_server="127.0.0.1:9877", code=0)
-            assert [round(outcome["at"]) for outcome in outcomes] == expected
-
-    run(body)
+async def test_every_name_server_is_told_at_once_after_10_s_and_then_each_30_s(world: World, profile: Profile) -> None:
+    servers = await world.name_servers(3)
+    await world.broker(namesrv_addr=THREE, profile=profile)
+    await world.clock.sleep(101)
+    # 4.9's first check of half messages makes their topic
+    expected = [0, 10, 40, 60, 70, 100] if profile is Profile.V4_9 else [0, 10, 40, 70, 100]
+    assert [server.times() for server in servers] == [expected] * 3
+    outcomes = world.recorded("register", type="ok", name_server="127.0.0.1:9877", code=0)
+    assert [round(outcome["at"]) for outcome in outcomes] == expected
 
 
 @pytest.mark.parametrize(("period_ms", "expected"), [(1, [0, 10, 20, 30]), (600_000, [0, 10, 70, 130])])
-def test_the_period_is_clamped_to_10_and_60_s(tmp_path: Path, period_ms: int, expected: list[float]) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            await world.broker(namesrv_addr=ONE, register_name_server_period=period_ms, profile=Profile.V5_X)
-            await world.clock.sleep(expected[-1] + 1)
-            assert server.times() == expected
-
-    run(body)
+async def test_the_period_is_clamped_to_10_and_60_s(world: World, period_ms: int, expected: list[float]) -> None:
+    (server,) = await world.name_servers(1)
+    await world.broker(namesrv_addr=ONE, register_name_server_period=period_ms, profile=Profile.V5_X)
+    await world.clock.sleep(expected[-1] + 1)
+    assert server.times() == expected
 
 
-def test_the_first_registration_says_who_and_what(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            broker = await world.broker(namesrv_addr=ONE)
-            _, _, fields, topics = server.requests[0]
-            assert (
-                fields.items()
-                >= {
-                    "brokerName": "broker-a",
-                    "brokerAddr": "127.0.0.1:10911",
-                    "clusterName": "DefaultCluster",
-                    "haServerAddr": "127.0.0.1:10912",
-                    "brokerId": "0",
-                }.items()
-            )
-            assert "TBW102" in topics
-            assert len(topics) >= 2
-            assert server.bodies[0].data_version == broker.services.topics.data_version
-            tbw = server.bodies[0].topic_config_serialize_wrapper.topic_config_table["TBW102"]
-            assert (tbw.perm, tbw.read_queue_nums, tbw.write_queue_nums) == (7, 8, 8)
-
-    run(body)
+async def test_the_first_registration_says_who_and_what(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    broker = await world.broker(namesrv_addr=ONE)
+    _, _, fields, topics = server.requests[0]
+    assert (
+        fields.items()
+        >= {
+            "brokerName": "broker-a",
+            "brokerAddr": "127.0.0.1:10911",
+            "clusterName": "DefaultCluster",
+            "haServerAddr": "127.0.0.1:10912",
+            "brokerId": "0",
+        }.items()
+    )
+    assert "TBW102" in topics
+    assert len(topics) >= 2
+    assert server.bodies[0].data_version == broker.services.topics.data_version
+    tbw = server.bodies[0].topic_config_serialize_wrapper.topic_config_table["TBW102"]
+    assert (tbw.perm, tbw.read_queue_nums, tbw.write_queue_nums) == (7, 8, 8)
 
 
-def test_a_new_topic_is_told_at_once_alone_with_its_own_version(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(2)
-            broker = await world.broker(namesrv_addr=THREE[:2])
-            await world.clock.sleep(3)
-            before = broker.services.topics.data_version
-            await world.send(topic="new")
-            await world.clock.sleep(0.1)
-            for server in servers:
-                assert server.times()[1:] == [3]
-                assert server.requests[1][3] == ("new",)
-                assert server.bodies[1].data_version.counter == before.counter + 1
-
-    run(body)
+async def test_a_new_topic_is_told_at_once_alone_with_its_own_version(world: World) -> None:
+    servers = await world.name_servers(2)
+    broker = await world.broker(namesrv_addr=THREE[:2])
+    await world.clock.sleep(3)
+    before = broker.services.topics.data_version
+    await world.send(topic="new")
+    await world.clock.sleep(0.1)
+    for server in servers:
+        assert server.times()[1:] == [3]
+        assert server.requests[1][3] == ("new",)
+        assert server.bodies[1].data_version.counter == before.counter + 1
 
 
 def test_topics_made_in_one_breath_arrive_in_order_each_with_its_version(tmp_path: Path) -> None:
@@ -106,215 +90,162 @@ def test_topics_made_in_one_breath_arrive_in_order_each_with_its_version(tmp_pat
     run(body)
 
 
-def test_a_name_server_that_hangs_holds_up_no_other_and_is_tried_again(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(3)
-            world.network.hold(THREE[1])
-            await world.broker(namesrv_addr=THREE)
-            assert round(world.clock.monotonic_s()) == 6
-            assert (servers[0].times(), servers[1].times(), servers[2].times()) == ([0], [], [0])
-            assert [outcome["at"] for outcome in world.recorded("register", type="info")] == [6]
-            await world.clock.sleep(41)
-            assert servers[0].times() == [0, 16, 46]
-            world.network.release(THREE[1])
-            await world.clock.sleep(30)
-            assert 76 in servers[1].times()
-
-    run(body)
+async def test_a_name_server_that_hangs_holds_up_no_other_and_is_tried_again(world: World) -> None:
+    servers = await world.name_servers(3)
+    world.network.hold(THREE[1])
+    await world.broker(namesrv_addr=THREE)
+    assert round(world.clock.monotonic_s()) == 6
+    assert (servers[0].times(), servers[1].times(), servers[2].times()) == ([0], [], [0])
+    assert [outcome["at"] for outcome in world.recorded("register", type="info")] == [6]
+    await world.clock.sleep(41)
+    assert servers[0].times() == [0, 16, 46]
+    world.network.release(THREE[1])
+    await world.clock.sleep(30)
+    assert 76 in servers[1].times()
 
 
-def test_a_name_server_that_refuses_is_a_definite_failure(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(2)
-            await servers[1].server.close()
-            await world.broker(namesrv_addr=THREE[:2])
-            assert servers[0].times() == [0]
-            (failed,) = world.recorded("register", type="fail", name_server="127.0.0.1:9877")
-            assert failed["code"] is None
-
-    run(body)
+async def test_a_name_server_that_refuses_is_a_definite_failure(world: World) -> None:
+    servers = await world.name_servers(2)
+    await servers[1].server.close()
+    await world.broker(namesrv_addr=THREE[:2])
+    assert servers[0].times() == [0]
+    (failed,) = world.recorded("register", type="fail", name_server="127.0.0.1:9877")
+    assert failed["code"] is None
 
 
-def test_an_answer_other_than_success_is_recorded_with_its_code(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            server.answer = lambda: RemotingCommand.response(ResponseCode.INVALID_PARAMETER, "no")
-            await world.broker(namesrv_addr=ONE)
-            assert len(world.recorded("register", type="fail", code=ResponseCode.INVALID_PARAMETER)) == 1
-
-    run(body)
+async def test_an_answer_other_than_success_is_recorded_with_its_code(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    server.answer = lambda: RemotingCommand.response(ResponseCode.INVALID_PARAMETER, "no")
+    await world.broker(namesrv_addr=ONE)
+    assert len(world.recorded("register", type="fail", code=ResponseCode.INVALID_PARAMETER)) == 1
 
 
-def test_after_a_failure_a_new_topic_comes_with_all_the_others(tmp_path: Path) -> None:
+async def test_after_a_failure_a_new_topic_comes_with_all_the_others(world: World) -> None:
     # Or the NameServer would learn the newest version without the topic that it missed, and keep lacking it.
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            await world.broker(namesrv_addr=ONE)
-            server.answer = lambda: RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "not now")
-            await world.send(topic="missed")
-            await world.clock.sleep(0.1)
-            server.answer = RemotingCommand.response
-            await world.send(topic="next")
-            await world.clock.sleep(0.1)
-            assert server.requests[-1][3] != ("next",)
-            assert {"missed", "next", "TBW102"} <= set(server.requests[-1][3])
-            await world.send(topic="third")
-            await world.clock.sleep(0.1)
-            assert server.requests[-1][3] == ("third",)
-
-    run(body)
+    (server,) = await world.name_servers(1)
+    await world.broker(namesrv_addr=ONE)
+    server.answer = lambda: RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "not now")
+    await world.send(topic="missed")
+    await world.clock.sleep(0.1)
+    server.answer = RemotingCommand.response
+    await world.send(topic="next")
+    await world.clock.sleep(0.1)
+    assert server.requests[-1][3] != ("next",)
+    assert {"missed", "next", "TBW102"} <= set(server.requests[-1][3])
+    await world.send(topic="third")
+    await world.clock.sleep(0.1)
+    assert server.requests[-1][3] == ("third",)
 
 
-def test_the_targets_are_asked_for_anew_each_time(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(2)
-            broker = await world.broker(namesrv_addr=THREE[:2])
-            targets: Sequence[Address] = THREE[:1]
-            broker._registration_targets = lambda: targets  # type: ignore[method-assign]
-            await world.clock.sleep(41)
-            assert (servers[0].times(), servers[1].times()) == ([0, 10, 40], [0])
-
-    run(body)
+async def test_the_targets_are_asked_for_anew_each_time(world: World) -> None:
+    servers = await world.name_servers(2)
+    broker = await world.broker(namesrv_addr=THREE[:2])
+    targets: Sequence[Address] = THREE[:1]
+    broker._registration_targets = lambda: targets  # type: ignore[method-assign]
+    await world.clock.sleep(41)
+    assert (servers[0].times(), servers[1].times()) == ([0, 10, 40], [0])
 
 
-def test_a_clean_stop_unregisters_from_each_in_turn_a_dead_one_costing_3_s(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            servers = await world.name_servers(3)
-            broker = await world.broker(namesrv_addr=THREE)
-            await world.clock.sleep(1)
-            world.network.hold(THREE[0])
-            await world.stop(broker)
-            assert [server.times(RequestCode.UNREGISTER_BROKER) for server in servers] == [[], [4], [4]]
-            fields = servers[1].requests[-1][2]
-            assert fields == {
-                "brokerName": "broker-a",
-                "brokerAddr": "127.0.0.1:10911",
-                "clusterName": "DefaultCluster",
-                "brokerId": "0",
-            }
-
-    run(body)
+async def test_a_clean_stop_unregisters_from_each_in_turn_a_dead_one_costing_3_s(world: World) -> None:
+    servers = await world.name_servers(3)
+    broker = await world.broker(namesrv_addr=THREE)
+    await world.clock.sleep(1)
+    world.network.hold(THREE[0])
+    await world.stop(broker)
+    assert [server.times(RequestCode.UNREGISTER_BROKER) for server in servers] == [[], [4], [4]]
+    fields = servers[1].requests[-1][2]
+    assert fields == {
+        "brokerName": "broker-a",
+        "brokerAddr": "127.0.0.1:10911",
+        "clusterName": "DefaultCluster",
+        "brokerId": "0",
+    }
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_read_only_broker_says_so_of_every_topic(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            await world.broker(namesrv_addr=ONE, broker_permission=4, profile=profile)
-            assert {topic.perm & 6 for topic in server.bodies[0].topics} <= {4, 0}
-            assert all(not topic.perm & 2 for topic in server.bodies[0].topics)
-
-    run(body)
+async def test_a_read_only_broker_says_so_of_every_topic(world: World, profile: Profile) -> None:
+    (server,) = await world.name_servers(1)
+    await world.broker(namesrv_addr=ONE, broker_permission=4, profile=profile)
+    assert {topic.perm & 6 for topic in server.bodies[0].topics} <= {4, 0}
+    assert all(not topic.perm & 2 for topic in server.bodies[0].topics)
 
 
-def test_a_changed_permission_is_told_at_once_under_a_new_version(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            await world.broker(namesrv_addr=ONE)
-            await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
-            await world.clock.sleep(0.1)
-            first, second = server.bodies
-            assert second.data_version != first.data_version
-            assert all(not topic.perm & 2 for topic in second.topics)
-
-    run(body)
+async def test_a_changed_permission_is_told_at_once_under_a_new_version(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    await world.broker(namesrv_addr=ONE)
+    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
+    await world.clock.sleep(0.1)
+    first, second = server.bodies
+    assert second.data_version != first.data_version
+    assert all(not topic.perm & 2 for topic in second.topics)
 
 
-def test_not_forced_a_broker_asks_first_and_registers_only_what_changed(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            broker = await world.broker(namesrv_addr=ONE, force_register=False, profile=Profile.V5_X)
-            version: list[DataVersion] = [broker.services.topics.data_version]
+async def test_not_forced_a_broker_asks_first_and_registers_only_what_changed(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    broker = await world.broker(namesrv_addr=ONE, force_register=False, profile=Profile.V5_X)
+    version: list[DataVersion] = [broker.services.topics.data_version]
 
-            def answer() -> RemotingCommand:
-                return RemotingCommand.response(header={"changed": "false"}, body=version[0].encode())
+    def answer() -> RemotingCommand:
+        return RemotingCommand.response(header={"changed": "false"}, body=version[0].encode())
 
-            server.answer = answer
-            await world.clock.sleep(41)
-            assert (server.times(), server.times(RequestCode.QUERY_DATA_VERSION)) == ([0], [10, 40])
-            version[0] = version[0].next(now_ms=1)
-            await world.clock.sleep(30)
-            assert server.times() == [0, 70]
-
-    run(body)
+    server.answer = answer
+    await world.clock.sleep(41)
+    assert (server.times(), server.times(RequestCode.QUERY_DATA_VERSION)) == ([0], [10, 40])
+    version[0] = version[0].next(now_ms=1)
+    await world.clock.sleep(30)
+    assert server.times() == [0, 70]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_compressed_registration_is_read_back_whole(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            broker = await world.broker(namesrv_addr=ONE, compressed_register=True, profile=profile)
-            assert set(server.requests[0][3]) == set(broker.services.topics.topic_config_table)
-            assert server.requests[0][2]["compressed"] == "true"
-
-    run(body)
+async def test_a_compressed_registration_is_read_back_whole(world: World, profile: Profile) -> None:
+    (server,) = await world.name_servers(1)
+    broker = await world.broker(namesrv_addr=ONE, compressed_register=True, profile=profile)
+    assert set(server.requests[0][3]) == set(broker.services.topics.topic_config_table)
+    assert server.requests[0][2]["compressed"] == "true"
 
 
-def test_the_name_servers_order_configuration_marks_topics(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            broker = await world.broker(namesrv_addr=ONE)
-            await world.create_topic("ordered")
-            table = KVTable(table={"ordered": "broker-a:4", "elsewhere": "broker-b:4"})
-            server.answer = lambda: RemotingCommand.response(body=table.encode())
-            await world.clock.sleep(11)
-            topics = broker.services.topics.topic_config_table.values()
-            assert [topic.topic_name for topic in topics if topic.order] == ["ordered"]
-
-    run(body)
+async def test_the_name_servers_order_configuration_marks_topics(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    broker = await world.broker(namesrv_addr=ONE)
+    await world.create_topic("ordered")
+    table = KVTable(table={"ordered": "broker-a:4", "elsewhere": "broker-b:4"})
+    server.answer = lambda: RemotingCommand.response(body=table.encode())
+    await world.clock.sleep(11)
+    topics = broker.services.topics.topic_config_table.values()
+    assert [topic.topic_name for topic in topics if topic.order] == ["ordered"]
 
 
-def test_the_version_survives_a_restart_and_so_do_the_topics(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            (server,) = await world.name_servers(1)
-            broker = await world.broker(namesrv_addr=ONE)
-            await world.send(topic="kept")
-            await world.stop(broker)
-            version = server.bodies[-1].data_version
-            await world.clock.sleep(5)
-            await world.broker(namesrv_addr=ONE)
-            assert server.bodies[-1].data_version == version
-            assert "kept" in server.requests[-1][3]
-
-    run(body)
+async def test_the_version_survives_a_restart_and_so_do_the_topics(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    broker = await world.broker(namesrv_addr=ONE)
+    await world.send(topic="kept")
+    await world.stop(broker)
+    version = server.bodies[-1].data_version
+    await world.clock.sleep(5)
+    await world.broker(namesrv_addr=ONE)
+    assert server.bodies[-1].data_version == version
+    assert "kept" in server.requests[-1][3]
 
 
-def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it_is_killed_at_once(tmp_path: Path) -> None:
+async def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it_is_killed_at_once(
+    tmp_path: Path,
+) -> None:
     def topic_files() -> list[Path]:
         return [*tmp_path.rglob("topics.json")]
 
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(start=False)
-            broker.have_topics({"audit": 2})
-            (file,) = topic_files()  # as it is if nothing more is written
-            assert TopicTable(BrokerConfig(), now_ms=0, path=file).get("audit") == broker.services.topics.get("audit")
-
-    run(body)
+    async with World(tmp_path) as world:
+        broker = await world.broker(start=False)
+        broker.have_topics({"audit": 2})
+        (file,) = topic_files()  # as it is if nothing more is written
+        assert TopicTable(BrokerConfig(), now_ms=0, path=file).get("audit") == broker.services.topics.get("audit")
 
 
-def test_a_broker_that_only_listens_is_reached_by_nobody(tmp_path: Path) -> None:
+async def test_a_broker_that_only_listens_is_reached_by_nobody(world: World) -> None:
     """In a scenario its port is bound before it joins."""
 
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker, asked = await world.broker(start=False), RemotingCommand.request(RequestCode.GET_ALL_TOPIC_CONFIG)
-            with pytest.raises(RocketMQError):
-                await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
-            await broker.start()
-            answer = await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
-            assert answer.code == ResponseCode.SUCCESS
-
-    run(body)
+    broker, asked = await world.broker(start=False), RemotingCommand.request(RequestCode.GET_ALL_TOPIC_CONFIG)
+    with pytest.raises(RocketMQError):
+        await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
+    await broker.start()
+    answer = await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)
+    assert answer.code == ResponseCode.SUCCESS

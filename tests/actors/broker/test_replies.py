@@ -1,6 +1,5 @@
 """Request-reply: a reply is handed to the client that asked."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import ReplyMessageRequestHeader
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties, parse_properties
-from tests.virtual import run
 
 from .world import World, send_header
 
@@ -43,57 +41,45 @@ async def reply(world: World, code: int = RequestCode.SEND_REPLY_MESSAGE_V2, **p
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2])
-def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(tmp_path: Path, code: int) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            requester = Requester(world)
-            await requester.start()
-            answer = await reply(world, code, REPLY_TO_CLIENT="asker")
-            assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
-            ((header, pushed),) = requester.pushed
-            properties = parse_properties(header.properties)
-            assert (pushed, header.topic, properties["CORRELATION_ID"]) == (b"the answer", REPLY_TOPIC, "7")
-            assert int(properties["PUSH_REPLY_TIME"]) == header.store_timestamp == world.clock.now_ms()
-            assert header.store_host == "127.0.0.1:10911"
-            (stored,) = StoredMessage.decode_all((await world.pull(topic=REPLY_TOPIC)).body, strict=True)
-            assert (stored.body, stored.properties["REPLY_TO_CLIENT"]) == (b"the answer", "asker")
-            assert answer.ext_fields is not None
-            assert answer.ext_fields["msgId"] == stored.offset_msg_id
-
-    run(body)
+async def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(world: World, code: int) -> None:
+    await world.broker()
+    requester = Requester(world)
+    await requester.start()
+    answer = await reply(world, code, REPLY_TO_CLIENT="asker")
+    assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
+    ((header, pushed),) = requester.pushed
+    properties = parse_properties(header.properties)
+    assert (pushed, header.topic, properties["CORRELATION_ID"]) == (b"the answer", REPLY_TOPIC, "7")
+    assert int(properties["PUSH_REPLY_TIME"]) == header.store_timestamp == world.clock.now_ms()
+    assert header.store_host == "127.0.0.1:10911"
+    (stored,) = StoredMessage.decode_all((await world.pull(topic=REPLY_TOPIC)).body, strict=True)
+    assert (stored.body, stored.properties["REPLY_TO_CLIENT"]) == (b"the answer", "asker")
+    assert answer.ext_fields is not None
+    assert answer.ext_fields["msgId"] == stored.offset_msg_id
 
 
-def test_a_reply_that_is_not_stored_has_no_message_id(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(store_reply_message_enable=False)
-            requester = Requester(world)
-            await requester.start()
-            answer = await reply(world, REPLY_TO_CLIENT="asker")
-            assert answer.ext_fields is not None
-            assert (answer.code, answer.ext_fields["msgId"], answer.ext_fields["queueOffset"]) == (0, "0", "0")
-            assert broker.store.max_physical_offset == 0
-
-    run(body)
+async def test_a_reply_that_is_not_stored_has_no_message_id(world: World) -> None:
+    broker = await world.broker(store_reply_message_enable=False)
+    requester = Requester(world)
+    await requester.start()
+    answer = await reply(world, REPLY_TO_CLIENT="asker")
+    assert answer.ext_fields is not None
+    assert (answer.code, answer.ext_fields["msgId"], answer.ext_fields["queueOffset"]) == (0, "0", "0")
+    assert broker.store.max_physical_offset == 0
 
 
-def test_a_requester_that_is_gone_refuses_or_is_silent_is_the_repliers_failure(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            nobody = await reply(world)
-            assert nobody.remark == "reply message properties[REPLY_TO_CLIENT] is null"
-            gone = await reply(world, REPLY_TO_CLIENT="asker")
-            assert gone.remark == "push reply message fail, channel of <asker> not found."
-            requester = Requester(world, code=ResponseCode.SYSTEM_ERROR)
-            await requester.start()
-            refused = await reply(world, REPLY_TO_CLIENT="asker")
-            requester.code = None
-            before_s = world.clock.monotonic_s()
-            silent = await reply(world, REPLY_TO_CLIENT="asker")
-            assert world.clock.monotonic_s() - before_s == pytest.approx(10, abs=0.1)
-            assert refused.remark == silent.remark == "push reply message to asker fail."
-            assert {each.code for each in (nobody, gone, refused, silent)} == {ResponseCode.SYSTEM_ERROR}
-
-    run(body)
+async def test_a_requester_that_is_gone_refuses_or_is_silent_is_the_repliers_failure(world: World) -> None:
+    await world.broker()
+    nobody = await reply(world)
+    assert nobody.remark == "reply message properties[REPLY_TO_CLIENT] is null"
+    gone = await reply(world, REPLY_TO_CLIENT="asker")
+    assert gone.remark == "push reply message fail, channel of <asker> not found."
+    requester = Requester(world, code=ResponseCode.SYSTEM_ERROR)
+    await requester.start()
+    refused = await reply(world, REPLY_TO_CLIENT="asker")
+    requester.code = None
+    before_s = world.clock.monotonic_s()
+    silent = await reply(world, REPLY_TO_CLIENT="asker")
+    assert world.clock.monotonic_s() - before_s == pytest.approx(10, abs=0.1)
+    assert refused.remark == silent.remark == "push reply message to asker fail."
+    assert {each.code for each in (nobody, gone, refused, silent)} == {ResponseCode.SYSTEM_ERROR}

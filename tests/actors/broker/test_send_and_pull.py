@@ -25,130 +25,102 @@ def bodies(response: RemotingCommand) -> list[bytes]:
     return [stored.body for stored in StoredMessage.decode_all(response.body, strict=True)]
 
 
-def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            properties = format_properties({"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32})
-            sent = await world.send(b"hello", properties=properties, queue_id=2, flag=7)
-            assert sent.code == ResponseCode.SUCCESS
-            assert sent.ext_fields is not None
-            assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
-            host, offset = parse_offset_msg_id(sent.ext_fields["msgId"])
-            assert (host, offset) == (Address("127.0.0.1", 10911), 0)
-            pulled = await world.pull(queue_id=2)
-            assert pulled.code == ResponseCode.SUCCESS
-            assert pulled.remark == "FOUND"
-            assert pulled.ext_fields == {
-                "suggestWhichBrokerId": "0",
-                "nextBeginOffset": "1",
-                "minOffset": "0",
-                "maxOffset": "1",
-            }
-            (stored,) = StoredMessage.decode_all(pulled.body, strict=True)
-            assert (stored.body, stored.properties, stored.flag) == (
-                b"hello",
-                {"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32, "CLUSTER": "DefaultCluster"},
-                7,
-            )
-            assert (stored.topic, stored.queue_id, stored.born_timestamp) == ("orders", 2, 1000)
-            assert stored.store_host == Address("127.0.0.1", 10911)
-
-    run(body)
+async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(world: World) -> None:
+    await world.broker()
+    properties = format_properties({"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32})
+    sent = await world.send(b"hello", properties=properties, queue_id=2, flag=7)
+    assert sent.code == ResponseCode.SUCCESS
+    assert sent.ext_fields is not None
+    assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
+    host, offset = parse_offset_msg_id(sent.ext_fields["msgId"])
+    assert (host, offset) == (Address("127.0.0.1", 10911), 0)
+    pulled = await world.pull(queue_id=2)
+    assert pulled.code == ResponseCode.SUCCESS
+    assert pulled.remark == "FOUND"
+    assert pulled.ext_fields == {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": "1",
+        "minOffset": "0",
+        "maxOffset": "1",
+    }
+    (stored,) = StoredMessage.decode_all(pulled.body, strict=True)
+    assert (stored.body, stored.properties, stored.flag) == (
+        b"hello",
+        {"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32, "CLUSTER": "DefaultCluster"},
+        7,
+    )
+    assert (stored.topic, stored.queue_id, stored.born_timestamp) == ("orders", 2, 1000)
+    assert stored.store_host == Address("127.0.0.1", 10911)
 
 
-def test_code_10_and_310_store_alike(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            header = send_header()
-            await world.ask(RequestCode.SEND_MESSAGE, header.to_ext_fields(), b"ten")
-            await world.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), b"three hundred and ten")
-            assert bodies(await world.pull()) == [b"ten", b"three hundred and ten"]
-
-    run(body)
+async def test_code_10_and_310_store_alike(world: World) -> None:
+    await world.broker()
+    header = send_header()
+    await world.ask(RequestCode.SEND_MESSAGE, header.to_ext_fields(), b"ten")
+    await world.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), b"three hundred and ten")
+    assert bodies(await world.pull()) == [b"ten", b"three hundred and ten"]
 
 
-def test_a_batch_becomes_consecutive_messages_with_a_message_id_each(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            batch = encode_batch([Message.create("orders", b"%d" % n, tags="TagB") for n in range(3)])
-            header = send_header(properties="WAIT\x01true", batch=True)
-            sent = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch)
-            assert sent.code == ResponseCode.SUCCESS
-            assert sent.ext_fields is not None
-            assert sent.ext_fields["queueOffset"] == "0"
-            assert len(sent.ext_fields["msgId"].split(",")) == 3
-            assert bodies(await world.pull(expression="TagB || TagC")) == [b"0", b"1", b"2"]
-            torn = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch[:-1])
-            assert torn.code == ResponseCode.MESSAGE_ILLEGAL
-            empty = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), b"")
-            assert empty.code == ResponseCode.MESSAGE_ILLEGAL
-
-    run(body)
+async def test_a_batch_becomes_consecutive_messages_with_a_message_id_each(world: World) -> None:
+    await world.broker()
+    batch = encode_batch([Message.create("orders", b"%d" % n, tags="TagB") for n in range(3)])
+    header = send_header(properties="WAIT\x01true", batch=True)
+    sent = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch)
+    assert sent.code == ResponseCode.SUCCESS
+    assert sent.ext_fields is not None
+    assert sent.ext_fields["queueOffset"] == "0"
+    assert len(sent.ext_fields["msgId"].split(",")) == 3
+    assert bodies(await world.pull(expression="TagB || TagC")) == [b"0", b"1", b"2"]
+    torn = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch[:-1])
+    assert torn.code == ResponseCode.MESSAGE_ILLEGAL
+    empty = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), b"")
+    assert empty.code == ResponseCode.MESSAGE_ILLEGAL
 
 
-def test_a_topic_is_created_at_its_first_send_from_tbw102(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            assert (await world.send(topic="new", default_topic_queue_nums=3)).code == ResponseCode.SUCCESS
-            topic = broker.services.topics.get("new")
-            assert topic is not None
-            assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (3, 3, 6)
-            assert world.recorded("topic", topic="new")[0]["value"] == {"read": 3, "write": 3, "perm": 6, "version": 1}
-
-    run(body)
+async def test_a_topic_is_created_at_its_first_send_from_tbw102(world: World) -> None:
+    broker = await world.broker()
+    assert (await world.send(topic="new", default_topic_queue_nums=3)).code == ResponseCode.SUCCESS
+    topic = broker.services.topics.get("new")
+    assert topic is not None
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (3, 3, 6)
+    assert world.recorded("topic", topic="new")[0]["value"] == {"read": 3, "write": 3, "perm": 6, "version": 1}
 
 
-def test_without_auto_creation_an_unknown_topic_is_17(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(auto_create_topic_enable=False)
-            assert (await world.send(topic="new")).code == ResponseCode.TOPIC_NOT_EXIST
-            assert "new" not in broker.services.topics
-
-    run(body)
+async def test_without_auto_creation_an_unknown_topic_is_17(world: World) -> None:
+    broker = await world.broker(auto_create_topic_enable=False)
+    assert (await world.send(topic="new")).code == ResponseCode.TOPIC_NOT_EXIST
+    assert "new" not in broker.services.topics
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_cannot_be_stored_is_refused_with_its_code(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(profile=profile, max_message_size=1000)
-            await world.create_topic("read-only", perm=4)
-            invalid = ResponseCode.SYSTEM_ERROR if profile is Profile.V4_9 else ResponseCode.INVALID_PARAMETER
-            refused = [
-                ((await world.send(topic="read-only")).code, ResponseCode.NO_PERMISSION),
-                ((await world.send(topic="SCHEDULE_TOPIC_XXXX")).code, ResponseCode.NO_PERMISSION),
-                ((await world.send(queue_id=4)).code, invalid),
-                ((await world.send(topic="no spaces")).code, invalid),
-                ((await world.send(topic="")).code, invalid),
-                ((await world.send(topic="x" * 128)).code, invalid),
-                ((await world.send(b"x" * 1001)).code, ResponseCode.MESSAGE_ILLEGAL),
-                ((await world.send(properties="x" * 32768)).code, ResponseCode.MESSAGE_ILLEGAL),
-                ((await world.send(properties="é" * 20000)).code, ResponseCode.MESSAGE_ILLEGAL),
-            ]
-            assert all(code == expected for code, expected in refused), refused
-            assert broker.store.max_physical_offset == 0
-
-    run(body)
+async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, profile: Profile) -> None:
+    broker = await world.broker(profile=profile, max_message_size=1000)
+    await world.create_topic("read-only", perm=4)
+    invalid = ResponseCode.SYSTEM_ERROR if profile is Profile.V4_9 else ResponseCode.INVALID_PARAMETER
+    refused = [
+        ((await world.send(topic="read-only")).code, ResponseCode.NO_PERMISSION),
+        ((await world.send(topic="SCHEDULE_TOPIC_XXXX")).code, ResponseCode.NO_PERMISSION),
+        ((await world.send(queue_id=4)).code, invalid),
+        ((await world.send(topic="no spaces")).code, invalid),
+        ((await world.send(topic="")).code, invalid),
+        ((await world.send(topic="x" * 128)).code, invalid),
+        ((await world.send(b"x" * 1001)).code, ResponseCode.MESSAGE_ILLEGAL),
+        ((await world.send(properties="x" * 32768)).code, ResponseCode.MESSAGE_ILLEGAL),
+        ((await world.send(properties="é" * 20000)).code, ResponseCode.MESSAGE_ILLEGAL),
+    ]
+    assert all(code == expected for code, expected in refused), refused
+    assert broker.store.max_physical_offset == 0
 
 
-def test_a_broker_without_write_permission_takes_no_message_and_still_gives_them(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.send(b"before")
-            await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4\n")
-            assert (await world.send()).code == ResponseCode.NO_PERMISSION
-            assert bodies(await world.pull()) == [b"before"]
-            await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
-            assert (await world.send(b"after")).code == ResponseCode.SUCCESS
-            assert (await world.pull()).code == ResponseCode.NO_PERMISSION
-
-    run(body)
+async def test_a_broker_without_write_permission_takes_no_message_and_still_gives_them(world: World) -> None:
+    await world.broker()
+    await world.send(b"before")
+    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4\n")
+    assert (await world.send()).code == ResponseCode.NO_PERMISSION
+    assert bodies(await world.pull()) == [b"before"]
+    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
+    assert (await world.send(b"after")).code == ResponseCode.SUCCESS
+    assert (await world.pull()).code == ResponseCode.NO_PERMISSION
 
 
 def test_a_negative_queue_id_is_the_brokers_choice_repeatable_by_seed(tmp_path: Path) -> None:
@@ -164,209 +136,161 @@ def test_a_negative_queue_id_is_the_brokers_choice_repeatable_by_seed(tmp_path: 
     assert len(set(first)) > 1
 
 
-def test_a_full_disk_is_14_and_no_acknowledgement(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            await world.send(b"kept")
+async def test_a_full_disk_is_14_and_no_acknowledgement(world: World) -> None:
+    broker = await world.broker()
+    await world.send(b"kept")
 
-            def full(data: bytes) -> None:
-                raise OSError(errno.ENOSPC, "No space left on device")
+    def full(data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-            broker.store._write = full  # type: ignore[method-assign]
-            refused = await world.send(b"lost")
-            assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
-            assert "disk is full" in (refused.remark or "")
-            del broker.store._write
-            await world.send(b"again")
-            assert bodies(await world.pull()) == [b"kept", b"again"]
-
-    run(body)
+    broker.store._write = full  # type: ignore[method-assign]
+    refused = await world.send(b"lost")
+    assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
+    assert "disk is full" in (refused.remark or "")
+    del broker.store._write
+    await world.send(b"again")
+    assert bodies(await world.pull()) == [b"kept", b"again"]
 
 
-def test_a_pull_that_finds_nothing_waits_for_a_message(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.create_topic()
-            begin = world.clock.monotonic_s()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000))
-            await world.clock.sleep(2)
-            assert not waiting.done()
-            await world.send(b"woke")
-            assert bodies(await waiting) == [b"woke"]
-            assert world.clock.monotonic_s() - begin < 2.1
-
-    run(body)
+async def test_a_pull_that_finds_nothing_waits_for_a_message(world: World) -> None:
+    await world.broker()
+    await world.create_topic()
+    begin = world.clock.monotonic_s()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000))
+    await world.clock.sleep(2)
+    assert not waiting.done()
+    await world.send(b"woke")
+    assert bodies(await waiting) == [b"woke"]
+    assert world.clock.monotonic_s() - begin < 2.1
 
 
-def test_a_pull_waits_no_longer_than_it_said_to_the_next_check(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.create_topic()
-            begin = world.clock.monotonic_s()
-            response = await world.pull(wait_ms=12_000)
-            assert (response.code, response.remark) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE")
-            assert response.ext_fields is not None
-            assert {"suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"} <= response.ext_fields.keys()
-            assert 12 <= world.clock.monotonic_s() - begin <= 17
-
-    run(body)
+async def test_a_pull_waits_no_longer_than_it_said_to_the_next_check(world: World) -> None:
+    await world.broker()
+    await world.create_topic()
+    begin = world.clock.monotonic_s()
+    response = await world.pull(wait_ms=12_000)
+    assert (response.code, response.remark) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE")
+    assert response.ext_fields is not None
+    assert {"suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"} <= response.ext_fields.keys()
+    assert 12 <= world.clock.monotonic_s() - begin <= 17
 
 
-def test_a_waiting_pull_is_not_woken_by_tags_it_does_not_want(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.create_topic()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
-            await world.clock.sleep(0.1)
-            await world.send(b"a", properties="TAGS\x01TagA\x02")
-            await world.clock.sleep(0.5)
-            assert not waiting.done()
-            await world.send(b"b", properties="TAGS\x01TagB\x02")
-            response = await waiting
-            assert bodies(response) == [b"b"]
-            assert response.ext_fields is not None
-            assert response.ext_fields["nextBeginOffset"] == "2"
-
-    run(body)
+async def test_a_waiting_pull_is_not_woken_by_tags_it_does_not_want(world: World) -> None:
+    await world.broker()
+    await world.create_topic()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
+    await world.clock.sleep(0.1)
+    await world.send(b"a", properties="TAGS\x01TagA\x02")
+    await world.clock.sleep(0.5)
+    assert not waiting.done()
+    await world.send(b"b", properties="TAGS\x01TagB\x02")
+    response = await waiting
+    assert bodies(response) == [b"b"]
+    assert response.ext_fields is not None
+    assert response.ext_fields["nextBeginOffset"] == "2"
 
 
-def test_at_the_check_unwanted_messages_move_the_offset_on(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.create_topic()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
-            await world.clock.sleep(0.1)
-            await world.send(b"a", properties="TAGS\x01TagA\x02")
-            response = await waiting
-            assert response.code == ResponseCode.PULL_RETRY_IMMEDIATELY
-            assert response.ext_fields is not None
-            assert response.ext_fields["nextBeginOffset"] == "1"
-            assert world.clock.monotonic_s() <= 5.1
-
-    run(body)
+async def test_at_the_check_unwanted_messages_move_the_offset_on(world: World) -> None:
+    await world.broker()
+    await world.create_topic()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
+    await world.clock.sleep(0.1)
+    await world.send(b"a", properties="TAGS\x01TagA\x02")
+    response = await waiting
+    assert response.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+    assert response.ext_fields is not None
+    assert response.ext_fields["nextBeginOffset"] == "1"
+    assert world.clock.monotonic_s() <= 5.1
 
 
-def test_what_a_closed_channel_waited_for_is_forgotten(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            await world.create_topic()
-            other = world.new_client()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000, client=other))
-            await world.clock.sleep(0.1)
-            assert len(broker.services.holds) == 1
-            await other.close()
-            await asyncio.gather(waiting, return_exceptions=True)
-            await world.clock.sleep(0.1)
-            assert len(broker.services.holds) == 0
-
-    run(body)
+async def test_what_a_closed_channel_waited_for_is_forgotten(world: World) -> None:
+    broker = await world.broker()
+    await world.create_topic()
+    other = world.new_client()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000, client=other))
+    await world.clock.sleep(0.1)
+    assert len(broker.services.holds) == 1
+    await other.close()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await world.clock.sleep(0.1)
+    assert len(broker.services.holds) == 0
 
 
-def test_beyond_the_limit_a_pull_is_told_to_pause_not_to_retry_at_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(max_held_pulls=1)
-            await world.create_topic()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000))
-            await world.clock.sleep(0.1)
-            assert (await world.pull(wait_ms=15_000, queue_id=1)).code == ResponseCode.SYSTEM_BUSY
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-
-    run(body)
+async def test_beyond_the_limit_a_pull_is_told_to_pause_not_to_retry_at_once(world: World) -> None:
+    await world.broker(max_held_pulls=1)
+    await world.create_topic()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000))
+    await world.clock.sleep(0.1)
+    assert (await world.pull(wait_ms=15_000, queue_id=1)).code == ResponseCode.SYSTEM_BUSY
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
 
 
-def test_a_pull_answers_where_its_offset_stands(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.send()
+async def test_a_pull_answers_where_its_offset_stands(world: World) -> None:
+    await world.broker()
+    await world.send()
 
-            async def answer(offset: int, **fields: Any) -> tuple[int, str | None, str]:
-                response = await world.pull(offset, **fields)
-                return response.code, response.remark, (response.ext_fields or {}).get("nextBeginOffset", "")
+    async def answer(offset: int, **fields: Any) -> tuple[int, str | None, str]:
+        response = await world.pull(offset, **fields)
+        return response.code, response.remark, (response.ext_fields or {}).get("nextBeginOffset", "")
 
-            assert await answer(1) == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", "1")
-            assert await answer(9) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "1")
-            assert await answer(0, queue_id=1) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", "0")
-            assert await answer(5, queue_id=1) == (ResponseCode.PULL_OFFSET_MOVED, "NO_MESSAGE_IN_QUEUE", "0")
-            assert (await world.pull(topic="none")).code == ResponseCode.TOPIC_NOT_EXIST
-            assert (await world.pull(queue_id=4)).code == ResponseCode.SYSTEM_ERROR
-            assert (await world.pull(sysFlag=0)).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
-            assert (await world.pull(consumerGroup="no spaces")).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-            assert (await world.pull(expressionType="SQL92", expression="a > 1")).code == ResponseCode.SYSTEM_ERROR
-
-    run(body)
+    assert await answer(1) == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", "1")
+    assert await answer(9) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "1")
+    assert await answer(0, queue_id=1) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", "0")
+    assert await answer(5, queue_id=1) == (ResponseCode.PULL_OFFSET_MOVED, "NO_MESSAGE_IN_QUEUE", "0")
+    assert (await world.pull(topic="none")).code == ResponseCode.TOPIC_NOT_EXIST
+    assert (await world.pull(queue_id=4)).code == ResponseCode.SYSTEM_ERROR
+    assert (await world.pull(sysFlag=0)).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+    assert (await world.pull(consumerGroup="no spaces")).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert (await world.pull(expressionType="SQL92", expression="a > 1")).code == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_pull_without_subscription_uses_its_groups_heartbeat(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.send(b"a", properties="TAGS\x01TagA\x02")
-            await world.send(b"b", properties="TAGS\x01TagB\x02")
-            subscription = SubscriptionData.of("orders", "TagB", sub_version=5)
-            consumer = ConsumerData(group_name="g", subscription_data_set=(subscription,))
-            await world.heartbeat(HeartbeatData(client_id="c1", consumer_data_set=(consumer,)))
-            assert bodies(await world.pull(sysFlag=0, subVersion=5)) == [b"b"]
-            assert (await world.pull(sysFlag=0, subVersion=6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
-
-    run(body)
+async def test_a_pull_without_subscription_uses_its_groups_heartbeat(world: World) -> None:
+    await world.broker()
+    await world.send(b"a", properties="TAGS\x01TagA\x02")
+    await world.send(b"b", properties="TAGS\x01TagB\x02")
+    subscription = SubscriptionData.of("orders", "TagB", sub_version=5)
+    consumer = ConsumerData(group_name="g", subscription_data_set=(subscription,))
+    await world.heartbeat(HeartbeatData(client_id="c1", consumer_data_set=(consumer,)))
+    assert bodies(await world.pull(sysFlag=0, subVersion=5)) == [b"b"]
+    assert (await world.pull(sysFlag=0, subVersion=6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
 
 
-def test_the_commit_bit_commits_once_and_not_when_woken(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            await world.create_topic()
-            waiting = asyncio.create_task(world.pull(wait_ms=15_000, sysFlag=7, commitOffset=3))
-            await world.clock.sleep(0.1)
-            assert broker.services.offsets.query("g", "orders", 0) == 3
-            broker.services.offsets.commit("g", "orders", 0, 4)
-            await world.send()
-            await waiting
-            assert broker.services.offsets.query("g", "orders", 0) == 4
-
-    run(body)
+async def test_the_commit_bit_commits_once_and_not_when_woken(world: World) -> None:
+    broker = await world.broker()
+    await world.create_topic()
+    waiting = asyncio.create_task(world.pull(wait_ms=15_000, sysFlag=7, commitOffset=3))
+    await world.clock.sleep(0.1)
+    assert broker.services.offsets.query("g", "orders", 0) == 3
+    broker.services.offsets.commit("g", "orders", 0, 4)
+    await world.send()
+    await waiting
+    assert broker.services.offsets.query("g", "orders", 0) == 4
 
 
-def test_messages_and_offsets_are_there_after_a_restart(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            await world.send(b"kept", queue_id=1)
-            fields = {"consumerGroup": "g", "topic": "orders", "queueId": 1, "commitOffset": 1}
-            await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
-            await world.stop(broker)
-            world.events.clear()
-            again = await world.broker()
-            assert world.recorded("boot")[0]["value"] == {"recovered": {"orders": {1: 1}}, "truncated_bytes": 0}
-            assert world.recorded("topic", topic="orders")
-            assert bodies(await world.pull(queue_id=1)) == [b"kept"]
-            assert again.services.offsets.query("g", "orders", 1) == 1
-
-    run(body)
+async def test_messages_and_offsets_are_there_after_a_restart(world: World) -> None:
+    broker = await world.broker()
+    await world.send(b"kept", queue_id=1)
+    fields = {"consumerGroup": "g", "topic": "orders", "queueId": 1, "commitOffset": 1}
+    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
+    await world.stop(broker)
+    world.events.clear()
+    again = await world.broker()
+    assert world.recorded("boot")[0]["value"] == {"recovered": {"orders": {1: 1}}, "truncated_bytes": 0}
+    assert world.recorded("topic", topic="orders")
+    assert bodies(await world.pull(queue_id=1)) == [b"kept"]
+    assert again.services.offsets.query("g", "orders", 1) == 1
 
 
-def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel_stays(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            refused = await world.ask(RequestCode.PULL_MESSAGE, {"topic": "orders"})
-            assert refused.code == ResponseCode.SYSTEM_ERROR
-            assert "consumerGroup" in (refused.remark or "")
-            assert (await world.ask(RequestCode.HEART_BEAT, body=b"\xff{")).code == ResponseCode.SYSTEM_ERROR
-            unknown = await world.ask(9999)
-            assert (unknown.code, unknown.remark) == (
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                " request type 9999 not supported",
-            )
-            assert len(world.network.dials) == 1
-
-    run(body)
+async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel_stays(world: World) -> None:
+    await world.broker()
+    refused = await world.ask(RequestCode.PULL_MESSAGE, {"topic": "orders"})
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert "consumerGroup" in (refused.remark or "")
+    assert (await world.ask(RequestCode.HEART_BEAT, body=b"\xff{")).code == ResponseCode.SYSTEM_ERROR
+    unknown = await world.ask(9999)
+    assert (unknown.code, unknown.remark) == (
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        " request type 9999 not supported",
+    )
+    assert len(world.network.dials) == 1

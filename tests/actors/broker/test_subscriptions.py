@@ -1,7 +1,6 @@
 """Filters by SQL92, from the check before a consumer starts to what it pulls; and lite pulls of either line."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
-from tests.virtual import run
 
 from .world import PROFILES, World
 
@@ -32,78 +30,62 @@ def bodies(pulled: RemotingCommand) -> list[bytes]:
     return [stored.body for stored in StoredMessage.decode_all(pulled.body, strict=True)]
 
 
-def test_a_broker_refuses_filters_by_sql_before_the_consumer_starts(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            await world.create_topic()
-            remark = "The broker does not support consumer to filter message by SQL92"
-            for answer in (await check(world, SQL), await world.pull(expression=SQL, expressionType="SQL92")):
-                assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
-            assert (await check(world, "TagA", "TAG")).code == ResponseCode.SUCCESS
-
-    run(body)
+async def test_a_broker_refuses_filters_by_sql_before_the_consumer_starts(world: World) -> None:
+    await world.broker()
+    await world.create_topic()
+    remark = "The broker does not support consumer to filter message by SQL92"
+    for answer in (await check(world, SQL), await world.pull(expression=SQL, expressionType="SQL92")):
+        assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
+    assert (await check(world, "TagA", "TAG")).code == ResponseCode.SUCCESS
 
 
-def test_with_property_filters_only_what_matches_is_pulled(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(enable_property_filter=True)
-            assert (await check(world, SQL)).code == ResponseCode.SUCCESS
-            wrong = await check(world, "amount >")
-            assert (wrong.code, (wrong.remark or "").partition(".")[0]) == (
-                ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-                "Invalid MessageSelector",
-            )
-            await send(world, b"yes", amount="11", TAGS="TagA")
-            await send(world, b"too little", amount="10", TAGS="TagA")
-            await send(world, b"no amount", TAGS="TagB")
-            await send(world, b"yes, too", amount="12", TAGS="TagB")
-            pulled = await world.pull(expression=SQL, expressionType="SQL92")
-            assert (bodies(pulled), (pulled.ext_fields or {})["nextBeginOffset"]) == ([b"yes", b"yes, too"], "4")
-            wrong = await world.pull(expression="amount >", expressionType="SQL92")
-            assert wrong.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
-
-    run(body)
+async def test_with_property_filters_only_what_matches_is_pulled(world: World) -> None:
+    await world.broker(enable_property_filter=True)
+    assert (await check(world, SQL)).code == ResponseCode.SUCCESS
+    wrong = await check(world, "amount >")
+    assert (wrong.code, (wrong.remark or "").partition(".")[0]) == (
+        ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+        "Invalid MessageSelector",
+    )
+    await send(world, b"yes", amount="11", TAGS="TagA")
+    await send(world, b"too little", amount="10", TAGS="TagA")
+    await send(world, b"no amount", TAGS="TagB")
+    await send(world, b"yes, too", amount="12", TAGS="TagB")
+    pulled = await world.pull(expression=SQL, expressionType="SQL92")
+    assert (bodies(pulled), (pulled.ext_fields or {})["nextBeginOffset"]) == ([b"yes", b"yes, too"], "4")
+    wrong = await world.pull(expression="amount >", expressionType="SQL92")
+    assert wrong.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
-def test_a_waiting_pull_wakes_for_a_message_that_its_filter_takes(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(enable_property_filter=True)
-            await world.create_topic()
-            subscriptions = tuple(
-                SubscriptionData(topic=topic, sub_string=text, sub_version=1, expression_type="SQL92")
-                for topic, text in (("orders", SQL), ("other", "amount >"))
-            )
-            data = ConsumerData(group_name="g", subscription_data_set=subscriptions)
-            await world.heartbeat(HeartbeatData(client_id="one", consumer_data_set=(data,)))
-            waiting = asyncio.create_task(world.pull(wait_ms=20_000, sysFlag=2, subVersion=1))
-            await asyncio.sleep(0.1)
-            await send(world, b"no", amount="1", TAGS="TagA")
-            await asyncio.sleep(0.1)
-            assert not waiting.done()
-            await send(world, b"yes", amount="11", TAGS="TagA")
-            assert bodies(await waiting) == [b"yes"]
-            await world.create_topic("other")
-            unreadable = await world.pull(topic="other", sysFlag=0, subVersion=1)
-            assert unreadable.code == ResponseCode.FILTER_DATA_NOT_EXIST
-
-    run(body)
+async def test_a_waiting_pull_wakes_for_a_message_that_its_filter_takes(world: World) -> None:
+    await world.broker(enable_property_filter=True)
+    await world.create_topic()
+    subscriptions = tuple(
+        SubscriptionData(topic=topic, sub_string=text, sub_version=1, expression_type="SQL92")
+        for topic, text in (("orders", SQL), ("other", "amount >"))
+    )
+    data = ConsumerData(group_name="g", subscription_data_set=subscriptions)
+    await world.heartbeat(HeartbeatData(client_id="one", consumer_data_set=(data,)))
+    waiting = asyncio.create_task(world.pull(wait_ms=20_000, sysFlag=2, subVersion=1))
+    await asyncio.sleep(0.1)
+    await send(world, b"no", amount="1", TAGS="TagA")
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    await send(world, b"yes", amount="11", TAGS="TagA")
+    assert bodies(await waiting) == [b"yes"]
+    await world.create_topic("other")
+    unreadable = await world.pull(topic="other", sysFlag=0, subVersion=1)
+    assert unreadable.code == ResponseCode.FILTER_DATA_NOT_EXIST
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_lite_pull_is_a_request_of_the_5x_line_only(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(profile=profile)
-            await world.create_topic()
-            header = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "queueOffset": 0, "maxMsgNums": 1}
-            header |= {"sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 0}
-            answer = await world.ask(RequestCode.LITE_PULL_MESSAGE, header)
-            if profile is Profile.V4_9:
-                assert (answer.code, answer.remark) == (3, " request type 361 not supported")
-            else:
-                assert answer.code == ResponseCode.PULL_NOT_FOUND
-
-    run(body)
+async def test_a_lite_pull_is_a_request_of_the_5x_line_only(world: World, profile: Profile) -> None:
+    await world.broker(profile=profile)
+    await world.create_topic()
+    header = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "queueOffset": 0, "maxMsgNums": 1}
+    header |= {"sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 0}
+    answer = await world.ask(RequestCode.LITE_PULL_MESSAGE, header)
+    if profile is Profile.V4_9:
+        assert (answer.code, answer.remark) == (3, " request type 361 not supported")
+    else:
+        assert answer.code == ResponseCode.PULL_NOT_FOUND

@@ -1,7 +1,6 @@
 """Transactions: half messages, their end, and the check that asks producers."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
-from tests.virtual import run
 
 from .world import PROFILES, World
 
@@ -84,136 +82,110 @@ def half_offset(broker: Broker) -> int:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_half_message_reaches_consumers_when_it_is_committed_and_not_before(tmp_path: Path, profile: Profile) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(profile=profile)
-            producer = Producer(world)
-            sent = await producer.send(KEYS="k1")
-            assert sent.ext_fields is not None
-            assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
-            assert await delivered(world) == []
-            assert (await producer.end(sent, COMMIT)).code == ResponseCode.SUCCESS
-            (stored,) = await delivered(world)
-            assert (stored.body, stored.topic, stored.queue_offset, stored.sys_flag) == (b"paid", "orders", 0, COMMIT)
-            assert stored.prepared_transaction_offset == parse_offset_msg_id(sent.ext_fields["msgId"])[1]
-            kept = {"TRAN_MSG": "true", "REAL_TOPIC": "orders", "REAL_QID": "2", "KEYS": "k1", "PGROUP": "p"}
-            assert kept.items() <= stored.properties.items()
-            # its tag filters
-            pulled = await world.pull(queue_id=2, expression="TagB")
-            assert pulled.remark == "NO_MATCHED_MESSAGE"
-            assert broker.store.max_offset(OP_TOPIC, 0) == 1
-
-    run(body)
+async def test_a_half_message_reaches_consumers_when_it_is_committed_and_not_before(
+    world: World, profile: Profile
+) -> None:
+    broker = await world.broker(profile=profile)
+    producer = Producer(world)
+    sent = await producer.send(KEYS="k1")
+    assert sent.ext_fields is not None
+    assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
+    assert await delivered(world) == []
+    assert (await producer.end(sent, COMMIT)).code == ResponseCode.SUCCESS
+    (stored,) = await delivered(world)
+    assert (stored.body, stored.topic, stored.queue_offset, stored.sys_flag) == (b"paid", "orders", 0, COMMIT)
+    assert stored.prepared_transaction_offset == parse_offset_msg_id(sent.ext_fields["msgId"])[1]
+    kept = {"TRAN_MSG": "true", "REAL_TOPIC": "orders", "REAL_QID": "2", "KEYS": "k1", "PGROUP": "p"}
+    assert kept.items() <= stored.properties.items()
+    # its tag filters
+    pulled = await world.pull(queue_id=2, expression="TagB")
+    assert pulled.remark == "NO_MATCHED_MESSAGE"
+    assert broker.store.max_offset(OP_TOPIC, 0) == 1
 
 
-def test_a_rolled_back_message_is_never_seen_and_never_asked_about(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            producer = Producer(world)
-            await producer.start()
-            sent = await producer.send()
-            assert (await producer.end(sent, ROLLBACK)).code == ResponseCode.SUCCESS
-            await asyncio.sleep(300)
-            assert (producer.asked, await delivered(world), half_offset(broker)) == ([], [], 1)
-
-    run(body)
+async def test_a_rolled_back_message_is_never_seen_and_never_asked_about(world: World) -> None:
+    broker = await world.broker()
+    producer = Producer(world)
+    await producer.start()
+    sent = await producer.send()
+    assert (await producer.end(sent, ROLLBACK)).code == ResponseCode.SUCCESS
+    await asyncio.sleep(300)
+    assert (producer.asked, await delivered(world), half_offset(broker)) == ([], [], 1)
 
 
 @pytest.mark.parametrize(("profile", "period_s"), [(Profile.V4_9, 60), (Profile.V5_X, 30)])
-def test_a_producer_that_said_nothing_is_asked_at_the_first_check_after_6_s(
-    tmp_path: Path, profile: Profile, period_s: int
+async def test_a_producer_that_said_nothing_is_asked_at_the_first_check_after_6_s(
+    world: World, profile: Profile, period_s: int
 ) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(profile=profile)
-            producer = Producer(world, answer=COMMIT)
-            await producer.start()
-            sent = await producer.send()
-            await asyncio.sleep(period_s - 5)
-            await producer.send(b"too young")
-            assert producer.asked == []
-            await asyncio.sleep(6)
-            ((header, message),) = producer.asked
-            assert sent.ext_fields is not None
-            assert header.msg_id == header.transaction_id == "U" * 32
-            assert header.offset_msg_id not in (None, sent.ext_fields["msgId"])
-            assert header.tran_state_table_offset == 2  # put back behind the young one
-            assert (message.topic, message.queue_id, message.body) == ("orders", 2, b"paid")
-            assert message.properties["TRANSACTION_CHECK_TIMES"] == "1"
-            assert header.broker_name == (None if profile is Profile.V4_9 else "broker-a")
-            assert [stored.body for stored in await delivered(world)] == [b"paid"]
-            await asyncio.sleep(period_s)
-            assert [stored.body for stored in await delivered(world)] == [b"paid", b"too young"]
-            await asyncio.sleep(10 * period_s)
-            assert len(producer.asked) == 2
-
-    run(body)
+    await world.broker(profile=profile)
+    producer = Producer(world, answer=COMMIT)
+    await producer.start()
+    sent = await producer.send()
+    await asyncio.sleep(period_s - 5)
+    await producer.send(b"too young")
+    assert producer.asked == []
+    await asyncio.sleep(6)
+    ((header, message),) = producer.asked
+    assert sent.ext_fields is not None
+    assert header.msg_id == header.transaction_id == "U" * 32
+    assert header.offset_msg_id not in (None, sent.ext_fields["msgId"])
+    assert header.tran_state_table_offset == 2  # put back behind the young one
+    assert (message.topic, message.queue_id, message.body) == ("orders", 2, b"paid")
+    assert message.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    assert header.broker_name == (None if profile is Profile.V4_9 else "broker-a")
+    assert [stored.body for stored in await delivered(world)] == [b"paid"]
+    await asyncio.sleep(period_s)
+    assert [stored.body for stored in await delivered(world)] == [b"paid", b"too young"]
+    await asyncio.sleep(10 * period_s)
+    assert len(producer.asked) == 2
 
 
-def test_who_does_not_know_is_asked_again_and_at_last_the_message_is_set_aside(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(transaction_check_max=3, transaction_check_interval=10_000)
-            producer = Producer(world, answer=NOT_ENDED)
-            await producer.start()
-            await producer.send()
-            await asyncio.sleep(1000)
-            times = [message.properties["TRANSACTION_CHECK_TIMES"] for _, message in producer.asked]
-            assert times == ["1", "2", "3"]
-            assert await delivered(world) == []
-            pulled = await world.pull(topic=TRANSACTION_DISCARD_TOPIC)
-            assert [stored.body for stored in StoredMessage.decode_all(pulled.body)] == [b"paid"]
-            assert half_offset(broker) == broker.store.max_offset(HALF_TOPIC, 0) == 4
-
-    run(body)
+async def test_who_does_not_know_is_asked_again_and_at_last_the_message_is_set_aside(world: World) -> None:
+    broker = await world.broker(transaction_check_max=3, transaction_check_interval=10_000)
+    producer = Producer(world, answer=NOT_ENDED)
+    await producer.start()
+    await producer.send()
+    await asyncio.sleep(1000)
+    times = [message.properties["TRANSACTION_CHECK_TIMES"] for _, message in producer.asked]
+    assert times == ["1", "2", "3"]
+    assert await delivered(world) == []
+    pulled = await world.pull(topic=TRANSACTION_DISCARD_TOPIC)
+    assert [stored.body for stored in StoredMessage.decode_all(pulled.body)] == [b"paid"]
+    assert half_offset(broker) == broker.store.max_offset(HALF_TOPIC, 0) == 4
 
 
-def test_without_a_producer_of_the_group_the_message_waits_for_one(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            producer = Producer(world, answer=COMMIT)
-            await producer.send()
-            await asyncio.sleep(130)
-            assert await delivered(world) == []
-            await producer.start()
-            await asyncio.sleep(60)
-            assert len(await delivered(world)) == 1
-
-    run(body)
+async def test_without_a_producer_of_the_group_the_message_waits_for_one(world: World) -> None:
+    await world.broker()
+    producer = Producer(world, answer=COMMIT)
+    await producer.send()
+    await asyncio.sleep(130)
+    assert await delivered(world) == []
+    await producer.start()
+    await asyncio.sleep(60)
+    assert len(await delivered(world)) == 1
 
 
-def test_a_message_names_its_own_time_in_which_nobody_is_asked(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            producer = Producer(world, answer=COMMIT)
-            await producer.start()
-            sent = await producer.send(b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="150")
-            await producer.send(b"behind it")
-            await asyncio.sleep(61)
-            assert [message.body for _, message in producer.asked] == [b"behind it"]
-            # by the offset that its producer knows, though it was put back at another
-            await producer.end(sent, COMMIT)
-            await asyncio.sleep(300)
-            assert [stored.body for stored in await delivered(world)] == [b"behind it", b"patient"]
-
-    run(body)
+async def test_a_message_names_its_own_time_in_which_nobody_is_asked(world: World) -> None:
+    await world.broker()
+    producer = Producer(world, answer=COMMIT)
+    await producer.start()
+    sent = await producer.send(b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="150")
+    await producer.send(b"behind it")
+    await asyncio.sleep(61)
+    assert [message.body for _, message in producer.asked] == [b"behind it"]
+    # by the offset that its producer knows, though it was put back at another
+    await producer.end(sent, COMMIT)
+    await asyncio.sleep(300)
+    assert [stored.body for stored in await delivered(world)] == [b"behind it", b"patient"]
 
 
-def test_5x_refuses_an_end_that_comes_after_the_messages_own_time(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(profile=Profile.V5_X)
-            producer = Producer(world)
-            sent = await producer.send(CHECK_IMMUNITY_TIME_IN_SECONDS="5")
-            await asyncio.sleep(6)
-            assert (await producer.end(sent, COMMIT)).code == ResponseCode.ILLEGAL_OPERATION
-            assert (await producer.end(sent, COMMIT, from_transaction_check=True)).code == ResponseCode.SUCCESS
-
-    run(body)
+async def test_5x_refuses_an_end_that_comes_after_the_messages_own_time(world: World) -> None:
+    await world.broker(profile=Profile.V5_X)
+    producer = Producer(world)
+    sent = await producer.send(CHECK_IMMUNITY_TIME_IN_SECONDS="5")
+    await asyncio.sleep(6)
+    assert (await producer.end(sent, COMMIT)).code == ResponseCode.ILLEGAL_OPERATION
+    assert (await producer.end(sent, COMMIT, from_transaction_check=True)).code == ResponseCode.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -224,66 +196,50 @@ def test_5x_refuses_an_end_that_comes_after_the_messages_own_time(tmp_path: Path
         ({"commit_log_offset": 12345}, "Find prepared transaction message failed"),
     ],
 )
-def test_an_end_of_something_else_is_refused(tmp_path: Path, changed: dict[str, Any], remark: str) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            producer = Producer(world)
-            sent = await producer.send()
-            answer = await producer.end(sent, COMMIT, **changed)
-            assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
-            assert await delivered(world) == []
-
-    run(body)
+async def test_an_end_of_something_else_is_refused(world: World, changed: dict[str, Any], remark: str) -> None:
+    await world.broker()
+    producer = Producer(world)
+    sent = await producer.send()
+    answer = await producer.end(sent, COMMIT, **changed)
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
+    assert await delivered(world) == []
 
 
-def test_after_a_restart_only_what_was_not_ended_is_asked_about(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker()
-            producer = Producer(world)
-            for number in range(6):
-                sent = await producer.send(b"%d" % number)
-                if number != 4:
-                    await producer.end(sent, COMMIT if number % 2 else ROLLBACK)
-            await world.stop(broker)
-            await world.broker()
-            await producer.start()
-            await asyncio.sleep(61)
-            assert [message.body for _, message in producer.asked] == [b"4"]
-            assert [stored.body for stored in await delivered(world)] == [b"1", b"3", b"5"]
-
-    run(body)
+async def test_after_a_restart_only_what_was_not_ended_is_asked_about(world: World) -> None:
+    broker = await world.broker()
+    producer = Producer(world)
+    for number in range(6):
+        sent = await producer.send(b"%d" % number)
+        if number != 4:
+            await producer.end(sent, COMMIT if number % 2 else ROLLBACK)
+    await world.stop(broker)
+    await world.broker()
+    await producer.start()
+    await asyncio.sleep(61)
+    assert [message.body for _, message in producer.asked] == [b"4"]
+    assert [stored.body for stored in await delivered(world)] == [b"1", b"3", b"5"]
 
 
-def test_a_broker_may_refuse_transactions(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker(reject_transaction_message=True)
-            refused = await world.send(properties="TRAN_MSG\x01true\x02")
-            assert refused.code == ResponseCode.NO_PERMISSION
-            assert "sending transaction message is forbidden" in (refused.remark or "")
-
-    run(body)
+async def test_a_broker_may_refuse_transactions(world: World) -> None:
+    await world.broker(reject_transaction_message=True)
+    refused = await world.send(properties="TRAN_MSG\x01true\x02")
+    assert refused.code == ResponseCode.NO_PERMISSION
+    assert "sending transaction message is forbidden" in (refused.remark or "")
 
 
 @pytest.mark.parametrize(("profile", "made_s"), [(Profile.V4_9, 60), (Profile.V5_X, 0)])
-def test_the_first_check_makes_the_topic_of_half_messages_in_4_9_and_5_x_begins_with_it(
-    tmp_path: Path, profile: Profile, made_s: int
+async def test_the_first_check_makes_the_topic_of_half_messages_in_4_9_and_5_x_begins_with_it(
+    world: World, profile: Profile, made_s: int
 ) -> None:
     """Seen at Apache's 4.9.7 (`nemesrv compare`) and read in `TopicConfigManager.init` of 5.3.3."""
 
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            broker = await world.broker(profile=profile)
-            if made_s:
-                await asyncio.sleep(made_s - 1)
-                assert HALF_TOPIC not in broker.services.topics
-                await asyncio.sleep(2)
-            made = broker.services.topics.topic_config_table[HALF_TOPIC]
-            assert (made.read_queue_nums, made.write_queue_nums, made.perm) == (1, 1, 6)
-            await asyncio.sleep(130)
-            assert OP_TOPIC in broker.services.topics or profile is Profile.V4_9
-            assert GROUP not in broker.services.offsets.encode().decode()
-
-    run(body)
+    broker = await world.broker(profile=profile)
+    if made_s:
+        await asyncio.sleep(made_s - 1)
+        assert HALF_TOPIC not in broker.services.topics
+        await asyncio.sleep(2)
+    made = broker.services.topics.topic_config_table[HALF_TOPIC]
+    assert (made.read_queue_nums, made.write_queue_nums, made.perm) == (1, 1, 6)
+    await asyncio.sleep(130)
+    assert OP_TOPIC in broker.services.topics or profile is Profile.V4_9
+    assert GROUP not in broker.services.offsets.encode().decode()

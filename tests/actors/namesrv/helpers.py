@@ -94,6 +94,10 @@ class World:
         self.history: list[tuple[str, dict[str, object]]] = []
         self.log = logging.getLogger("tests.namesrv")
         self.log.setLevel(logging.DEBUG)
+        self.config, self.data_dir = NamesrvConfig(profile=profile, **settings), data_dir
+        self.clients: list[RemotingClient] = []
+
+    async def __aenter__(self) -> World:
         context = NodeContext(
             name="ns-0",
             clock=self.clock,
@@ -101,12 +105,9 @@ class World:
             rng=random.Random(1),
             record=lambda event, /, **fields: self.history.append((event, fields)),
             log=self.log,
-            data_dir=data_dir,
+            data_dir=self.data_dir,
         )
-        self.server = NameServer(context, NamesrvConfig(profile=profile, **settings), listen=LISTEN)
-        self.clients: list[RemotingClient] = []
-
-    async def __aenter__(self) -> World:
+        self.server = NameServer(context, self.config, listen=LISTEN)
         await self.server.listen()
         await self.server.start()
         return self

@@ -9,7 +9,6 @@ from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, World, register, registration, table_with, topic, version
-from tests.virtual import run
 
 
 @pytest.mark.parametrize("profile", BOTH)
@@ -58,27 +57,24 @@ def test_tables_without_end_are_refused_and_what_is_there_stays(
     assert set(table.topics()) == {"T", "U"}
 
 
-def test_a_refusal_is_a_code_1_with_its_reason() -> None:
-    async def main() -> None:
-        async with World(Profile.V4_9) as world:
-            call = world.client()
-            response = await call.register("x" * 2000)
-            assert (response.code, response.remark) == (
-                1,
-                "a name or address of the registration is longer than 1024 characters",
-            )
-            for name in ("brokerName", "brokerAddr"):
-                fields = {
-                    "brokerName": "a",
-                    "brokerAddr": "a:1",
-                    "clusterName": "c",
-                    "haServerAddr": "",
-                    "brokerId": "0",
-                }
-                empty = await call(103, fields | {name: ""})
-                assert (empty.code, empty.remark) == (1, f"header field {name} is missing")
-
-    run(main)
+async def test_a_refusal_is_a_code_1_with_its_reason() -> None:
+    async with World(Profile.V4_9) as world:
+        call = world.client()
+        response = await call.register("x" * 2000)
+        assert (response.code, response.remark) == (
+            1,
+            "a name or address of the registration is longer than 1024 characters",
+        )
+        for name in ("brokerName", "brokerAddr"):
+            fields = {
+                "brokerName": "a",
+                "brokerAddr": "a:1",
+                "clusterName": "c",
+                "haServerAddr": "",
+                "brokerId": "0",
+            }
+            empty = await call(103, fields | {name: ""})
+            assert (empty.code, empty.remark) == (1, f"header field {name} is missing")
 
 
 def test_a_kv_config_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
 from tests.actors.namesrv.helpers import BOTH, LISTEN, Caller, World, topic
 from tests.address_server import address_server
-from tests.virtual import run
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 TEST_LISTEN = Address("127.0.0.2", 9876)
@@ -61,85 +60,66 @@ class TestEnvironment:
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_topic_of_production_is_known_in_the_test_environment(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world, TestEnvironment(world, profile, str(LISTEN)) as test:
-            await world.client().register(topics=(topic("T"), topic("U")))
-            answer = await test.caller.route("T")
-            assert answer.code == ResponseCode.SUCCESS
-            assert TopicRouteData.decode(answer.body).broker_datas[0].broker_name == "broker-a"
-            assert b'"brokerAddrs":{0:"' in answer.body  # fastjson's own dialect, although the client is a new one
-
-    run(main)
+async def test_a_topic_of_production_is_known_in_the_test_environment(profile: Profile) -> None:
+    async with World(profile) as world, TestEnvironment(world, profile, str(LISTEN)) as test:
+        await world.client().register(topics=(topic("T"), topic("U")))
+        answer = await test.caller.route("T")
+        assert answer.code == ResponseCode.SUCCESS
+        assert TopicRouteData.decode(answer.body).broker_datas[0].broker_name == "broker-a"
+        assert b'"brokerAddrs":{0:"' in answer.body  # fastjson's own dialect, although the client is a new one
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_topic_that_nobody_knows_is_code_17_with_or_without_a_production(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            await world.client().register()
-            for product in (str(LISTEN), None, "nonsense"):
-                async with TestEnvironment(world, profile, product) as test:
-                    answer = await test.caller.route("nobody's")
-                    assert answer.code == ResponseCode.TOPIC_NOT_EXIST
-                    assert answer.remark.startswith("No topic route info in name server for the topic: nobody's")  # type: ignore[union-attr]
-
-    run(main)
+async def test_a_topic_that_nobody_knows_is_code_17_with_or_without_a_production(
+    world: World, profile: Profile
+) -> None:
+    await world.client().register()
+    for product in (str(LISTEN), None, "nonsense"):
+        async with TestEnvironment(world, profile, product) as test:
+            answer = await test.caller.route("nobody's")
+            assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+            assert answer.remark.startswith("No topic route info in name server for the topic: nobody's")  # type: ignore[union-attr]
 
 
-def test_its_own_topics_come_first_with_their_order_configuration() -> None:
-    async def main() -> None:
-        async with World() as world, TestEnvironment(world, V4, str(LISTEN)) as test:
-            await world.client().register("product", topics=(topic("T"), topic("U")))
-            await test.caller.register("own", topics=(topic("T"), topic("V")))
-            await test.caller(
-                RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "own:4"}
-            )
-            own = TopicRouteData.decode((await test.caller.route("T")).body)
-            assert [data.broker_name for data in own.broker_datas] == ["own"]
-            assert own.order_topic_conf == "own:4"
-            product = TopicRouteData.decode((await test.caller.route("U")).body)
-            assert [data.broker_name for data in product.broker_datas] == ["product"]
-
-    run(main)
+async def test_its_own_topics_come_first_with_their_order_configuration() -> None:
+    async with World() as world, TestEnvironment(world, V4, str(LISTEN)) as test:
+        await world.client().register("product", topics=(topic("T"), topic("U")))
+        await test.caller.register("own", topics=(topic("T"), topic("V")))
+        await test.caller(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "own:4"})
+        own = TopicRouteData.decode((await test.caller.route("T")).body)
+        assert [data.broker_name for data in own.broker_datas] == ["own"]
+        assert own.order_topic_conf == "own:4"
+        product = TopicRouteData.decode((await test.caller.route("U")).body)
+        assert [data.broker_name for data in product.broker_datas] == ["product"]
 
 
-def test_a_5_x_one_takes_every_code_for_a_route_request() -> None:
-    async def main() -> None:
-        async with World(V5) as world, TestEnvironment(world, V5, str(LISTEN)) as test:
-            await world.client().register()
-            assert (await test.caller(RequestCode.GET_BROKER_CLUSTER_INFO, {"topic": "T"})).code == 0
-            refused = await test.caller.register("own")
-            assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_ERROR, "header field topic is missing")
-            assert test.server.table.cluster_info().broker_addr_table == {}
-
-    run(main)
+async def test_a_5_x_one_takes_every_code_for_a_route_request() -> None:
+    async with World(V5) as world, TestEnvironment(world, V5, str(LISTEN)) as test:
+        await world.client().register()
+        assert (await test.caller(RequestCode.GET_BROKER_CLUSTER_INFO, {"topic": "T"})).code == 0
+        refused = await test.caller.register("own")
+        assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_ERROR, "header field topic is missing")
+        assert test.server.table.cluster_info().broker_addr_table == {}
 
 
-def test_a_dead_name_server_of_production_is_passed_over() -> None:
-    async def main() -> None:
-        async with World() as world, TestEnvironment(world, V4, f"{DEAD};{LISTEN};{DEAD}") as test:
-            await world.client().register()
-            for _ in range(4):
-                assert (await test.caller.route("T")).code == 0
-
-    run(main)
-
-
-def test_production_that_is_told_later_is_found_at_the_next_look() -> None:
-    async def main() -> None:
-        async with World() as world, TestEnvironment(world, V4, None) as test:
-            await world.client().register()
-            assert (await test.caller.route("T")).code == ResponseCode.TOPIC_NOT_EXIST
-            test.product = str(LISTEN)
-            await world.clock.sleep(9.9)
-            assert (await test.caller.route("T")).code == ResponseCode.TOPIC_NOT_EXIST
-            await world.clock.sleep(0.2)
+async def test_a_dead_name_server_of_production_is_passed_over() -> None:
+    async with World() as world, TestEnvironment(world, V4, f"{DEAD};{LISTEN};{DEAD}") as test:
+        await world.client().register()
+        for _ in range(4):
             assert (await test.caller.route("T")).code == 0
-            await world.clock.sleep(120)
-            assert test.asked == 3
 
-    run(main)
+
+async def test_production_that_is_told_later_is_found_at_the_next_look() -> None:
+    async with World() as world, TestEnvironment(world, V4, None) as test:
+        await world.client().register()
+        assert (await test.caller.route("T")).code == ResponseCode.TOPIC_NOT_EXIST
+        test.product = str(LISTEN)
+        await world.clock.sleep(9.9)
+        assert (await test.caller.route("T")).code == ResponseCode.TOPIC_NOT_EXIST
+        await world.clock.sleep(0.2)
+        assert (await test.caller.route("T")).code == 0
+        await world.clock.sleep(120)
+        assert test.asked == 3
 
 
 def test_the_address_server_is_asked_for_the_unit_of_production() -> None:
@@ -162,13 +142,10 @@ def test_an_address_server_without_a_port_is_asked_at_8080_and_without_a_unit_fo
     assert AddressServer(unit=" ").url == "http://jmenv.tbsite.net:8080/rocketmq/nsaddr"
 
 
-def test_what_was_told_at_the_start_is_asked_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_told_at_the_start_is_asked_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logging.getLogger("tests.namesrv")
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.7:9876")
 
-    async def main() -> None:
-        assert await product_name_servers(NamesrvConfig(), log)() == "10.0.0.7:9876"
-        told = NamesrvConfig.from_properties({"rocketmq.namesrv.addr": "10.0.0.8:9876"})
-        assert await product_name_servers(told, log)() == "10.0.0.8:9876"
-
-    run(main)
+    assert await product_name_servers(NamesrvConfig(), log)() == "10.0.0.7:9876"
+    told = NamesrvConfig.from_properties({"rocketmq.namesrv.addr": "10.0.0.8:9876"})
+    assert await product_name_servers(told, log)() == "10.0.0.8:9876"

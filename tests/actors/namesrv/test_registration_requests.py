@@ -10,166 +10,124 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, World, topic, version
 from tests.actors.namesrv.requests import IDENTITY, V5, body
-from tests.virtual import run
 
 
 @pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("version_", [409, 477])
-def test_a_compressed_registration_is_read_whatever_its_header_says(profile: Profile, version_: int) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            header = {"compressed": "false"} if version_ == 477 else None
-            response = await call.register(compressed=True, header=header, version=version_)
-            assert (response.code, response.remark) == (0, None)
-            assert await call.has_route()
-
-    run(main)
+async def test_a_compressed_registration_is_read_whatever_its_header_says(
+    world: World, profile: Profile, version_: int
+) -> None:
+    call = world.client()
+    header = {"compressed": "false"} if version_ == 477 else None
+    response = await call.register(compressed=True, header=header, version=version_)
+    assert (response.code, response.remark) == (0, None)
+    assert await call.has_route()
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_broker_older_than_filter_servers_sends_its_topics_alone(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            wrapper = {
-                "dataVersion": {"counter": 1, "timestamp": 1},
-                "topicConfigTable": {name: {"perm": 6, "readQueueNums": 1, "topicName": name} for name in "TU"},
-            }
-            assert (await call.register(body=json.dumps(wrapper).encode(), version=36)).code == 0
-            assert await call.has_route()
-
-    run(main)
+async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: World, profile: Profile) -> None:
+    call = world.client()
+    wrapper = {
+        "dataVersion": {"counter": 1, "timestamp": 1},
+        "topicConfigTable": {name: {"perm": 6, "readQueueNums": 1, "topicName": name} for name in "TU"},
+    }
+    assert (await call.register(body=json.dumps(wrapper).encode(), version=36)).code == 0
+    assert await call.has_route()
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_filter_servers_that_are_null_stay_and_those_left_out_go(profile: Profile) -> None:
+async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: World, profile: Profile) -> None:
     """Found by tests/differential."""
 
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            for filters, held in ((b'["f:1"]', True), (b"null", True), (None, False)):
-                sent = b"" if filters is None else b'"filterServerList":' + filters + b","
-                table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
-                await call.register(body=b'{%s"topicConfigSerializeWrapper":{"topicConfigTable":%s}}' % (sent, table))
-                shown = body(await call.route())["filterServerTable"]
-                assert shown == ({"10.0.0.1:10911": ["f:1"]} if held else {})
-
-    run(main)
+    call = world.client()
+    for filters, held in ((b'["f:1"]', True), (b"null", True), (None, False)):
+        sent = b"" if filters is None else b'"filterServerList":' + filters + b","
+        table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
+        await call.register(body=b'{%s"topicConfigSerializeWrapper":{"topicConfigTable":%s}}' % (sent, table))
+        shown = body(await call.route())["filterServerTable"]
+        assert shown == ({"10.0.0.1:10911": ["f:1"]} if held else {})
 
 
-def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_default_dialect() -> None:
+async def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_default_dialect() -> None:
     """Found by tests/differential."""
 
-    async def main() -> None:
-        async with World(V5) as world:
-            call = world.client()
-            mapping = b'{"T":{"bname":"broker-a","currIdMap":{"0":1},"topic":"T","totalQueues":1}}'
-            table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
-            wrapper = b'{"topicConfigTable":%s,"topicQueueMappingInfoMap":%s}' % (table, mapping)
-            await call.register(body=b'{"topicConfigSerializeWrapper":%s}' % wrapper)
-            for version_, ids in ((400, b"{0:1}"), (401, b'{"0":1}')):
-                told = (await call.route(version=version_)).body
-                rest = b'"dirty":false,"epoch":0,"scope":"__global__","topic":"T","totalQueues":1}}}'
-                assert told.endswith(b'{"broker-a":{"bname":"broker-a","currIdMap":%s,%s' % (ids, rest))
-
-    run(main)
+    async with World(V5) as world:
+        call = world.client()
+        mapping = b'{"T":{"bname":"broker-a","currIdMap":{"0":1},"topic":"T","totalQueues":1}}'
+        table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
+        wrapper = b'{"topicConfigTable":%s,"topicQueueMappingInfoMap":%s}' % (table, mapping)
+        await call.register(body=b'{"topicConfigSerializeWrapper":%s}' % wrapper)
+        for version_, ids in ((400, b"{0:1}"), (401, b'{"0":1}')):
+            told = (await call.route(version=version_)).body
+            rest = b'"dirty":false,"epoch":0,"scope":"__global__","topic":"T","totalQueues":1}}}'
+            assert told.endswith(b'{"broker-a":{"bname":"broker-a","currIdMap":%s,%s' % (ids, rest))
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_registration_without_a_body_has_no_topics(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            assert (await call.register(body=b"")).code == 0
-            cluster = body(await call(RequestCode.GET_BROKER_CLUSTER_INFO))
-            assert cluster["clusterAddrTable"] == {"c": ["broker-a"]}
-            held = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version().encode())
-            assert DataVersion.decode(held.body) == DataVersion()
-
-    run(main)
+async def test_a_registration_without_a_body_has_no_topics(world: World, profile: Profile) -> None:
+    call = world.client()
+    assert (await call.register(body=b"")).code == 0
+    cluster = body(await call(RequestCode.GET_BROKER_CLUSTER_INFO))
+    assert cluster["clusterAddrTable"] == {"c": ["broker-a"]}
+    held = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version().encode())
+    assert DataVersion.decode(held.body) == DataVersion()
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            refused = await call.register(header={"bodyCrc32": "12345"})
-            assert (refused.code, refused.remark) == (1, "crc32 not match")
-            assert (await call.route()).code == 17
-            sent = b'{"topicConfigSerializeWrapper":{}}'
-            crc = str(zlib.crc32(sent) & 0x7FFFFFFF)
-            assert (await call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
-
-    run(main)
+async def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(world: World, profile: Profile) -> None:
+    call = world.client()
+    refused = await call.register(header={"bodyCrc32": "12345"})
+    assert (refused.code, refused.remark) == (1, "crc32 not match")
+    assert (await call.route()).code == 17
+    sent = b'{"topicConfigSerializeWrapper":{}}'
+    crc = str(zlib.crc32(sent) & 0x7FFFFFFF)
+    assert (await call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
 
 
-def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
-    async def main() -> None:
-        async with World(V5) as world:
-            response = await world.client().register(topics=[topic("T")])
-            assert (response.code, response.remark) == (1, "register broker failed")
-            assert world.events("registration")[0]["code"] == 1
-
-    run(main)
+async def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
+    async with World(V5) as world:
+        response = await world.client().register(topics=[topic("T")])
+        assert (response.code, response.remark) == (1, "register broker failed")
+        assert world.events("registration")[0]["code"] == 1
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_registration_answers_with_the_master_and_the_order_conf(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            await call.register()
-            await call(
-                RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}
-            )
-            slave = await call.register(id_=1, addr="10.0.0.2:10911")
-            assert slave.ext_fields == {"masterAddr": "10.0.0.1:10911", "haServerAddr": "10.0.0.1:10912"}
-            assert body(slave) == {"table": {"T": "broker-a:4"}}
-
-    run(main)
+async def test_a_registration_answers_with_the_master_and_the_order_conf(world: World, profile: Profile) -> None:
+    call = world.client()
+    await call.register()
+    await call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"})
+    slave = await call.register(id_=1, addr="10.0.0.2:10911")
+    assert slave.ext_fields == {"masterAddr": "10.0.0.1:10911", "haServerAddr": "10.0.0.1:10912"}
+    assert body(slave) == {"table": {"T": "broker-a:4"}}
 
 
-def test_5_x_keeps_the_order_conf_to_itself_where_it_is_told_so() -> None:
-    async def main() -> None:
-        async with World(V5, return_order_topic_config_to_broker=False) as world:
-            call = world.client()
-            await call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "x"})
-            assert (await call.register()).body == b""
-
-    run(main)
+async def test_5_x_keeps_the_order_conf_to_itself_where_it_is_told_so() -> None:
+    async with World(V5, return_order_topic_config_to_broker=False) as world:
+        call = world.client()
+        await call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "x"})
+        assert (await call.register()).body == b""
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_an_unregistered_broker_is_gone(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            await call.register()
-            assert await call.has_route()
-            assert (await call(RequestCode.UNREGISTER_BROKER, IDENTITY)).code == 0
-            await world.clock.sleep(0.01)  # 5.x answers as soon as it is queued
-            assert (await call.route()).code == 17
-            assert world.events("broker_dropped")[0]["value"] == {"reason": "unregistered"}
-
-    run(main)
+async def test_an_unregistered_broker_is_gone(world: World, profile: Profile) -> None:
+    call = world.client()
+    await call.register()
+    assert await call.has_route()
+    assert (await call(RequestCode.UNREGISTER_BROKER, IDENTITY)).code == 0
+    await world.clock.sleep(0.01)  # 5.x answers as soon as it is queued
+    assert (await call.route()).code == 17
+    assert world.events("broker_dropped")[0]["value"] == {"reason": "unregistered"}
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_query_data_version_gives_the_version_held(profile: Profile) -> None:
-    async def main() -> None:
-        async with World(profile) as world:
-            call = world.client()
-            unknown = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
-            assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
-            await call.register(data_version=version(3))
-            same = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
-            assert same.ext_fields == {"changed": "false"}
-            state = ',"stateVersion":0' if profile is V5 else ""
-            assert same.body.decode() == f'{{"counter":3{state},"timestamp":1000}}'
-            other = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(2).encode())
-            assert other.ext_fields == {"changed": "true"}
-
-    run(main)
+async def test_query_data_version_gives_the_version_held(world: World, profile: Profile) -> None:
+    call = world.client()
+    unknown = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
+    await call.register(data_version=version(3))
+    same = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    assert same.ext_fields == {"changed": "false"}
+    state = ',"stateVersion":0' if profile is V5 else ""
+    assert same.body.decode() == f'{{"counter":3{state},"timestamp":1000}}'
+    other = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(2).encode())
+    assert other.ext_fields == {"changed": "true"}

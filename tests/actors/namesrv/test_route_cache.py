@@ -11,7 +11,6 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, World, topic, version
-from tests.virtual import run
 
 BODY = b'{"some":"route"}'
 
@@ -123,42 +122,39 @@ def test_the_cache_is_bounded_in_answers_and_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_cached_and_uncached_answers_are_the_same_bytes_whatever_happens_in_between(profile: Profile) -> None:
+async def test_cached_and_uncached_answers_are_the_same_bytes_whatever_happens_in_between(profile: Profile) -> None:
     """Random changes and questions; each answer is compared with what a fresh look at the table gives."""
 
-    async def main() -> None:
-        rng = random.Random(7)
-        async with World(profile) as world:
-            server, call = world.server, world.client()
-            await call.register(topics=[topic("T"), topic("U")])
-            (connection,) = server._server.connections
-            hits = 0
-            for step in range(2, 300):
-                match rng.randrange(12):
-                    case 0:
-                        await call.register(
-                            rng.choice(["broker-a", "broker-b"]),
-                            topics=[topic("T", queues=rng.randrange(1, 9)), TopicConfig(topic_name="V")],
-                            data_version=version(step),
-                            header={"__ZONE_NAME": rng.choice(["z1", "z2"])},
-                        )
-                    case 1:
-                        await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-                    case 2:
-                        await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": rng.choice("TUV")})
-                    case _:
-                        pass
-                zone = {"__ZONE_MODE": "true", "__ZONE_NAME": "z1"} if rng.random() < 0.3 else {}
-                frame = request(rng.randrange(1, 500), rng.choice(list(SerializeType)), rng.choice("TUVW"), **zone)
-                hits += server.cache.answer(frame) is not None
-                quick = server._fast_path(frame, connection)
-                asked = decode_frame(frame)
-                slow = server._handle(connection, asked)
-                assert quick is not None
-                assert slow is not None
-                slow.opaque, slow.serialize_type = asked.opaque, asked.serialize_type
-                slow.language, slow.version = LanguageCode.JAVA, profile.version
-                assert quick == encode_frame(slow)
-            assert hits > 20
-
-    run(main)
+    rng = random.Random(7)
+    async with World(profile) as world:
+        server, call = world.server, world.client()
+        await call.register(topics=[topic("T"), topic("U")])
+        (connection,) = server._server.connections
+        hits = 0
+        for step in range(2, 300):
+            match rng.randrange(12):
+                case 0:
+                    await call.register(
+                        rng.choice(["broker-a", "broker-b"]),
+                        topics=[topic("T", queues=rng.randrange(1, 9)), TopicConfig(topic_name="V")],
+                        data_version=version(step),
+                        header={"__ZONE_NAME": rng.choice(["z1", "z2"])},
+                    )
+                case 1:
+                    await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+                case 2:
+                    await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": rng.choice("TUV")})
+                case _:
+                    pass
+            zone = {"__ZONE_MODE": "true", "__ZONE_NAME": "z1"} if rng.random() < 0.3 else {}
+            frame = request(rng.randrange(1, 500), rng.choice(list(SerializeType)), rng.choice("TUVW"), **zone)
+            hits += server.cache.answer(frame) is not None
+            quick = server._fast_path(frame, connection)
+            asked = decode_frame(frame)
+            slow = server._handle(connection, asked)
+            assert quick is not None
+            assert slow is not None
+            slow.opaque, slow.serialize_type = asked.opaque, asked.serialize_type
+            slow.language, slow.version = LanguageCode.JAVA, profile.version
+            assert quick == encode_frame(slow)
+        assert hits > 20

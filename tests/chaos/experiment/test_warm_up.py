@@ -13,7 +13,6 @@ from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from tests.actors.broker.world import World
-from tests.virtual import run
 
 BROKER, NOBODY = Address("127.0.0.1", 10911), Address("127.0.0.1", 10999)
 
@@ -39,17 +38,16 @@ def test_who_wants_to_see_a_first_answer_says_so() -> None:
     assert warmed({"brokers": 2, "implementation": "apache-5.3.3", "warm_up": False}) == ()
 
 
-def test_one_message_goes_to_the_topic_of_the_brokers_name_and_who_does_not_answer_is_left_out(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with World(tmp_path) as world:
-            await world.broker()
-            context = NodeContext(
-                name="prober", clock=world.clock, network=world.network, rng=random.Random(1), log=logging.getLogger()
-            )
-            prober = ProberNode(context, ProberWorkload(topic="orders", queues=4, config=ClientConfig()))
-            answered = await prober.warm_up({"broker-a": ("broker-a", BROKER), "broker-b": ("broker-b", NOBODY)}, 60)
-            assert answered.keys() == {"broker-a"}
-            pulled = await world.pull(topic="broker-a")
-            assert [message.body for message in StoredMessage.decode_all(pulled.body, strict=True)] == [b"warm-up"]
-
-    run(body)
+async def test_one_message_goes_to_the_topic_of_the_brokers_name_and_who_does_not_answer_is_left_out(
+    tmp_path: Path,
+) -> None:
+    async with World(tmp_path) as world:
+        await world.broker()
+        context = NodeContext(
+            name="prober", clock=world.clock, network=world.network, rng=random.Random(1), log=logging.getLogger()
+        )
+        prober = ProberNode(context, ProberWorkload(topic="orders", queues=4, config=ClientConfig()))
+        answered = await prober.warm_up({"broker-a": ("broker-a", BROKER), "broker-b": ("broker-b", NOBODY)}, 60)
+        assert answered.keys() == {"broker-a"}
+        pulled = await world.pull(topic="broker-a")
+        assert [message.body for message in StoredMessage.decode_all(pulled.body, strict=True)] == [b"warm-up"]

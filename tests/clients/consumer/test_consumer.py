@@ -13,285 +13,241 @@ from nemesrv.remoting.headers.broker import PullMessageRequestHeader, UpdateCons
 from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
-from tests.virtual import MemoryNetwork, run
+from tests.virtual import MemoryNetwork
 
 from ..small_broker import SmallBroker
 from .consumer_world import CLOCK, RETRY, World
 from .consumers import Consuming
 
 
-def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
-    async def body() -> None:
-        world = World()
-        sent = await world.fill(40)
-        consuming = await world.consumer()
-        await CLOCK.sleep(1)
-        assert sorted(consuming.bodies) == sorted(sent)
-        assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
-        assert {
-            "event": "receive",
-            "msg_key": "k5",
-            "topic": "orders",
-            "broker_name": "broker-a",
-            "queue_id": 1,
-            "offset": 1,
-            "op_id": "take-1",
-            "digest": message_digest(sent[5], {"KEYS": "k5"}),
-        } in consuming.recorded("receive")
-        assert len(consuming.recorded("receive")) == 40
-        await consuming.consumer.stop()
-        assert consuming.assigned() == []
-        held = [(row["event"], row["op_id"], row["queue_id"]) for row in consuming.recorded("queue_dropped")]
-        assert held[:4] == [("queue_dropped", f"take-{queue_id}", queue_id) for queue_id in range(4)]
-        taken = consuming.recorded("queue_taken")[1]
-        at = {"topic": "orders", "broker_name": "broker-a", "queue_id": 1, "offset": 0}
-        assert taken == {"event": "queue_taken", "op_id": "take-1", "value": {"answered": None}, **at}
-
-    run(body)
+async def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
+    world = World()
+    sent = await world.fill(40)
+    consuming = await world.consumer()
+    await CLOCK.sleep(1)
+    assert sorted(consuming.bodies) == sorted(sent)
+    assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
+    assert {
+        "event": "receive",
+        "msg_key": "k5",
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "queue_id": 1,
+        "offset": 1,
+        "op_id": "take-1",
+        "digest": message_digest(sent[5], {"KEYS": "k5"}),
+    } in consuming.recorded("receive")
+    assert len(consuming.recorded("receive")) == 40
+    await consuming.consumer.stop()
+    assert consuming.assigned() == []
+    held = [(row["event"], row["op_id"], row["queue_id"]) for row in consuming.recorded("queue_dropped")]
+    assert held[:4] == [("queue_dropped", f"take-{queue_id}", queue_id) for queue_id in range(4)]
+    taken = consuming.recorded("queue_taken")[1]
+    at = {"topic": "orders", "broker_name": "broker-a", "queue_id": 1, "offset": 0}
+    assert taken == {"event": "queue_taken", "op_id": "take-1", "value": {"answered": None}, **at}
 
 
-def test_a_held_pull_brings_a_new_message_at_once() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        consuming = await world.consumer()
-        await CLOCK.sleep(4)
-        asked = len(world.pulls())
-        await world.broker.append("orders")
-        await CLOCK.sleep(0.01)
-        assert len(consuming.received) == 1
-        assert asked == 1, "the broker holds the pull, nobody polls"
-        await consuming.consumer.stop()
-
-    run(body)
+async def test_a_held_pull_brings_a_new_message_at_once() -> None:
+    world = World(queues=1)
+    consuming = await world.consumer()
+    await CLOCK.sleep(4)
+    asked = len(world.pulls())
+    await world.broker.append("orders")
+    await CLOCK.sleep(0.01)
+    assert len(consuming.received) == 1
+    assert asked == 1, "the broker holds the pull, nobody polls"
+    await consuming.consumer.stop()
 
 
 @pytest.mark.parametrize(
     ("where", "offset"),
     [(ConsumeFromWhere.FIRST_OFFSET, 0), (ConsumeFromWhere.LAST_OFFSET, 3), (ConsumeFromWhere.TIMESTAMP, 2)],
 )
-def test_a_new_group_starts_where_it_was_told(where: ConsumeFromWhere, offset: int) -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        await world.fill(3)
-        consuming = await world.consumer(consume_from_where=where)
-        await CLOCK.sleep(1)
-        assert world.pulls()[0].queue_offset == offset
-        await consuming.consumer.stop()
-
-    run(body)
+async def test_a_new_group_starts_where_it_was_told(where: ConsumeFromWhere, offset: int) -> None:
+    world = World(queues=1)
+    await world.fill(3)
+    consuming = await world.consumer(consume_from_where=where)
+    await CLOCK.sleep(1)
+    assert world.pulls()[0].queue_offset == offset
+    await consuming.consumer.stop()
 
 
-def test_a_known_group_goes_on_where_it_was() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        sent = await world.fill(5)
-        world.broker.committed["group", "orders", 0] = 2
-        consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
-        await CLOCK.sleep(1)
-        assert consuming.bodies == sent[2:]
-        await consuming.consumer.stop()
-
-    run(body)
+async def test_a_known_group_goes_on_where_it_was() -> None:
+    world = World(queues=1)
+    sent = await world.fill(5)
+    world.broker.committed["group", "orders", 0] = 2
+    consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
+    await CLOCK.sleep(1)
+    assert consuming.bodies == sent[2:]
+    await consuming.consumer.stop()
 
 
-def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        await world.fill(3)
-        world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
-        consuming = await world.consumer()
-        await CLOCK.sleep(19)
-        assert consuming.received == []
-        del world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET]
+async def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance() -> None:
+    world = World(queues=1)
+    await world.fill(3)
+    world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
+    consuming = await world.consumer()
+    await CLOCK.sleep(19)
+    assert consuming.received == []
+    del world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET]
+    await CLOCK.sleep(2)
+    assert len(consuming.received) == 3
+    await consuming.consumer.stop()
+
+
+async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end() -> None:
+    world = World(queues=1)
+    await world.fill(3)
+    consuming = await world.consumer()
+    await CLOCK.sleep(9)
+    assert world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
+    await CLOCK.sleep(1.5)
+    first = world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+    assert all(request.is_oneway for request in first)
+    assert world.broker.committed["group", "orders", 0] == 3
+    await world.fill(2)
+    await CLOCK.sleep(0.1)
+    await consuming.consumer.stop()
+    await CLOCK.sleep(0.1)
+    assert world.broker.committed["group", "orders", 0] == 5
+    assert world.broker.members["group"] == {}
+
+
+async def test_a_pull_carries_the_offset_that_is_consumed() -> None:
+    world = World(queues=1)
+    consuming = await world.consumer()
+    await world.fill(3)
+    await CLOCK.sleep(1)
+    await world.fill(1)
+    await CLOCK.sleep(1)
+    first, second = world.pulls()[0], world.pulls()[-1]
+    assert (first.sys_flag, first.commit_offset, first.max_msg_nums) == (2, -1, 32)
+    assert (second.sys_flag, second.commit_offset, second.queue_offset) == (3, 3, 4)
+    assert first.suspend_timeout_millis == 15_000
+    assert first.subscription is None
+    await consuming.consumer.stop()
+
+
+async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothing() -> None:
+    world = World(queues=1)
+    slave = SmallBroker(world.network, {}, port=10921)
+    slave.queues, slave.suggested_broker_id = world.broker.queues, 1
+    await world.broker.listen()
+    await slave.listen()
+    world.broker.slaves[1] = slave
+    consuming = await world.consumer()
+    await world.fill(3)
+    await CLOCK.sleep(1)
+    world.broker.suggested_broker_id = 1
+    await world.fill(3)
+    await CLOCK.sleep(1)
+    header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].ext_fields)
+    assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
+    assert len(consuming.received) == 6
+    await consuming.consumer.stop()
+
+
+async def test_the_subscription_travels_in_the_heartbeat() -> None:
+    world = World()
+    consuming = await world.consumer(subscriptions=(("orders", "TagA || TagB"),))
+    data = world.broker.heartbeats[-1].consumer_data_set[0]
+    by_topic = {subscription.topic: subscription for subscription in data.subscription_data_set}
+    assert (data.group_name, data.consume_type, data.message_model) == ("group", "CONSUME_PASSIVELY", "CLUSTERING")
+    assert by_topic["orders"].tags_set == {"TagA", "TagB"}
+    assert by_topic[RETRY].sub_string == "*"
+    await consuming.consumer.stop()
+
+
+async def test_a_message_of_another_tag_is_skipped_and_committed_past() -> None:
+    world = World(queues=1)
+    consuming = await world.consumer(subscriptions=(("orders", "AaAa"),))
+    await world.broker.append("orders", body=b"mine", TAGS="AaAa")
+    await world.broker.append("orders", body=b"same hash", TAGS="BBBB")
+    await CLOCK.sleep(17)
+    assert consuming.bodies == [b"mine"]
+    await consuming.consumer.stop()
+    await CLOCK.sleep(0)
+    assert world.broker.committed["group", "orders", 0] == 2
+
+
+@pytest.mark.parametrize(("profile", "silent_s", "mended_s"), [(Profile.V5_X, 0.4, 1.5), (Profile.V4_9, 10, 12)])
+async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_and_after_ten_seconds_by_4_9(
+    profile: Profile, silent_s: float, mended_s: float
+) -> None:
+    world = World(queues=1)
+    world.broker.first_offsets["orders", 0] = 10
+    await world.fill(3)
+    consuming = await world.consumer(profile=profile)
+    await CLOCK.sleep(silent_s)
+    assert consuming.received == []
+    await CLOCK.sleep(mended_s)
+    assert [message.queue_offset for message in consuming.received] == [10, 11, 12]
+    await consuming.consumer.stop()
+
+
+@pytest.mark.parametrize(("code", "pulls"), [(ResponseCode.NO_PERMISSION, 5), (ResponseCode.FLOW_CONTROL, 225)])
+async def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_twenty_milliseconds(
+    code: int, pulls: int
+) -> None:
+    world = World(queues=1)
+    world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
+    consuming = await world.consumer()
+    await CLOCK.sleep(4.5)
+    assert len(world.pulls()) == pytest.approx(pulls, abs=2)
+    outcomes = [row for row in consuming.recorded("pull") if row["type"] != "invoke" and row["topic"] == "orders"]
+    assert {(row["type"] == "ok", row["code"]) for row in outcomes} == {(False, code)}
+    await consuming.consumer.stop()
+
+
+async def test_a_listener_that_lags_stops_the_pulling() -> None:
+    world = World(queues=1)
+    gate = asyncio.Event()
+    consuming = await world.consumer(pull_threshold_for_queue=40, consume_thread_max=1)
+
+    async def slow(messages: object) -> bool:
+        await gate.wait()
+        return True
+
+    consuming.consumer._consume_service._listener = slow
+    await world.fill(200)
+    await CLOCK.sleep(5)
+    assert world.pulls()[-1].queue_offset <= 64, "the pull after the one that went above 40 never left"
+    gate.set()
+    await CLOCK.sleep(5)
+    assert world.pulls()[-1].queue_offset == 200
+    await consuming.consumer.stop()
+
+
+@pytest.mark.parametrize(("given_ms", "committed"), [(5000, 1), (0, 0)])
+async def test_stopping_lets_a_listener_call_end_when_it_is_given_time(given_ms: int, committed: int | None) -> None:
+    world = World(queues=1)
+    consuming = await world.consumer(await_termination_when_shutdown_ms=given_ms)
+
+    async def slow(messages: list[Any]) -> bool:
         await CLOCK.sleep(2)
-        assert len(consuming.received) == 3
-        await consuming.consumer.stop()
+        return True
 
-    run(body)
-
-
-def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        await world.fill(3)
-        consuming = await world.consumer()
-        await CLOCK.sleep(9)
-        assert world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
-        await CLOCK.sleep(1.5)
-        first = world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
-        assert all(request.is_oneway for request in first)
-        assert world.broker.committed["group", "orders", 0] == 3
-        await world.fill(2)
-        await CLOCK.sleep(0.1)
-        await consuming.consumer.stop()
-        await CLOCK.sleep(0.1)
-        assert world.broker.committed["group", "orders", 0] == 5
-        assert world.broker.members["group"] == {}
-
-    run(body)
+    consuming.consumer._consume_service._listener = slow
+    await world.fill(1)
+    await CLOCK.sleep(1)
+    await consuming.consumer.stop()
+    await CLOCK.sleep(0)
+    assert world.broker.committed.get(("group", "orders", 0), 0) == committed
 
 
-def test_a_pull_carries_the_offset_that_is_consumed() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        consuming = await world.consumer()
-        await world.fill(3)
-        await CLOCK.sleep(1)
-        await world.fill(1)
-        await CLOCK.sleep(1)
-        first, second = world.pulls()[0], world.pulls()[-1]
-        assert (first.sys_flag, first.commit_offset, first.max_msg_nums) == (2, -1, 32)
-        assert (second.sys_flag, second.commit_offset, second.queue_offset) == (3, 3, 4)
-        assert first.suspend_timeout_millis == 15_000
-        assert first.subscription is None
-        await consuming.consumer.stop()
-
-    run(body)
+async def test_a_consumer_that_finds_no_name_server_says_so_and_leaves_nothing_running() -> None:
+    consuming = Consuming(MemoryNetwork(), (Address("10.0.0.99", 9876),))
+    with pytest.raises(TransportError):
+        await consuming.consumer.start()
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
-def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothing() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        slave = SmallBroker(world.network, {}, port=10921)
-        slave.queues, slave.suggested_broker_id = world.broker.queues, 1
-        await world.broker.listen()
-        await slave.listen()
-        world.broker.slaves[1] = slave
-        consuming = await world.consumer()
-        await world.fill(3)
-        await CLOCK.sleep(1)
-        world.broker.suggested_broker_id = 1
-        await world.fill(3)
-        await CLOCK.sleep(1)
-        header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].ext_fields)
-        assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
-        assert len(consuming.received) == 6
-        await consuming.consumer.stop()
-
-    run(body)
-
-
-def test_the_subscription_travels_in_the_heartbeat() -> None:
-    async def body() -> None:
-        world = World()
-        consuming = await world.consumer(subscriptions=(("orders", "TagA || TagB"),))
-        data = world.broker.heartbeats[-1].consumer_data_set[0]
-        by_topic = {subscription.topic: subscription for subscription in data.subscription_data_set}
-        assert (data.group_name, data.consume_type, data.message_model) == ("group", "CONSUME_PASSIVELY", "CLUSTERING")
-        assert by_topic["orders"].tags_set == {"TagA", "TagB"}
-        assert by_topic[RETRY].sub_string == "*"
-        await consuming.consumer.stop()
-
-    run(body)
-
-
-def test_a_message_of_another_tag_is_skipped_and_committed_past() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        consuming = await world.consumer(subscriptions=(("orders", "AaAa"),))
-        await world.broker.append("orders", body=b"mine", TAGS="AaAa")
-        await world.broker.append("orders", body=b"same hash", TAGS="BBBB")
-        await CLOCK.sleep(17)
-        assert consuming.bodies == [b"mine"]
-        await consuming.consumer.stop()
-        await CLOCK.sleep(0)
-        assert world.broker.committed["group", "orders", 0] == 2
-
-    run(body)
-
-
-def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_and_after_ten_seconds_by_4_9() -> None:
-    async def body(profile: Profile, silent_s: float, mended_s: float) -> None:
-        world = World(queues=1)
-        world.broker.first_offsets["orders", 0] = 10
-        await world.fill(3)
-        consuming = await world.consumer(profile=profile)
-        await CLOCK.sleep(silent_s)
-        assert consuming.received == []
-        await CLOCK.sleep(mended_s)
-        assert [message.queue_offset for message in consuming.received] == [10, 11, 12]
-        await consuming.consumer.stop()
-
-    run(lambda: body(Profile.V5_X, 0.4, 1.5))
-    run(lambda: body(Profile.V4_9, 10, 12))
-
-
-def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_twenty_milliseconds() -> None:
-    async def body(code: int, pulls: int) -> None:
-        world = World(queues=1)
-        world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
-        consuming = await world.consumer()
-        await CLOCK.sleep(4.5)
-        assert len(world.pulls()) == pytest.approx(pulls, abs=2)
-        outcomes = [row for row in consuming.recorded("pull") if row["type"] != "invoke" and row["topic"] == "orders"]
-        assert {(row["type"] == "ok", row["code"]) for row in outcomes} == {(False, code)}
-        await consuming.consumer.stop()
-
-    run(lambda: body(ResponseCode.NO_PERMISSION, 5))
-    run(lambda: body(ResponseCode.FLOW_CONTROL, 225))
-
-
-def test_a_listener_that_lags_stops_the_pulling() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        gate = asyncio.Event()
-        consuming = await world.consumer(pull_threshold_for_queue=40, consume_thread_max=1)
-
-        async def slow(messages: object) -> bool:
-            await gate.wait()
-            return True
-
-        consuming.consumer._consume_service._listener = slow
-        await world.fill(200)
-        await CLOCK.sleep(5)
-        assert world.pulls()[-1].queue_offset <= 64, "the pull after the one that went above 40 never left"
-        gate.set()
-        await CLOCK.sleep(5)
-        assert world.pulls()[-1].queue_offset == 200
-        await consuming.consumer.stop()
-
-    run(body)
-
-
-def test_stopping_lets_a_listener_call_end_when_it_is_given_time() -> None:
-    async def body(given_ms: int, committed: int | None) -> None:
-        world = World(queues=1)
-        consuming = await world.consumer(await_termination_when_shutdown_ms=given_ms)
-
-        async def slow(messages: list[Any]) -> bool:
-            await CLOCK.sleep(2)
-            return True
-
-        consuming.consumer._consume_service._listener = slow
-        await world.fill(1)
-        await CLOCK.sleep(1)
-        await consuming.consumer.stop()
-        await CLOCK.sleep(0)
-        assert world.broker.committed.get(("group", "orders", 0), 0) == committed
-
-    run(lambda: body(5000, 1))
-    run(lambda: body(0, 0))
-
-
-def test_a_consumer_that_finds_no_name_server_says_so_and_leaves_nothing_running() -> None:
-    async def body() -> None:
-        consuming = Consuming(MemoryNetwork(), (Address("10.0.0.99", 9876),))
-        with pytest.raises(TransportError):
-            await consuming.consumer.start()
-        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
-
-    run(body)
-
-
-def test_a_group_has_one_consumer_on_a_client() -> None:
-    async def body() -> None:
-        world = World()
-        first = (await world.consumer()).consumer
-        with pytest.raises(ClientError, match="has been created before"):
-            first.client.register_consumer("group", first)
-        await first.stop()
-
-    run(body)
+async def test_a_group_has_one_consumer_on_a_client() -> None:
+    world = World()
+    first = (await world.consumer()).consumer
+    with pytest.raises(ClientError, match="has been created before"):
+        first.client.register_consumer("group", first)
+    await first.stop()
 
 
 @pytest.mark.parametrize(
@@ -302,18 +258,15 @@ def test_a_setting_that_cannot_work_is_refused(name: str, value: object) -> None
         ConsumerConfig(**{name: value})  # type: ignore[arg-type]
 
 
-def test_an_update_names_its_queue_and_group() -> None:
-    async def body() -> None:
-        world = World(queues=1)
-        consuming = await world.consumer()
-        await world.fill(1)
-        await CLOCK.sleep(1)
-        await consuming.consumer.stop()
-        await CLOCK.sleep(0)
-        updates = [
-            UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
-            for request in world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
-        ]
-        assert ("group", "orders", 0, 1) in [(u.consumer_group, u.topic, u.queue_id, u.commit_offset) for u in updates]
-
-    run(body)
+async def test_an_update_names_its_queue_and_group() -> None:
+    world = World(queues=1)
+    consuming = await world.consumer()
+    await world.fill(1)
+    await CLOCK.sleep(1)
+    await consuming.consumer.stop()
+    await CLOCK.sleep(0)
+    updates = [
+        UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        for request in world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+    ]
+    assert ("group", "orders", 0, 1) in [(u.consumer_group, u.topic, u.queue_id, u.commit_offset) for u in updates]

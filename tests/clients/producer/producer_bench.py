@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -13,7 +12,6 @@ from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
-from tests.virtual import run
 
 BOTH = pytest.mark.parametrize("profile", list(Profile))
 
@@ -23,21 +21,24 @@ MESSAGE = Message.create("orders", b"hello", keys="k0")
 class Bench:
     """One NameServer, brokers a and b with two queues of `orders` each, and a producer that knows the route."""
 
-    def __init__(self) -> None:
-        self.world = World()
+    def __init__(self, **settings: Any) -> None:
+        self.world, self.settings = World(), settings
 
-    async def start(self, **settings: Any) -> Bench:
+    async def __aenter__(self) -> Self:
         self.ns: FakeNameServer = await self.world.name_server()
         self.a: FakeBroker = await self.world.broker("broker-a")
         self.b: FakeBroker = await self.world.broker("broker-b")
         self.ns.routes["orders"] = route(self.a, self.b, queues=2)
-        self.config = ProducerConfig(namesrv_addr=(self.ns.address,), **settings)
+        self.config = ProducerConfig(namesrv_addr=(self.ns.address,), **self.settings)
         self.producer = DefaultMQProducer(self.world.context("producer-0"), self.config)
         await self.producer.start()
         await self.producer._publish_table.find("orders")
         await self.world.clock.sleep(5)  # connected by the first heartbeat
         self.begin_s = self.world.clock.monotonic_s()
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.producer.stop()
 
     @property
     def elapsed_s(self) -> float:
@@ -67,12 +68,3 @@ class Bench:
         first = ring.next().broker_name
         ring._index = index
         return (self.a, self.b) if first == "broker-a" else (self.b, self.a)
-
-
-def bench(body: Callable[[Bench], Awaitable[None]], **settings: Any) -> None:
-    async def main() -> None:
-        made = await Bench().start(**settings)
-        await body(made)
-        await made.producer.stop()
-
-    run(main)

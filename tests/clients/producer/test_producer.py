@@ -13,12 +13,12 @@ from nemesrv.remoting.message import Message, MessageQueue
 from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
-from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
+from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench
 
 
 @BOTH
-def test_a_send_returns_where_the_message_is(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_send_returns_where_the_message_is(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
         first, _ = b.first_and_second()
         result = await b.producer.send(MESSAGE)
         (stored,) = first.stored
@@ -28,221 +28,177 @@ def test_a_send_returns_where_the_message_is(profile: Profile) -> None:
         assert len(result.msg_id) == len(result.offset_msg_id) == 32
         assert stored.body == b"hello"
 
-    bench(body, profile=profile)
+
+async def test_the_history_has_one_invoke_and_one_outcome_a_send(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    result = await b.producer.send(MESSAGE)
+    invoke, ok = b.world.rows("send")
+    op_id = invoke["op_id"]
+    base = {"node": "producer-0", "event": "send", "op_id": op_id, "topic": "orders", "msg_key": "k0"}
+    assert invoke == {"at_s": 5, "type": "invoke", **base}
+    assert ok == {
+        "at_s": 5,
+        "type": "ok",
+        **base,
+        "broker_name": first.name,
+        "queue_id": result.queue.queue_id,
+        "offset": 0,
+        "digest": message_digest(MESSAGE.body, MESSAGE.properties),
+        "code": 0,
+        "attempt": 1,
+        "duration_ms": 0,
+    }
+    attempt, ended = b.world.rows("send_attempt")
+    assert (attempt["type"], attempt["op_id"], attempt["attempt"]) == ("invoke", op_id, 0)
+    assert (ended["type"], ended["address"], ended["code"]) == ("ok", str(first.address), 0)
 
 
-def test_the_history_has_one_invoke_and_one_outcome_a_send() -> None:
-    async def body(b: Bench) -> None:
-        first, _ = b.first_and_second()
-        result = await b.producer.send(MESSAGE)
-        invoke, ok = b.world.rows("send")
-        op_id = invoke["op_id"]
-        base = {"node": "producer-0", "event": "send", "op_id": op_id, "topic": "orders", "msg_key": "k0"}
-        assert invoke == {"at_s": 5, "type": "invoke", **base}
-        assert ok == {
-            "at_s": 5,
-            "type": "ok",
-            **base,
-            "broker_name": first.name,
-            "queue_id": result.queue.queue_id,
-            "offset": 0,
-            "digest": message_digest(MESSAGE.body, MESSAGE.properties),
-            "code": 0,
-            "attempt": 1,
-            "duration_ms": 0,
-        }
-        attempt, ended = b.world.rows("send_attempt")
-        assert (attempt["type"], attempt["op_id"], attempt["attempt"]) == ("invoke", op_id, 0)
-        assert (ended["type"], ended["address"], ended["code"]) == ("ok", str(first.address), 0)
-
-    bench(body)
+async def test_sends_go_round_the_queues(b: Bench) -> None:
+    queues = [(await b.producer.send(MESSAGE)).queue for _ in range(8)]
+    assert len(set(queues)) == 4
+    assert queues[:4] == queues[4:]
 
 
-def test_sends_go_round_the_queues() -> None:
-    async def body(b: Bench) -> None:
-        queues = [(await b.producer.send(MESSAGE)).queue for _ in range(8)]
-        assert len(set(queues)) == 4
-        assert queues[:4] == queues[4:]
+async def test_a_selected_queue_is_tried_once_and_no_other(b: Bench) -> None:
+    seen: list[MessageQueue] = []
 
-    bench(body)
+    def third(queues: Sequence[MessageQueue]) -> MessageQueue:
+        seen.extend(queues)
+        return queues[2]
 
-
-def test_a_selected_queue_is_tried_once_and_no_other() -> None:
-    async def body(b: Bench) -> None:
-        seen: list[MessageQueue] = []
-
-        def third(queues: Sequence[MessageQueue]) -> MessageQueue:
-            seen.extend(queues)
-            return queues[2]
-
-        results = [await b.producer.send_selected(MESSAGE, third) for _ in range(3)]
-        assert [result.queue for result in results] == [seen[2]] * 3
-        assert [result.queue_offset for result in results] == [0, 1, 2]
-        assert seen[:4] == sorted(seen[:4])
-
-    bench(body)
+    results = [await b.producer.send_selected(MESSAGE, third) for _ in range(3)]
+    assert [result.queue for result in results] == [seen[2]] * 3
+    assert [result.queue_offset for result in results] == [0, 1, 2]
+    assert seen[:4] == sorted(seen[:4])
 
 
-def test_a_send_to_a_selected_queue_whose_broker_is_gone_fails() -> None:
-    async def body(b: Bench) -> None:
-        first, _ = b.first_and_second()
-        first.crash()
-        with pytest.raises(TransportError):
-            await b.producer.send_selected(
-                MESSAGE, lambda queues: next(queue for queue in queues if queue.broker_name == first.name)
-            )
-        assert len(b.world.rows("send_attempt", type="invoke")) == 1
-
-    bench(body)
+async def test_a_send_to_a_selected_queue_whose_broker_is_gone_fails(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    first.crash()
+    with pytest.raises(TransportError):
+        await b.producer.send_selected(
+            MESSAGE, lambda queues: next(queue for queue in queues if queue.broker_name == first.name)
+        )
+    assert len(b.world.rows("send_attempt", type="invoke")) == 1
 
 
 # -- routes
 
 
-def test_an_unknown_topic_borrows_the_template_until_the_poll_finds_its_own() -> None:
-    for profile in Profile:
-
-        async def body(b: Bench) -> None:
-            b.ns.routes["TBW102"] = route(b.a, queues=8, perm=7)
-            result = await b.producer.send(replace(MESSAGE, topic="new"))
-            assert result.queue.topic == "new"
-            (request,) = b.a.sends
-            fields = request.command.ext_fields or {}
-            assert (fields["b"], fields["c"], fields["d"]) == ("new", "TBW102", "4")
-            rows = b.world.rows("route_changed", topic="new")
-            assert [row["value"]["queues"] for row in rows] == [{"broker-a": [4, 4, 7, 0]}]
-            b.ns.routes["new"] = route(b.a, queues=3)
-            await b.world.clock.sleep(30)
-            (_, own) = b.world.rows("route_changed", topic="new")
-            assert own["value"]["queues"] == {"broker-a": [3, 3, 6, 0]}
-
-        bench(body, profile=profile)
-
-
-def test_a_topic_without_a_route_or_a_template_is_an_error() -> None:
-    async def body(b: Bench) -> None:
-        with pytest.raises(ClientError, match="No route info of this topic: new") as caught:
-            await b.producer.send(replace(MESSAGE, topic="new"))
-        assert caught.value.definite
-        assert b.outcomes == [("fail", None)]
-        assert b.attempts == []
-
-    bench(body)
-
-
-def test_4_9_polls_the_template_topic_and_5_x_does_not() -> None:
-    for profile in Profile:
-
-        async def body(b: Bench) -> None:
-            await b.world.clock.sleep(30)
-            assert bool(b.ns.route_queries("TBW102")) == (b.config.profile is Profile.V4_9)
-
-        bench(body, profile=profile)
-
-
-def test_only_4_9_borrows_from_another_create_topic_key() -> None:
-    for profile, asked in ((Profile.V4_9, "TEMPLATE"), (Profile.V5_X, "TBW102")):
-
-        async def body(b: Bench) -> None:
-            b.ns.routes["TEMPLATE"] = b.ns.routes["TBW102"] = route(b.a)
-            before = len(b.ns.requests)
-            await b.producer.send(replace(MESSAGE, topic="new"))
-            topics = [(query.command.ext_fields or {})["topic"] for query in b.ns.requests[before:]]
-            assert topics == ["new", asked]  # noqa: B023
-
-        bench(body, profile=profile, create_topic_key="TEMPLATE")
-
-
-def test_a_name_server_that_does_not_answer_ends_the_first_send_of_a_topic_and_no_other() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.silent = True
-        with pytest.raises(RouteQueryFailed) as caught:
-            await b.producer.send(replace(MESSAGE, topic="new"))
-        assert caught.value.definite
-        assert isinstance(caught.value.__cause__, RequestTimeout)
-        assert b.outcomes == [("fail", None)]
-        await b.producer.send(MESSAGE)
-
-    bench(body)
-
-
-def test_a_producer_takes_a_new_route_at_the_next_poll() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.routes["orders"] = route(b.b, queues=2)
+@BOTH
+async def test_an_unknown_topic_borrows_the_template_until_the_poll_finds_its_own(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
+        b.ns.routes["TBW102"] = route(b.a, queues=8, perm=7)
+        result = await b.producer.send(replace(MESSAGE, topic="new"))
+        assert result.queue.topic == "new"
+        (request,) = b.a.sends
+        fields = request.command.ext_fields or {}
+        assert (fields["b"], fields["c"], fields["d"]) == ("new", "TBW102", "4")
+        rows = b.world.rows("route_changed", topic="new")
+        assert [row["value"]["queues"] for row in rows] == [{"broker-a": [4, 4, 7, 0]}]
+        b.ns.routes["new"] = route(b.a, queues=3)
         await b.world.clock.sleep(30)
-        assert {(await b.producer.send(MESSAGE)).queue.broker_name for _ in range(8)} == {"broker-b"}
+        (_, own) = b.world.rows("route_changed", topic="new")
+        assert own["value"]["queues"] == {"broker-a": [3, 3, 6, 0]}
 
-    bench(body)
+
+async def test_a_topic_without_a_route_or_a_template_is_an_error(b: Bench) -> None:
+    with pytest.raises(ClientError, match="No route info of this topic: new") as caught:
+        await b.producer.send(replace(MESSAGE, topic="new"))
+    assert caught.value.definite
+    assert b.outcomes == [("fail", None)]
+    assert b.attempts == []
+
+
+@BOTH
+async def test_4_9_polls_the_template_topic_and_5_x_does_not(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
+        await b.world.clock.sleep(30)
+        assert bool(b.ns.route_queries("TBW102")) == (profile is Profile.V4_9)
+
+
+@pytest.mark.parametrize(("profile", "asked"), [(Profile.V4_9, "TEMPLATE"), (Profile.V5_X, "TBW102")])
+async def test_only_4_9_borrows_from_another_create_topic_key(profile: Profile, asked: str) -> None:
+    async with Bench(profile=profile, create_topic_key="TEMPLATE") as b:
+        b.ns.routes["TEMPLATE"] = b.ns.routes["TBW102"] = route(b.a)
+        before = len(b.ns.requests)
+        await b.producer.send(replace(MESSAGE, topic="new"))
+        topics = [(query.command.ext_fields or {})["topic"] for query in b.ns.requests[before:]]
+        assert topics == ["new", asked]
+
+
+async def test_a_name_server_that_does_not_answer_ends_the_first_send_of_a_topic_and_no_other(b: Bench) -> None:
+    b.ns.silent = True
+    with pytest.raises(RouteQueryFailed) as caught:
+        await b.producer.send(replace(MESSAGE, topic="new"))
+    assert caught.value.definite
+    assert isinstance(caught.value.__cause__, RequestTimeout)
+    assert b.outcomes == [("fail", None)]
+    await b.producer.send(MESSAGE)
+
+
+async def test_a_producer_takes_a_new_route_at_the_next_poll(b: Bench) -> None:
+    b.ns.routes["orders"] = route(b.b, queues=2)
+    await b.world.clock.sleep(30)
+    assert {(await b.producer.send(MESSAGE)).queue.broker_name for _ in range(8)} == {"broker-b"}
 
 
 # -- batch, one queue, life
 
 
-def test_a_batch_is_one_request_with_consecutive_offsets() -> None:
-    async def body(b: Bench) -> None:
-        first, _ = b.first_and_second()
-        messages = [Message.create("orders", body, keys=f"k{number}") for number, body in enumerate((b"a", b"b", b"c"))]
-        result = await b.producer.send_batch(messages)
-        assert [stored.body for stored in first.stored] == [b"a", b"b", b"c"]
-        assert len(first.asked(RequestCode.SEND_BATCH_MESSAGE)) == 1
-        assert len(result.msg_id.split(",")) == 3
-        done = b.world.rows("send", type="ok")
-        assert [(row["msg_key"], row["offset"]) for row in done] == [("k0", 0), ("k1", 1), ("k2", 2)]
-        assert len({row["op_id"] for row in done}) == 3
-
-    bench(body)
+async def test_a_batch_is_one_request_with_consecutive_offsets(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    messages = [Message.create("orders", body, keys=f"k{number}") for number, body in enumerate((b"a", b"b", b"c"))]
+    result = await b.producer.send_batch(messages)
+    assert [stored.body for stored in first.stored] == [b"a", b"b", b"c"]
+    assert len(first.asked(RequestCode.SEND_BATCH_MESSAGE)) == 1
+    assert len(result.msg_id.split(",")) == 3
+    done = b.world.rows("send", type="ok")
+    assert [(row["msg_key"], row["offset"]) for row in done] == [("k0", 0), ("k1", 1), ("k2", 2)]
+    assert len({row["op_id"] for row in done}) == 3
 
 
-def test_a_send_to_a_queue_is_tried_once_there() -> None:
-    async def body(b: Bench) -> None:
-        queue = MessageQueue("orders", "broker-b", 1)
-        assert (await b.producer.send(MESSAGE, queue=queue)).queue == queue
-        b.b.next_codes.append(14)
-        error = await b.error(queue=queue)
-        assert isinstance(error, ResponseError)
-        assert len(b.attempts) == 2
-        with pytest.raises(ClientError, match="topic"):
-            await b.producer.send(MESSAGE, queue=MessageQueue("bills", "broker-b", 1))
-
-    bench(body)
+async def test_a_send_to_a_queue_is_tried_once_there(b: Bench) -> None:
+    queue = MessageQueue("orders", "broker-b", 1)
+    assert (await b.producer.send(MESSAGE, queue=queue)).queue == queue
+    b.b.next_codes.append(14)
+    error = await b.error(queue=queue)
+    assert isinstance(error, ResponseError)
+    assert len(b.attempts) == 2
+    with pytest.raises(ClientError, match="topic"):
+        await b.producer.send(MESSAGE, queue=MessageQueue("bills", "broker-b", 1))
 
 
-def test_a_producer_sends_only_while_it_runs() -> None:
-    async def body(b: Bench) -> None:
-        with pytest.raises(ClientError, match="started once"):
-            await b.producer.start()
-        await b.producer.stop()
-        with pytest.raises(ClientError, match="not running"):
-            await b.producer.send(MESSAGE)
-        assert len(b.a.asked(RequestCode.UNREGISTER_CLIENT)) == 1
-        await b.producer.stop()
-
-    bench(body)
-
-
-def test_two_producers_can_share_a_client() -> None:
-    async def body(b: Bench) -> None:
-        config = replace(b.config, producer_group="others")
-        other = DefaultMQProducer(b.world.context("producer-1"), config, client=b.producer.client)
-        await other.start()
-        await other.send(MESSAGE)
-        await other.stop()
+async def test_a_producer_sends_only_while_it_runs(b: Bench) -> None:
+    with pytest.raises(ClientError, match="started once"):
+        await b.producer.start()
+    await b.producer.stop()
+    with pytest.raises(ClientError, match="not running"):
         await b.producer.send(MESSAGE)
-        same_group = DefaultMQProducer(b.world.context("producer-2"), b.config, client=b.producer.client)
-        with pytest.raises(ClientError, match="created before"):
-            await same_group.start()
+    assert len(b.a.asked(RequestCode.UNREGISTER_CLIENT)) == 1
+    await b.producer.stop()
 
-    bench(body)
+
+async def test_two_producers_can_share_a_client(b: Bench) -> None:
+    config = replace(b.config, producer_group="others")
+    other = DefaultMQProducer(b.world.context("producer-1"), config, client=b.producer.client)
+    await other.start()
+    await other.send(MESSAGE)
+    await other.stop()
+    await b.producer.send(MESSAGE)
+    same_group = DefaultMQProducer(b.world.context("producer-2"), b.config, client=b.producer.client)
+    with pytest.raises(ClientError, match="created before"):
+        await same_group.start()
 
 
 # -- latency fault tolerance
 
 
 @BOTH
-def test_with_latency_fault_tolerance_a_hung_broker_costs_one_send(profile: Profile) -> None:
+async def test_with_latency_fault_tolerance_a_hung_broker_costs_one_send(profile: Profile) -> None:
     """windows.md section 3: one failure, then none."""
 
-    async def body(b: Bench) -> None:
+    async with Bench(profile=profile, send_latency_fault_enable=True) as b:
         b.first_and_second()[0].silent = True
         failures = 0
         for _ in range(12):
@@ -252,12 +208,10 @@ def test_with_latency_fault_tolerance_a_hung_broker_costs_one_send(profile: Prof
                 failures += 1
         assert failures == 1
 
-    bench(body, profile=profile, send_latency_fault_enable=True)
-
 
 @BOTH
-def test_without_it_the_hung_broker_costs_a_send_each_round(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_without_it_the_hung_broker_costs_a_send_each_round(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
         b.ns.routes["orders"] = route(b.a, b.b, queues=4)
         await b.producer.client.update_route("orders")
         b.a.silent = True
@@ -270,11 +224,9 @@ def test_without_it_the_hung_broker_costs_a_send_each_round(profile: Profile) ->
         # Choosing a queue for the try that comes too late moves past the hung broker's other queues.
         assert failures == 3
 
-    bench(body, profile=profile)
 
-
-def test_the_5_x_detector_brings_a_broker_back_after_a_good_probe() -> None:
-    async def body(b: Bench) -> None:
+async def test_the_5_x_detector_brings_a_broker_back_after_a_good_probe() -> None:
+    async with Bench(profile=Profile.V5_X, send_latency_fault_enable=True, start_detector_enable=True) as b:
         first, second = b.first_and_second()
         first.crash()
         await b.producer.send(MESSAGE)
@@ -286,5 +238,3 @@ def test_the_5_x_detector_brings_a_broker_back_after_a_good_probe() -> None:
         assert b.producer._fault.is_reachable(first.name)
         assert first.asked(RequestCode.GET_MAX_OFFSET)
         assert second.asked(RequestCode.GET_MAX_OFFSET)
-
-    bench(body, profile=Profile.V5_X, send_latency_fault_enable=True, start_detector_enable=True)

@@ -8,14 +8,14 @@ from nemesrv.clients.producer.send_result import SendError, SendStatus
 from nemesrv.remoting.errors import ConnectError, ResponseError, TooManyRequests
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
-from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
+from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench
 
 # -- the retry table
 
 
 @BOTH
-def test_a_refused_connection_is_retried_on_another_broker(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_refused_connection_is_retried_on_another_broker(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
         first, second = b.first_and_second()
         first.crash()
         await b.world.clock.sleep(1)
@@ -24,25 +24,20 @@ def test_a_refused_connection_is_retried_on_another_broker(profile: Profile) -> 
         assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
         assert b.elapsed_s == 1
 
-    bench(body, profile=profile)
 
-
-def test_a_connection_that_closes_under_the_send_is_retried() -> None:
-    async def body(b: Bench) -> None:
-        first, second = b.first_and_second()
-        first.silent = True
-        b.world.clock.call_later(1, first.close_connections)
-        result = await b.producer.send(MESSAGE)
-        assert result.queue.broker_name == second.name
-        assert b.attempts == [(first.name, "info", None), (second.name, "ok", 0)]
-        assert b.elapsed_s == 1
-
-    bench(body)
+async def test_a_connection_that_closes_under_the_send_is_retried(b: Bench) -> None:
+    first, second = b.first_and_second()
+    first.silent = True
+    b.world.clock.call_later(1, first.close_connections)
+    result = await b.producer.send(MESSAGE)
+    assert result.queue.broker_name == second.name
+    assert b.attempts == [(first.name, "info", None), (second.name, "ok", 0)]
+    assert b.elapsed_s == 1
 
 
 @BOTH
-def test_a_broker_that_hangs_uses_the_whole_budget(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_a_broker_that_hangs_uses_the_whole_budget(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
         first, _ = b.first_and_second()
         first.silent = True
         error = await b.error()
@@ -52,27 +47,21 @@ def test_a_broker_that_hangs_uses_the_whole_budget(profile: Profile) -> None:
         assert b.outcomes == [("info", None)]
         assert not b.producer.client.remoting.is_active(first.address)
 
-    bench(body, profile=profile)
 
-
-def test_5_x_can_cap_each_try_but_the_last() -> None:
-    async def body(b: Bench) -> None:
+async def test_5_x_can_cap_each_try_but_the_last() -> None:
+    async with Bench(profile=Profile.V5_X, send_msg_max_timeout_per_request_ms=1000) as b:
         first, second = b.first_and_second()
         first.silent = True
         result = await b.producer.send(MESSAGE)
         assert result.queue.broker_name == second.name
         assert b.elapsed_s == 1
 
-    bench(body, profile=Profile.V5_X, send_msg_max_timeout_per_request_ms=1000)
 
-
-def test_4_9_knows_no_cap() -> None:
-    async def body(b: Bench) -> None:
+async def test_4_9_knows_no_cap() -> None:
+    async with Bench(profile=Profile.V4_9, send_msg_max_timeout_per_request_ms=1000) as b:
         b.first_and_second()[0].silent = True
         await b.error()
         assert b.elapsed_s == 3
-
-    bench(body, profile=Profile.V4_9, send_msg_max_timeout_per_request_ms=1000)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +69,13 @@ def test_4_9_knows_no_cap() -> None:
     [(profile, code) for profile in Profile for code in (17, 14, 1, 16, 204, 205)]
     + [(Profile.V5_X, 2), (Profile.V5_X, 1500)],
 )
-def test_these_codes_are_retried_on_another_broker(profile: Profile, code: int) -> None:
-    async def body(b: Bench) -> None:
+async def test_these_codes_are_retried_on_another_broker(profile: Profile, code: int) -> None:
+    async with Bench(profile=profile) as b:
         first, second = b.first_and_second()
         first.next_codes.append(code)
         result = await b.producer.send(MESSAGE)
         assert result.queue.broker_name == second.name
         assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code), (second.name, 0)]
-
-    bench(body, profile=profile)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +83,8 @@ def test_these_codes_are_retried_on_another_broker(profile: Profile, code: int) 
     [(profile, code) for profile in Profile for code in (13, 29, 3, 4, 215)]
     + [(Profile.V4_9, 2), (Profile.V4_9, 1500)],
 )
-def test_other_codes_are_raised_at_once(profile: Profile, code: int) -> None:
-    async def body(b: Bench) -> None:
+async def test_other_codes_are_raised_at_once(profile: Profile, code: int) -> None:
+    async with Bench(profile=profile) as b:
         first, _ = b.first_and_second()
         first.next_codes.append(code)
         error = await b.error()
@@ -105,21 +92,17 @@ def test_other_codes_are_raised_at_once(profile: Profile, code: int) -> None:
         assert error.code == code
         assert len(b.attempts) == 1
 
-    bench(body, profile=profile)
 
-
-def test_a_code_can_be_added_to_the_retried_ones() -> None:
-    async def body(b: Bench) -> None:
+async def test_a_code_can_be_added_to_the_retried_ones() -> None:
+    async with Bench(extra_retry_response_codes=frozenset({13})) as b:
         b.first_and_second()[0].next_codes.append(13)
         await b.producer.send(MESSAGE)
         assert len(b.attempts) == 2
 
-    bench(body, extra_retry_response_codes=frozenset({13}))
-
 
 @BOTH
-def test_after_three_tries_it_gives_up(profile: Profile) -> None:
-    async def body(b: Bench) -> None:
+async def test_after_three_tries_it_gives_up(profile: Profile) -> None:
+    async with Bench(profile=profile) as b:
         b.a.next_codes += [14] * 3
         b.b.next_codes += [14] * 3
         first, second = b.first_and_second()
@@ -131,28 +114,21 @@ def test_after_three_tries_it_gives_up(profile: Profile) -> None:
         assert [name for name, _, _ in b.attempts] == [first.name, second.name, first.name]
         assert b.outcomes == [("fail", 14)]
 
-    bench(body, profile=profile)
+
+async def test_with_one_broker_the_retries_stay_on_it(b: Bench) -> None:
+    b.ns.routes["orders"] = route(b.a, queues=2)
+    await b.producer.client.update_route("orders")
+    b.a.next_codes += [17, 17]
+    assert (await b.producer.send(MESSAGE)).queue.broker_name == "broker-a"
+    assert b.attempts == [("broker-a", "fail", 17), ("broker-a", "fail", 17), ("broker-a", "ok", 0)]
 
 
-def test_with_one_broker_the_retries_stay_on_it() -> None:
-    async def body(b: Bench) -> None:
-        b.ns.routes["orders"] = route(b.a, queues=2)
-        await b.producer.client.update_route("orders")
-        b.a.next_codes += [17, 17]
-        assert (await b.producer.send(MESSAGE)).queue.broker_name == "broker-a"
-        assert b.attempts == [("broker-a", "fail", 17), ("broker-a", "fail", 17), ("broker-a", "ok", 0)]
-
-    bench(body)
-
-
-def test_the_number_of_retries_can_be_set() -> None:
-    async def body(b: Bench) -> None:
+async def test_the_number_of_retries_can_be_set() -> None:
+    async with Bench(retry_times_when_send_failed=0) as b:
         b.a.next_codes += [14] * 9
         b.b.next_codes += [14] * 9
         await b.error()
         assert len(b.attempts) == 1
-
-    bench(body, retry_times_when_send_failed=0)
 
 
 @pytest.mark.parametrize(
@@ -163,32 +139,27 @@ def test_the_number_of_retries_can_be_set() -> None:
         (12, SendStatus.FLUSH_SLAVE_TIMEOUT),
     ],
 )
-def test_stored_less_safely_is_a_result(code: int, status: SendStatus) -> None:
-    async def body(b: Bench) -> None:
-        first, _ = b.first_and_second()
-        first.next_codes.append(code)
-        result = await b.producer.send(MESSAGE)
-        assert (result.status, result.queue.broker_name) == (status, first.name)
-        assert b.attempts == [(first.name, "info", code)]
-        assert b.outcomes == [("info", code)]
-
-    bench(body)
+async def test_stored_less_safely_is_a_result(code: int, status: SendStatus, b: Bench) -> None:
+    first, _ = b.first_and_second()
+    first.next_codes.append(code)
+    result = await b.producer.send(MESSAGE)
+    assert (result.status, result.queue.broker_name) == (status, first.name)
+    assert b.attempts == [(first.name, "info", code)]
+    assert b.outcomes == [("info", code)]
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
-def test_stored_less_safely_is_retried_when_asked_for(code: int) -> None:
-    async def body(b: Bench) -> None:
+async def test_stored_less_safely_is_retried_when_asked_for(code: int) -> None:
+    async with Bench(retry_another_broker_when_not_store_ok=True) as b:
         first, second = b.first_and_second()
         first.next_codes.append(code)
         result = await b.producer.send(MESSAGE)
         assert (result.status, result.queue.broker_name) == (SendStatus.SEND_OK, second.name)
         assert len(first.stored) == len(second.stored) == 1
 
-    bench(body, retry_another_broker_when_not_store_ok=True)
 
-
-def test_a_result_is_not_lost_to_the_failure_of_a_later_try() -> None:
-    async def body(b: Bench) -> None:
+async def test_a_result_is_not_lost_to_the_failure_of_a_later_try() -> None:
+    async with Bench(retry_another_broker_when_not_store_ok=True) as b:
         first, second = b.first_and_second()
         first.next_codes += [10, 13]
         second.next_codes.append(13)
@@ -196,39 +167,31 @@ def test_a_result_is_not_lost_to_the_failure_of_a_later_try() -> None:
         assert (result.status, result.queue.broker_name) == (SendStatus.FLUSH_DISK_TIMEOUT, first.name)
         assert len(b.attempts) == 2
 
-    bench(body, retry_another_broker_when_not_store_ok=True)
+
+async def test_time_used_up_before_a_try_is_too_many_requests(b: Bench) -> None:
+    first, second = b.first_and_second()
+    for broker in (first, second):
+        broker.delay_s = 0.7
+        broker.next_codes += [14] * 3
+    error = await b.error(timeout_ms=1300)
+    # 0.7 s for the first try, the second has 0.6 s and times out; the third begins at 1.3 s, with nothing left
+    assert b.elapsed_s == 1.3
+    assert not error.definite
+    first.delay_s = second.delay_s = 0
+    b.ns.delay_s = 2
+    b.ns.routes["slow"] = route(b.a)
+    with pytest.raises(TooManyRequests) as caught:
+        await b.producer.send(replace(MESSAGE, topic="slow"), timeout_ms=1500)
+    assert caught.value.definite
+    assert b.outcomes[-1] == ("fail", None)
 
 
-def test_time_used_up_before_a_try_is_too_many_requests() -> None:
-    async def body(b: Bench) -> None:
-        first, second = b.first_and_second()
-        for broker in (first, second):
-            broker.delay_s = 0.7
-            broker.next_codes += [14] * 3
-        error = await b.error(timeout_ms=1300)
-        # 0.7 s for the first try, the second has 0.6 s and times out; the third begins at 1.3 s, with nothing left
-        assert b.elapsed_s == 1.3
-        assert not error.definite
-        first.delay_s = second.delay_s = 0
-        b.ns.delay_s = 2
-        b.ns.routes["slow"] = route(b.a)
-        with pytest.raises(TooManyRequests) as caught:
-            await b.producer.send(replace(MESSAGE, topic="slow"), timeout_ms=1500)
-        assert caught.value.definite
-        assert b.outcomes[-1] == ("fail", None)
-
-    bench(body)
-
-
-def test_a_broker_without_an_address_is_a_failed_try() -> None:
-    async def body(b: Bench) -> None:
-        first, second = b.first_and_second()
-        del b.producer.client.route_cache.broker_addr_table[first.name]
-        result = await b.producer.send(MESSAGE)
-        assert result.queue.broker_name == second.name
-        assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
-
-    bench(body)
+async def test_a_broker_without_an_address_is_a_failed_try(b: Bench) -> None:
+    first, second = b.first_and_second()
+    del b.producer.client.route_cache.broker_addr_table[first.name]
+    result = await b.producer.send(MESSAGE)
+    assert result.queue.broker_name == second.name
+    assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
 
 
 # -- definite or not
@@ -238,42 +201,33 @@ def test_a_broker_without_an_address_is_a_failed_try() -> None:
     ("first_code", "definite"),
     [(14, True), (16, True), (17, True), (1, False), (204, False)],
 )
-def test_a_call_is_definite_only_when_no_try_may_have_stored(first_code: int, definite: bool) -> None:
-    async def body(b: Bench) -> None:
-        first, second = b.first_and_second()
-        first.next_codes.append(first_code)
-        second.next_codes.append(13)
-        error = await b.error()
-        assert isinstance(error, ResponseError)
-        assert (error.code, error.definite) == (13, definite)
-        assert b.outcomes == [("fail" if definite else "info", 13)]
-
-    bench(body)
+async def test_a_call_is_definite_only_when_no_try_may_have_stored(first_code: int, definite: bool, b: Bench) -> None:
+    first, second = b.first_and_second()
+    first.next_codes.append(first_code)
+    second.next_codes.append(13)
+    error = await b.error()
+    assert isinstance(error, ResponseError)
+    assert (error.code, error.definite) == (13, definite)
+    assert b.outcomes == [("fail" if definite else "info", 13)]
 
 
-def test_refused_by_all_is_definite() -> None:
-    async def body(b: Bench) -> None:
-        b.a.crash()
-        b.b.crash()
-        await b.world.clock.sleep(1)
-        error = await b.error()
-        assert isinstance(error.__cause__, ConnectError)
-        assert error.definite
-        assert error.retriable
-        assert b.outcomes == [("fail", None)]
-
-    bench(body)
+async def test_refused_by_all_is_definite(b: Bench) -> None:
+    b.a.crash()
+    b.b.crash()
+    await b.world.clock.sleep(1)
+    error = await b.error()
+    assert isinstance(error.__cause__, ConnectError)
+    assert error.definite
+    assert error.retriable
+    assert b.outcomes == [("fail", None)]
 
 
-def test_lost_once_and_then_refused_is_not_definite() -> None:
-    async def body(b: Bench) -> None:
-        first, second = b.first_and_second()
-        first.silent = True
-        second.crash()
-        b.world.clock.call_later(0.5, first.crash)
-        error = await b.error()
-        assert b.attempts == [(first.name, "info", None), (second.name, "fail", None), (first.name, "fail", None)]
-        assert not error.definite
-        assert b.outcomes == [("info", None)]
-
-    bench(body)
+async def test_lost_once_and_then_refused_is_not_definite(b: Bench) -> None:
+    first, second = b.first_and_second()
+    first.silent = True
+    second.crash()
+    b.world.clock.call_later(0.5, first.crash)
+    error = await b.error()
+    assert b.attempts == [(first.name, "info", None), (second.name, "fail", None), (first.name, "fail", None)]
+    assert not error.definite
+    assert b.outcomes == [("info", None)]

@@ -1,7 +1,7 @@
 """A cluster in one process on virtual time whose servers are started one by one, as a test of doctor or watch needs."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -34,6 +34,9 @@ class World:
         self.servers: dict[str, NameServer | Broker] = {}
         self.consumers: dict[str, DefaultMQPushConsumer] = {}
         self.asked: tuple[Address, ...] = self.cluster.addresses
+
+    async def __aenter__(self) -> Self:
+        return self
 
     async def name_servers(self, *numbers: int, **settings: Any) -> None:
         for number in numbers:
@@ -91,6 +94,6 @@ class World:
     async def causes(self, topic: str = "orders", **how: Any) -> list[NoRouteCause]:
         return [cause for cause in causes_of(await self.see(topic, **how)) if not cause.name.startswith("dialect")]
 
-    async def end(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for node in (*self.consumers.values(), *self.servers.values()):
             await node.stop()
