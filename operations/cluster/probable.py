@@ -125,6 +125,8 @@ def probable(
         weighed[NOTHING] = _joined(weighed[NOTHING], well) if NOTHING in weighed else well
     ranked = shared(weighed.values())
     if not ranked or ranked[0].share < KNOWN_FROM:
+        for one in ranked:
+            one.score = one.share  # the fitted score is that of known answers
         return _unknown(ranked, found)
     first = ranked[0]
     return Answer(

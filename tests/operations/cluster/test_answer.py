@@ -189,6 +189,12 @@ def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_librari
     assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
 
 
+def test_what_an_unknown_answer_leans_to_is_no_surer_than_its_share_of_the_likelihood(tmp_path: Path) -> None:
+    two = "java.io.IOException: Read-only file system\njava.io.IOException: No space left on device\n"
+    answer = of_files(tmp_path, store=f"2026-01-01 00:00:01 ERROR FlushThread - x\n{two}").answer
+    assert (answer.name, answer.others[0].score < 0.55) == ("unknown", True)
+
+
 def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
     refused = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed\n"
     assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"
