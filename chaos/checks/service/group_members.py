@@ -162,32 +162,51 @@ class Members(Process):
 
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
-        failed there. A round that meets another one, of a rebalance, leaves it to that one, which may wait for each
-        that hangs, and for each that a slow link answers late."""
-        rounds = self.runs_of(HEARTBEAT)
+        failed there. A round that meets another one leaves it to that one, which may wait for each broker that hangs,
+        and for each that a slow link answers late."""
+        rounds = list(self._rounds())
         if not rounds or not self.control.rows("client_heartbeat"):
             return
         examined, missed = 0, []
-        for run in rounds:
-            # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
-            from_ms, until_ms = self._with_waits(run.began_ms - self.timers.lateness_cap_ms, run.ended_ms)
+        for named_ms, began_ms, ended_ms in rounds:
+            from_ms, until_ms = self._with_waits(began_ms, ended_ms)
             until_ms += self.timers.delivery_ms
             slow_ms = sum(self.world.round_trips_ms(self.life.node, self.brokers, from_ms, until_ms))
+            waited_ms = began_ms - from_ms + slow_ms
             from_ms, until_ms = from_ms - slow_ms, until_ms + slow_ms
             if until_ms > self.end_ms or self.held(from_ms, until_ms):
                 continue
-            for broker in self._routed(from_ms - self.timers.delivery_ms, until_ms):
+            for broker in self._routed(named_ms - waited_ms, until_ms):
                 blind = (of for of in self.world.blind if broker in of.nodes)
                 if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
                     continue  # nobody knows what it handled
                 examined += 1
                 ends = self._heard.get(broker, ()), self._failed.get(broker, ())
                 if not any(self.within(at_ms, from_ms, until_ms) for at_ms in ends):
-                    missed.append(run.began_ms)
+                    missed.append(began_ms)
         if examined:
-            about, span = (self.life.node, HEARTBEAT), (rounds[0].began_ms, self.end_ms)
+            about, span = (self.life.node, HEARTBEAT), (rounds[0][1], self.end_ms)
             row = "MQClientInstance: each round goes to every broker of its routes"
-            yield of_many(about, "reaches every broker", span, row, examined, missed, to_ms=self.end_ms)
+            yield of_many(about, "reaches every broker", span, row, examined, sorted(missed))
+
+    def _rounds(self) -> Iterator[tuple[float, float, float]]:
+        """When each round of heartbeats began and ended, and since when a route must have named a broker before: each
+        H, between a consumer's first routes and its first rebalance, and whenever its queues have changed."""
+        scheduled, near_ms = list[Stretch](), self.timers.delivery_ms
+        for run in self.runs_of(HEARTBEAT):
+            # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
+            lag_ms = self.control.lateness.largest(self.world, (self.life.node,), run.began_ms, run.ended_ms + near_ms)
+            cap_ms = self.timers.lateness_cap_ms
+            began_ms = run.began_ms - near_ms - (cap_ms if lag_ms is None else min(lag_ms, cap_ms))
+            scheduled.append(Stretch(began_ms, run.ended_ms))
+            yield began_ms, began_ms, run.ended_ms
+        routes = [run.ended_ms for run in self.rows("route_changed") if run.ended_ms >= self.start_ms]
+        for first in self.runs_of(REBALANCE)[:1]:
+            if routes and routes[0] < first.began_ms:
+                yield routes[0], self.start_ms, first.began_ms
+        for at_ms in (run.ended_ms for run in self.rows("assigned")):
+            if not any(one.start_ms <= at_ms <= one.end_ms for one in scheduled):
+                yield at_ms, at_ms, at_ms
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""

@@ -84,6 +84,26 @@ def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
     replace_part(rebalancer, "_allocate", allocate)
 
 
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+def consumer_tells_of_no_new_queues(node: ConsumerNode) -> None:
+    """a consumer sends no heartbeat when its queues have changed, only each 30 s"""
+
+    @around(_rebalancer(node), "_announce")
+    async def announce_to_nobody(_announce: Any, topic: str) -> None:
+        _rebalancer(node)._record_assigned(topic)
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+def consumer_polls_no_retry_topic(node: ConsumerNode) -> None:
+    """a consumer asks for the route of its group's retry topic only when it starts"""
+
+    @around(node.instance, "poll_routes")
+    async def poll_the_others(_poll: Any) -> None:
+        for data in node.client.subscriptions():
+            if not data.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                await node.instance.update_route(data.topic)
+
+
 @planted(CONSUMERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("queue_ownership timers_kept")
 def consumer_keeps_lost_queues(node: ConsumerNode) -> None:

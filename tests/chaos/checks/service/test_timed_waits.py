@@ -286,7 +286,7 @@ def routed(told: HistoryBuilder, **addresses: Mapping[str, str]) -> HistoryBuild
 
 
 def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
-    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
     for at_s in (1, 31, 61, 91):
         if at_s not in missing_s:
             value = {"client": "127.0.0.1@consumer-0#1"}
@@ -308,8 +308,9 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reache
     told.at(20).fault("f1", "pause", "sigstop", "broker-a")
     for at_s in (34, 64, 94):
         told.at(at_s).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"), duration_ms=3000)
-    for at_s in (1, 31, 61, 91) if reached else (1, 31, 61):
-        told.at(at_s + 3).event("broker-b", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    sent = [("broker-a", 1), *(("broker-b", at_s) for at_s in (1, 34, 64, 94)[: 4 if reached else 3])]
+    for broker, at_s in sent:
+        told.at(at_s).event(broker, "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
     missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
     assert sum(found.wrong for found in missed) == (0 if reached else 1)
 
@@ -318,7 +319,7 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reache
 def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_calls_on_a_narrow_link_may_take(
     fault: str | None, missed: int
 ) -> None:
-    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
     if fault:
         told.at(50).fault("f1", fault, "toxiproxy.bandwidth", "consumer-0", "broker-a", value={"rate_kb_s": 1})
     for at_s in (1, 31, 62.5, 91):
@@ -327,11 +328,21 @@ def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_cal
     assert sum(one.wrong for one in found) == missed
 
 
-@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 3), ({"1": "broker-a"}, 3), ({}, 0)])
+@pytest.mark.parametrize("late", [True, False])
+def test_a_consumer_sends_heartbeats_before_its_first_rebalance_and_whenever_its_queues_change(late: bool) -> None:
+    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told.at(50).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+    for at_s in (1, 31, 61, 91, *((0.2, 50.2) if late else (0.05, 50.01))):
+        told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == (2 if late else 0)
+
+
+@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 4), ({"1": "broker-a"}, 4), ({}, 0)])
 def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
     ids: dict[str, str], wrong_: int
 ) -> None:
-    told = routed(story().at(0.02), a={id_: address_of(name) for id_, name in ids.items()})
+    told = routed(story().at(0.2), a={id_: address_of(name) for id_, name in ids.items()})
     told.at(1).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-1#1"})
     missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
     assert sum(found.wrong for found in missed) == wrong_
@@ -341,7 +352,7 @@ def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_t
 def test_no_heartbeat_goes_to_a_master_that_the_last_route_of_its_name_left_out(
     named: Mapping[str, str], wrong_: int
 ) -> None:
-    told = story().at(0.02)
+    told = story().at(0.2)
     of_both = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
     told.event("consumer-0", "route_changed", topic="%RETRY%g", value={"brokers": {"broker-a": of_both}, "queues": {}})
     routed(told, a=of_both)
@@ -365,7 +376,7 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     """Nor where the route lost it before: only a round forgets a broker (random scenario 53015)."""
 
     def judged(*changed_s: float) -> Verdict:
-        told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+        told = routed(story().at(0.2), a={"0": address_of("broker-a")})
         for at_s in (1, 31, 60.1):
             value = {"client": "127.0.0.1@consumer-0#1"}
             told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
@@ -472,7 +483,7 @@ def leaves(
     *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
 ) -> list[str]:
     """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end: who is wrong, how."""
-    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
     client = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
     if left_out_s is not None:
         routed(told.at(left_out_s), b={"0": address_of("broker-b")})

@@ -43,7 +43,8 @@ def look_up(
     story: HistoryBuilder, began_s: float, took_s: float, type_: str = "ok", topic: str = "orders"
 ) -> HistoryBuilder:
     tried = [{"name_server": address_of("ns-0"), "outcome": "answered" if type_ == "ok" else "no_answer"}]
-    about = {"type": type_, "name_server": address_of("ns-0"), "topic": topic, "value": {"tried": tried}}
+    code = 0 if type_ == "ok" else None
+    about = {"type": type_, "name_server": address_of("ns-0"), "topic": topic, "code": code, "value": {"tried": tried}}
     return story.at(began_s + took_s).event(
         "consumer-0", "name_server_call", f="route", duration_ms=took_s * 1000, **about
     )
@@ -236,6 +237,15 @@ def test_a_poll_that_asks_for_nothing_is_found() -> None:
         told.at(at_s).event("consumer-0", "scheduled_task", f=POLL, duration_ms=0.0)
     (found,) = wrong(check(told))
     assert (found.object, found.kind, found.wrong) == (POLL, "asks for every topic", 2)
+
+
+def test_a_poll_asks_for_each_topic_that_the_client_has_asked_for_before() -> None:
+    told = look_up(story(), 40, 0.01, topic="%RETRY%g")
+    (found,) = wrong(check(told))
+    assert (found.object, found.kind, found.wrong) == (POLL, "asks for every topic", 2)
+    for at_s in (60.01, 90.01):  # the round ends at a look-up without an answer
+        look_up(told, at_s, 0.0, "info", topic="other")
+    assert check(told).verdict is Validity.VALID
 
 
 def test_a_poll_whose_row_was_written_late_asked_all_the_same() -> None:
