@@ -3,7 +3,7 @@ are read.
 
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each (turns.py)
-    its tries while some fail                                       each at the queue behind that of the try before
+    its tries while some fail, and within P / 30 of a poll          each at the queue behind that of the try before
     a try that follows a failed one                                 tries.py
     a queue of a living broker                                      queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it

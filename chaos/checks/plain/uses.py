@@ -4,18 +4,19 @@ send (ok) ─────────► by process, topic, queue and segment �
 send_attempt, send ► those that failed, by segments ───────────┘
 pull, receive ─────► by consumer, queue and 10 s ──────────────► READS: a queue's rows together
 send_attempt ──────► beside the try before it ─────────────────► TRIES: a send's rows together
-send_attempt ──────► where any failed: from queue to queue ────► STEPS: a client's rows together
+send_attempt ──────► where any failed, and around polls ───────► STEPS: a client's rows together
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...oracle.time_outs import NOT_STORED, STORED, avoidance, send_rules
+from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, send_rules
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
@@ -35,7 +36,6 @@ from ..record.uses import (
 )
 from .part import (
     Floats,
-    Gathering,
     Part,
     Reading,
     Row,
@@ -262,26 +262,35 @@ class Steps(Facts):
     of: Mapping[Step, Stepped] = field(default_factory=dict)
 
 
-def _failing(gathering: Gathering, world: World) -> list[Span]:
-    """When something failed at each of the producers, from edge to edge."""
+def _looked_at(failed: Mapping[tuple[str, float], int], control: Control, world: World) -> list[Span]:
+    """Between two edges where something failed at a producer that goes round; and around each of its polls, which
+    leaves its turn as it is, unless the route is another."""
     import numpy as np
 
-    between, failed = edges(gathering.control, world), gathering.counted(SHARES, world).failed
+    between, goes = edges(control, world), goes_round(world)
     ends = {at_ms: end_ms for at_ms, end_ms in pairwise([*between, np.inf])}
-    found = (Span(node, at_ms, ends[at_ms]) for (node, at_ms), times in failed.items() if times)
-    return [span for span in found if span.node in goes_round(world)]
+    found = [Span(*at, ends[at[1]]) for at, times in failed.items() if times and at[0] in goes]
+    whole = {(span.node, span.from_ms) for span in found}
+    for row in control.rows("scheduled_task"):
+        if row.f == POLL and row.node in goes:
+            near_ms = world.timers_of(row.node).P_ms / 30
+            from_ms = between[max(bisect_right(between, row.time_ms) - 1, 0)]
+            if (row.node, from_ms) not in whole:
+                to_ms = min(row.time_ms + near_ms, ends[from_ms])
+                found.append(Span(row.node, max(row.time_ms - near_ms, from_ms), to_ms))
+    return sorted(found)
 
 
 def steps(part: Part, world: World) -> Steps:
-    """Those of the producers that go round, between edges where something failed."""
+    """Those of the producers that go round, where they are looked at."""
     import numpy as np
 
-    between = np.array(edges(part.control, world))
-    failing = [at for at, times in _failed(part, world, between).items() if times and at[0] in goes_round(world)]
+    failed = _failed(part, world, np.array(edges(part.control, world)))
+    spans = _looked_at(failed, part.control, world)
     sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
     # A send that began before such an edge belongs to what was before it, whenever its first try was.
-    sends, _ = _in_segments(sends, _edge(between, began_ms(sends)), failing)
-    begun, edge = _in_segments(begun, _edge(between, floats(begun["time_ms"])), failing)
+    sends, _ = _within(sends, began_ms(sends), spans)
+    begun, edge = _within(begun, floats(begun["time_ms"]), spans)
     topics, stored = dict[tuple[Any, ...], str](), set[tuple[Any, ...]]()
     for row in rows_in(sends.select([*_OP, "topic", "type"])):
         op = row["node"], row["incarnation"], row["op_id"]
@@ -317,17 +326,20 @@ STEPS = Reading(
     ("send", "send_attempt"),
     ("type", "op_id", "topic", "broker_name", "queue_id", "attempt", "duration_ms"),
     steps,
-    spans=_failing,
+    spans=lambda of, world: _looked_at(of.counted(SHARES, world).failed, of.control, world),
 )
 
 
-def _in_segments(rows: pa.Table, edge: Floats, segments: Sequence[tuple[str, float]]) -> tuple[pa.Table, Floats]:
-    """The rows of these nodes between these edges, and after which edge each is."""
+def _within(rows: pa.Table, at_ms: Floats, spans: Sequence[Span]) -> tuple[pa.Table, Floats]:
+    """The rows in these spans, ascending and apart at each node, and when the span of each began."""
     import numpy as np
     import pyarrow.compute as pc
 
-    there = np.zeros(len(rows), bool)
-    for node in {node for node, _ in segments}:
-        of_node = pc.equal(rows["node"], node).to_numpy()
-        there |= of_node & np.isin(edge, [at_ms for name, at_ms in segments if name == node])
-    return rows.filter(there), edge[there]
+    since = np.full(len(rows), np.nan)
+    for node in {span.node for span in spans}:
+        of_node = np.array([span[1:] for span in spans if span.node == node])
+        number = np.searchsorted(of_node[:, 0], at_ms, "right") - 1
+        is_in = pc.equal(rows["node"], node).to_numpy() & (number >= 0) & (at_ms < of_node[number, 1])
+        since[is_in] = of_node[number[is_in], 0]
+    there = ~np.isnan(since)
+    return rows.filter(there), since[there]

@@ -1,4 +1,4 @@
-"""A producer's queues have their turns: counted where nothing fails, try by try where something does.
+"""A producer's queues have their turns: counted where nothing fails, try by try where something does, and around polls.
 
     broker-a 0 1 2 3   broker-b 0 1 2 3        a send's first try: the next queue, whatever failed before
                └─┘└─────────┘                  a try again: the next one of another broker, where the route has one

@@ -92,7 +92,7 @@ class BrokerShares(Facts):
     odd: tuple[Try, ...] = ()
     given_up: tuple[Try, ...] = ()
     in_turn: int = 0
-    """Tries at the next queue, where something failed."""
+    """Tries at the next queue, where something failed and around polls."""
     strays: tuple[Stray, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""

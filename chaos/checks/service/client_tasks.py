@@ -122,18 +122,17 @@ class ClientTasks(Tasks):
     def _polls(self) -> Iterator[Finding]:
         """Polls that left out a topic that the client has, though each of their look-ups was answered.
 
-        A client never forgets a topic that it asked for, and a producer of 4.9 has createTopicKey from its start on.
-        5.x asks for that one in another's place alone.
+        A client never forgets a topic that it asked for, but for createTopicKey, for which it asks in another's place.
+        That one a producer of 4.9 has from its start on.
         """
-        is_new = self.timers.profile is Profile.V5_X
-        has = {TBW102} if self.kind == "producer" and not is_new else set[str]()
+        has = {TBW102} if self.kind == "producer" and self.timers.profile is Profile.V4_9 else set[str]()
         # A client that is being stopped has given up its groups, and with them their topics.
         polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
         asked = (call for call in self.calls if call.row.f == "route" and call.began_ms >= self.start_ms - 1.0)
         examined, short, call = 0, list[float](), next(asked, None)
         for run in polls:
             while call is not None and call.ended_ms <= run.began_ms - self.timers.at_once_ms:
-                has |= {call.row.topic or ""} - ({TBW102} if is_new else set())
+                has |= {call.row.topic or ""} - {TBW102}
                 call = next(asked, None)
             calls = self.calls_in(run.began_ms, run.ended_ms)
             cut_short = any(one.row.code is None for one in calls) or self.held(run.began_ms, run.ended_ms)

@@ -85,6 +85,12 @@ def producer_never_uses_a_broker(node: ProducerNode) -> None:
     _passing_over(node, lambda broker_name: broker_name == "broker-b")
 
 
+@planted(PRODUCER_0, "smoke", caught_by="living_are_used")
+def producer_begins_anew_at_each_poll(node: ProducerNode) -> None:
+    """a producer takes an unchanged route at each poll, and goes on at a random one of its queues"""
+    around(node.instance.route_cache, "take")(lambda take, topic, route, **_: take(topic, route, needed=True))
+
+
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used")
 def producer_avoids_what_has_healed(node: ProducerNode) -> None:
     """after a failed send, producers avoid the broker for ever, as long as there is another broker"""

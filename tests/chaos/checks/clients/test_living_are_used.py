@@ -8,6 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.clients.living_are_used import CHECK
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
+from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
@@ -124,6 +125,19 @@ def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
     assert found.examples[0].more["next"] == "broker-a 0"
     assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
     assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.UNKNOWN
+
+
+def test_a_poll_leaves_the_turn_as_it_is_unless_the_route_is_another() -> None:
+    def over_a_poll(*queues: tuple[str, int], changed: bool = False) -> list[Any]:
+        builder = in_turn(story(), 16, first=1).at(27).event("producer-0", "scheduled_task", f=POLL, duration_ms=1.0)
+        if changed:
+            builder.event("producer-0", "route_changed", topic="orders", value=route_of(*BROKERS))
+        for number, queue in enumerate(queues):
+            sent(builder, 26.5 + number, queue)
+        return kinds(verdict(builder))
+
+    assert over_a_poll(RING[1], RING[2]) == over_a_poll(RING[1], RING[3], changed=True) == []
+    assert over_a_poll(RING[1], RING[3]) == ["sent to another queue than the next"]
 
 
 def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
