@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 
 from .clients.consumer.consumers import Consuming
-from .virtual import MemoryNetwork, VirtualClock, run
+from .virtual import MemoryNetwork, VirtualClock
 
 PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
 QUEUES = 4
@@ -181,18 +181,10 @@ def keys_of(*members: Consuming) -> Counter[str]:
     return Counter(message.keys or "" for member in members for message in member.received)
 
 
-def in_cluster(data: Path, body: Callable[[Cluster], Awaitable[None]], **shape: Any) -> None:
-    async def main() -> None:
-        async with cluster(data, **shape) as running:
-            await body(running)
-
-    run(main)
-
-
 @PROFILES
 @pytest.mark.parametrize("members", [1, 2, 3])
-def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Profile, members: int) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Profile, members: int) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         group = [await running.consumer(f"consumer-{n}") for n in range(members)]
         await CLOCK.sleep(3)
         sent = await send(await running.producer(), range(120))
@@ -202,12 +194,10 @@ def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Pr
         queues = [tuple(queue) for member in group for queue in member.assigned()]
         assert sorted(queues) == [(name, queue_id) for name in running.brokers for queue_id in range(QUEUES)]
 
-    in_cluster(tmp_path, body, profile=profile)
-
 
 @PROFILES
-def test_when_a_member_leaves_the_others_go_on_where_it_was(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_when_a_member_leaves_the_others_go_on_where_it_was(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         group = [await running.consumer(f"consumer-{n}") for n in range(3)]
         await CLOCK.sleep(3)
         producer = await running.producer()
@@ -220,11 +210,9 @@ def test_when_a_member_leaves_the_others_go_on_where_it_was(tmp_path: Path, prof
         assert keys_of(*group) == Counter(sent)
         assert group[1].assigned() == []
 
-    in_cluster(tmp_path, body, profile=profile)
 
-
-def test_a_member_that_joins_late_repeats_nothing_that_was_committed(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_member_that_joins_late_repeats_nothing_that_was_committed(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         first = await running.consumer("consumer-0")
         producer = await running.producer()
         sent = await send(producer, range(40))
@@ -236,11 +224,9 @@ def test_a_member_that_joins_late_repeats_nothing_that_was_committed(tmp_path: P
         assert keys_of(first, second) == Counter(sent)
         assert second.received
 
-    in_cluster(tmp_path, body)
 
-
-def test_a_group_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_group_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         producer = await running.producer()
         before = await running.consumer("consumer-0")
         sent = await send(producer, range(20))
@@ -252,12 +238,10 @@ def test_a_group_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
         assert keys_of(before) == Counter(sent)
         assert keys_of(after) == Counter(later)
 
-    in_cluster(tmp_path, body)
-
 
 @PROFILES
-def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         model = MessageModel.BROADCASTING
         members = [await running.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
         await CLOCK.sleep(3)
@@ -265,11 +249,9 @@ def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Prof
         await CLOCK.sleep(3)
         assert [keys_of(member) for member in members] == [Counter(sent)] * 3
 
-    in_cluster(tmp_path, body, profile=profile)
 
-
-def test_only_messages_of_the_wanted_tags_come(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_only_messages_of_the_wanted_tags_come(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         consuming = await running.consumer("consumer-0", subscriptions=(("orders", "TagA || TagC"),))
         await CLOCK.sleep(3)
         producer = await running.producer()
@@ -278,11 +260,9 @@ def test_only_messages_of_the_wanted_tags_come(tmp_path: Path) -> None:
         await CLOCK.sleep(3)
         assert Counter(message.tags for message in consuming.received) == {"TagA": 2, "TagC": 1}
 
-    in_cluster(tmp_path, body)
 
-
-def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_topic(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_topic(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         tries: list[tuple[float, str, int]] = []
 
         def second_time(message: Any) -> bool:
@@ -298,12 +278,10 @@ def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_topic(
         assert 10 <= second - first <= 12
         assert keys_of(consuming) == Counter(sent)
 
-    in_cluster(tmp_path, body)
-
 
 @PROFILES
-def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         producer = await running.producer()
         sent = await send(producer, range(20))
         await CLOCK.sleep(5)
@@ -316,12 +294,12 @@ def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path
         assert crashed_s < max(uses) <= crashed_s + 30
         assert len(running.rows("send", type="ok")) == len(sent) == 100, "each send found the live broker"
 
-    in_cluster(tmp_path, body, profile=profile)
-
 
 @PROFILES
-def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         group = [await running.consumer(f"consumer-{n}") for n in range(2)]
         producer = await running.producer()
         await CLOCK.sleep(3)
@@ -333,12 +311,12 @@ def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(tmp_pa
         await CLOCK.sleep(3)
         assert keys_of(*group) == Counter(sent)
 
-    in_cluster(tmp_path, body, profile=profile)
-
 
 @PROFILES
-def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async with cluster(tmp_path, profile=profile, name_servers=3) as running:
         consuming = await running.consumer("consumer-0")
         producer = await running.producer()
         sent = await send(producer, range(10))
@@ -359,21 +337,17 @@ def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(tmp_pa
         await CLOCK.sleep(3)
         assert keys_of(consuming) == Counter(sent)
 
-    in_cluster(tmp_path, body, profile=profile, name_servers=3)
 
-
-def test_a_topic_that_nobody_created_is_created_by_its_first_send(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_topic_that_nobody_created_is_created_by_its_first_send(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         producer = await running.producer()
         consuming = await running.consumer("consumer-0", subscriptions=(("fresh", "*"),))
         await producer.send(Message.create("fresh", b"first", keys="k0"))
         await until(lambda: keys_of(consuming) == Counter({"k0": 1}), 55)
 
-    in_cluster(tmp_path, body)
 
-
-def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp_path: Path) -> None:
-    async def body(running: Cluster) -> None:
+async def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as running:
         consuming = await running.consumer("consumer-0")
         sent = await send(await running.producer(), range(100))
         await CLOCK.sleep(3)
@@ -389,12 +363,12 @@ def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp
         assert sorted(found) == sorted(sent)
         assert keys_of(consuming) == Counter(sent)
 
-    in_cluster(tmp_path, body)
-
 
 @PROFILES
-def test_through_partitions_and_coming_and_going_nothing_acknowledged_is_lost(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_through_partitions_and_coming_and_going_nothing_acknowledged_is_lost(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         producer, chance = await running.producer(), random.Random(7)
         members = [await running.consumer(f"consumer-{n}") for n in range(3)]
         left: list[Consuming] = []
@@ -423,5 +397,3 @@ def test_through_partitions_and_coming_and_going_nothing_acknowledged_is_lost(tm
         assert acknowledged - keys_of(*members, *left).keys() == set()
         owned = sorted(tuple(queue) for member in members for queue in member.assigned())
         assert owned == [(name, queue_id) for name in running.brokers for queue_id in range(QUEUES)]
-
-    in_cluster(tmp_path, body, profile=profile)

@@ -11,20 +11,20 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import GetConsumerRunningInfoRequestHeader
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.profile import Profile
-from tests.test_in_process_cluster import CLOCK, PROFILES, Cluster, in_cluster, send
+from tests.test_in_process_cluster import CLOCK, PROFILES, Cluster, cluster, send
 
 
-async def ask(cluster: Cluster, client_id: str, group: str = "group") -> RemotingCommand:
+async def ask(running: Cluster, client_id: str, group: str = "group") -> RemotingCommand:
     """What broker-a answers to 307."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id)
-    async with AdminClient(cluster.context("asker"), cluster.addresses) as admin:
+    async with AdminClient(running.context("asker"), running.addresses) as admin:
         request = RemotingCommand.request(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
-        return await admin.remoting.invoke(cluster.brokers["broker-a"], request, timeout_s=3.0)
+        return await admin.remoting.invoke(running.brokers["broker-a"], request, timeout_s=3.0)
 
 
 @PROFILES
-def test_its_list_its_subscriptions_and_its_queues_are_told(tmp_path: Path, profile: Profile) -> None:
-    async def body(running: Cluster) -> None:
+async def test_its_list_its_subscriptions_and_its_queues_are_told(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
         consuming = await running.consumer("consumer-0")
         await CLOCK.sleep(3)
         await send(await running.producer(), range(40))
@@ -43,17 +43,13 @@ def test_its_list_its_subscriptions_and_its_queues_are_told(tmp_path: Path, prof
         assert {told.cached_msg_count for told in said.mq_table.values()} == {0}
         assert all(told.last_consume_timestamp > 0 for told in queues.values())
 
-    in_cluster(tmp_path, body, profile=profile)
-
 
 @pytest.mark.parametrize(("client_id", "group"), [("127.0.0.1@nobody", "group"), ("127.0.0.1@consumer-0", "others")])
-def test_who_is_not_in_the_group_cannot_be_asked(tmp_path: Path, client_id: str, group: str) -> None:
-    async def body(running: Cluster) -> None:
+async def test_who_is_not_in_the_group_cannot_be_asked(tmp_path: Path, client_id: str, group: str) -> None:
+    async with cluster(tmp_path) as running:
         await running.consumer("consumer-0")
         await CLOCK.sleep(3)
         answer = await ask(running, client_id, group)
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert answer.remark is not None
         assert "not online" in answer.remark
-
-    in_cluster(tmp_path, body)
