@@ -131,6 +131,7 @@ _ACTS: Mapping[str, str] = {
     "reaches every broker": "{who} left a broker out of {what}",
     "of brokers of its routes": "{who} dialled a broker that none of its routes names",
     "to brokers of its routes": "{who} sent a {what} to a broker that none of its routes names",
+    "what its share has no more": "{who} dropped a queue that its share still had",
     "asks at its polls": "{who} asked between its polls for a topic of which it had a route",
     "woken by a change of members": "{what} of {who} came though no broker had said that a group's members changed",
     "when a group's members change": "{what} of {who} did not come at once when a broker said that members changed",

@@ -9,6 +9,7 @@
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
 | heartbeat | to such a broker, too                                                           | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
+| drop      | of a queue that its share still has, after 120 s without a pull                 | queue_dropped    |
 | notice    | (a broker) when the members of the group changed                                | members_changed  |
 
 Look-ups and rebalances are judged in quiet times (`calm`), dials at any, and heartbeats where nothing was done to the
@@ -36,6 +37,9 @@ from ..record.turns import client_routes
 from .group_members import NOTICE
 
 _DIALS = ("open", "connect_failed")
+DROP = "drop of a queue"
+_IDLE_MS = 120_000.0
+"""`pullMaxIdleTime`: no setting's here."""
 
 
 class Unasked(Process):
@@ -47,6 +51,8 @@ class Unasked(Process):
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
+        row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
+        yield from self._told(DROP, "what its share has no more", row, *self._drops())
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
@@ -165,6 +171,26 @@ class Unasked(Process):
         return [run.began_ms for run in self.runs_of(HEARTBEAT)]
 
     # -- rebalances
+
+    def _drops(self) -> tuple[int, Sequence[float]]:
+        """How many while nothing kept it from pulling, and when it took such a queue again in the same rebalance, which
+        a row `assigned` ends. A queue whose offset was wrong is dropped by its pull."""
+        events = ("queue_dropped", "queue_taken", "assigned", "pull_delayed")
+        rows = sorted((run.row for event in events for run in self.rows(event)), key=lambda row: row.seq)
+        examined, wrong, dropped = 0, list[float](), dict[tuple[str | None, ...], float]()
+        moved = set[tuple[str | None, ...]]()
+        for row in rows:
+            queue = row.topic, row.broker_name, str(row.queue_id)
+            if row.event == "pull_delayed" and row.f == "illegal_offset":
+                moved.add(queue)
+            elif row.event == "queue_dropped" and queue not in moved:
+                if self._is_calm(row.time_ms - _IDLE_MS, row.time_ms):
+                    examined, dropped[queue] = examined + 1, row.time_ms
+            elif row.event == "queue_taken" and queue in dropped:
+                wrong.append(dropped.pop(queue))
+            elif row.event == "assigned":
+                dropped = {queue: at_ms for queue, at_ms in dropped.items() if queue[0] != row.topic}
+        return examined, wrong
 
     def _are_all_ours(self) -> bool:
         """Whether every broker is of ours, and nobody is there but the run's own clients."""

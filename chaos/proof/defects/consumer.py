@@ -93,6 +93,18 @@ def consumer_tells_of_no_new_queues(node: ConsumerNode) -> None:
         _rebalancer(node)._record_assigned(topic)
 
 
+@planted(CONSUMER_0, "quiet", caught_by="timers_kept")
+def consumer_notes_no_pull(node: ConsumerNode) -> None:
+    """a consumer drops each queue 120 s after it took it, as if it had not pulled it, and takes it again"""
+    clock = node._context.clock
+
+    @around(_rebalancer(node), "_on_queue_taken")
+    def taken(on_taken: Any, queue: MessageQueue, held: ProcessQueue, offset: int) -> None:
+        since_ms = clock.now_ms()
+        replace_part(held, "is_pull_expired", lambda *, now_ms: now_ms - since_ms > 120_000)
+        on_taken(queue, held, offset)
+
+
 @planted(CONSUMER_0, "smoke", caught_by="timers_kept")
 def consumer_polls_no_retry_topic(node: ConsumerNode) -> None:
     """a consumer asks for the route of its group's retry topic only when it starts"""

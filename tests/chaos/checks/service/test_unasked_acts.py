@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nemesrv.chaos.checks.service.timers_kept import judge
+from nemesrv.chaos.checks.service.unasked_acts import DROP
 from nemesrv.chaos.oracle.time_outs import REBALANCE
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, route_of
@@ -66,6 +68,23 @@ def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_as
     told = look_up(routed(story(), "broker-a", topic="TBW102"), QUIET_S, 0.01, "fail")
     assert kinds(look_up(told, QUIET_S + 0.01, 0.01, topic="TBW102")) == []
     assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+
+
+@pytest.mark.parametrize(("between", "wrong_"), [("", 1), ("assigned", 0), ("pull_delayed", 0), ("pause", 0)])
+def test_a_queue_that_is_pulled_is_dropped_when_the_share_has_it_no_more(between: str, wrong_: int) -> None:
+    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    told = story().at(2).event("consumer-0", "queue_taken", op_id="take-0", offset=0, **queue)
+    if between == "pause":
+        paused = ("f1", "pause", "sigstop", "broker-a")
+        told.at(60).fault(*paused).at(70).fault(*paused, end=True)
+    if between == "pull_delayed":
+        told.at(149).event("consumer-0", "pull_delayed", f="illegal_offset", **queue)
+    told.at(150).event("consumer-0", "queue_dropped", op_id="take-0", offset=9, **queue)
+    if between == "assigned":
+        told.event("consumer-0", "assigned", topic="orders", value=[])
+    told.at(150.01).event("consumer-0", "queue_taken", op_id="take-1", offset=9, **queue)
+    found = judge(*told.end(160, 1.0).facts()).findings
+    assert sum(one.wrong for one in found if one.object == DROP) == wrong_
 
 
 def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_and_not_after_it() -> None:
