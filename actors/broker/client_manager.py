@@ -130,6 +130,10 @@ class ClientManager:
         groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
+    def groups_of(self, channel_id: int) -> list[str]:
+        """Return the consumer groups with a client on this channel."""
+        return [name for name, group in self.consumers.items() if channel_id in group.clients]
+
     def channels_of(self, group: str) -> list[Channel]:
         found = self.consumers.get(group)
         return [] if found is None else [client.channel for client in found.clients.values()]

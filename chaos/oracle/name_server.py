@@ -358,6 +358,8 @@ class RoutesRead:
         """Name, id and address of all that registered."""
         self.unregistered: set[tuple[str, str]] = set()
         """Name and address of all that left: an address without brokerLiveInfo is never silent, and nobody's master."""
+        self.expired: list[tuple[float, str]] = []
+        """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
         self.unknown: set[str] = set()
         """Topics that somebody registered without a broker (217)."""
 
@@ -412,7 +414,10 @@ class RoutesRead:
             case "dropped":
                 since = [left for left in self._leaving if left[1:] == (one.name, one.address)]
                 live = self._live.get(self._key(one.name, one.address))
-                if since or (live is not None and self._is_silent(live, one.at_ms, -self._timers.delivery_ms)):
+                is_silent = live is not None and self._is_silent(live, one.at_ms, -self._timers.delivery_ms)
+                if live is not None and is_silent and one.reason == "expired":
+                    self.expired.append((one.at_ms, live.channel))
+                if since or is_silent:
                     self._leave(one.name, one.address)
             case "scanned":
                 late_ms = self._timers.delivery_ms

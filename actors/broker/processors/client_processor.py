@@ -65,12 +65,13 @@ class ClientProcessor:
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         header = headers.UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
-        client = self._services.clients.on_channel(connection.id)
-        changed = self._services.clients.unregister(
+        clients = self._services.clients
+        client, groups = clients.on_channel(connection.id), clients.groups_of(connection.id)
+        changed = clients.unregister(
             connection.id, producer_group=header.producer_group, consumer_group=header.consumer_group
         )
-        if client is not None and self._services.clients.on_channel(connection.id) is None:
-            self._gone("unregistered", client, changed)
+        if client is not None and clients.on_channel(connection.id) is None:
+            self._gone("unregistered", client, groups)
         self._notify(changed)
         return RemotingCommand.response()
 
@@ -101,10 +102,11 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def connection_lost(self, connection: Connection) -> None:
-        client = self._services.clients.on_channel(connection.id)
-        changed = self._services.clients.channel_lost(connection.id)
+        clients = self._services.clients
+        client, groups = clients.on_channel(connection.id), clients.groups_of(connection.id)
+        changed = clients.channel_lost(connection.id)
         if client is not None:
-            self._gone("closed", client, changed)
+            self._gone("closed", client, groups)
         self._notify(changed)
 
     def expire(self) -> None:

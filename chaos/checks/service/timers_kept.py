@@ -2,7 +2,8 @@
 
 Who runs what, and when: oracle/name_server.py, oracle/broker.py, oracle/time_outs.py (clients). What each did and when:
 tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. Waits that nobody schedules:
-timed_waits.py, held_pulls.py, group_members.py, isolations.py. What nothing has a client do: unasked_acts.py.
+timed_waits.py, held_pulls.py, group_members.py, isolations.py, expired_channels.py. What nothing has a client do:
+unasked_acts.py.
 """
 
 from collections import defaultdict
@@ -19,6 +20,7 @@ from ..record.control import Control
 from ..routes.promised import polls_within
 from .broker_tasks import BrokerTasks
 from .client_tasks import ClientTasks
+from .expired_channels import ExpiredChannels
 from .group_members import Members
 from .held_pulls import HeldPulls
 from .isolations import Isolations
@@ -53,8 +55,10 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
             kind = "broker"
             yield from BrokerTasks(control, world, life).findings()
             yield from HeldPulls(control, world, life, kind).findings()
+            yield from ExpiredChannels(control, world, life, kind).findings()
         case "name_server":
             yield from Tasks(control, world, life, kind, name_server.tasks(world, life.node)).findings()
+            yield from ExpiredChannels(control, world, life, kind).findings()
         case _:
             yield from ClientTasks(control, world, life, kind).findings()
             yield from Unasked(control, world, life, kind).findings()

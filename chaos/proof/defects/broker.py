@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+from ....actors.broker.client_manager import Client
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
 from ....remoting.bodies.client import ConsumerIdList
@@ -376,6 +378,32 @@ def broker_lists_a_member_less(broker: Broker) -> None:
 def broker_keeps_who_unregisters(broker: Broker) -> None:
     """brokers keep a client that unregisters in its groups until its channel ends"""
     replace_part(broker.services.clients, "unregister", lambda *_, **__: [])
+
+
+@planted(BROKER_A, "consumer-stop", caught_by="timers_kept")
+@may_find("messages_delivered queue_ownership")
+@in_its_parts
+def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
+    """a broker takes a client that unregisters out of its groups, and does not tell the other members"""
+
+    @around(broker.services.clients, "unregister")
+    def unregister_silently(unregister: Any, *client: Any, **groups: Any) -> list[str]:
+        unregister(*client, **groups)
+        return []
+
+
+@planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
+@in_its_parts
+def broker_keeps_expired_channels_open(broker: Broker) -> None:
+    """a broker that forgets a silent client leaves its channel open"""
+
+    def kept_open(client: Client) -> Client:
+        of = {"id": client.channel.id, "remote_address": client.channel.remote_address}
+        return replace(client, channel=SimpleNamespace(**of, close=lambda: None))
+
+    @around(broker.services.clients, "expire")
+    def expire_open(expire: Any, *, now_ms: int) -> list[tuple[str, Client]]:
+        return [(group, kept_open(client)) for group, client in expire(now_ms=now_ms)]
 
 
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")

@@ -106,6 +106,12 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
     replace_part(table, "expire", expire)
 
 
+@planted(NS_0, "clock-steps", caught_by="timers_kept")
+def name_server_keeps_expired_channels_open(server: NameServer) -> None:
+    """a NameServer's scan drops silent brokers and leaves their channels open"""
+    around(server.table, "expire")(lambda expire, *, now_ms: replace(expire(now_ms=now_ms), channel_ids=()))
+
+
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered prompt_answers routes_are_true routes_converge")
 def name_server_forgets_who_only_asks(server: NameServer) -> None:

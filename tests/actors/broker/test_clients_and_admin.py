@@ -133,6 +133,22 @@ async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_
     assert committed.ext_fields == {"offset": "9"}
 
 
+async def test_which_groups_a_client_leaves_is_recorded_as_its_channel_was_in_them_whomever_the_broker_tells(
+    world: World,
+) -> None:
+    broker = await world.broker()
+    right = broker.services.clients.unregister
+
+    def told_nobody(*client: Any, **groups: Any) -> list[str]:
+        right(*client, **groups)
+        return []
+
+    broker.services.clients.unregister = told_nobody  # type: ignore[method-assign]
+    await world.heartbeat(consumer("10.0.0.9@me", "orders"))
+    await world.ask(RequestCode.UNREGISTER_CLIENT, {"clientID": "10.0.0.9@me", "consumerGroup": "g"})
+    assert [(row["f"], row["value"]["groups"]) for row in world.recorded("client_gone")] == [("unregistered", ["g"])]
+
+
 async def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_before_and_whose_it_was(
     world: World,
 ) -> None:

@@ -1,0 +1,49 @@
+"""timers_kept over hand-written histories: who drops a silent peer reads nothing from its channel any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checks.service.expired_channels import CHANNEL
+from nemesrv.chaos.checks.service.timers_kept import judge
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+END_S = 200.0
+
+
+def found(told: HistoryBuilder) -> list[tuple[str, int]]:
+    """Who kept the channel of an expired peer open, and how often something was read from it."""
+    return [
+        (one.subject, one.wrong)
+        for one in judge(*told.end(END_S, 1.0).facts()).findings
+        if one.object == CHANNEL and one.wrong
+    ]
+
+
+def story() -> HistoryBuilder:
+    return (
+        cluster(name_servers=1, brokers=("broker-a",), clients=("consumer-0",))
+        .at(5)
+        .event("ns-0", "scheduled_task", f="scanNotActiveBroker", duration_ms=0.0)
+    )
+
+
+@pytest.mark.parametrize(("channel", "wrong"), [("1", [("ns-0", 1)]), ("2", [])])
+def test_a_name_server_reads_no_more_from_the_channel_of_a_broker_that_it_dropped(
+    channel: str, wrong: list[tuple[str, int]]
+) -> None:
+    told = story().at(10).registers("ns-0", "broker-a", channel="1")
+    about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
+    told.at(135).event("ns-0", "broker_dropped", value={"reason": "expired"}, **about)
+    assert found(told.at(150).registers("ns-0", "broker-a", channel=channel)) == wrong
+
+
+@pytest.mark.parametrize(("channel", "wrong"), [("7", [("broker-a", 1)]), ("8", [])])
+def test_a_broker_reads_no_more_from_the_channel_of_a_client_that_it_forgot(
+    channel: str, wrong: list[tuple[str, int]]
+) -> None:
+    client = {"client": "127.0.0.1@consumer-0#1"}
+    told = story().at(10).event("broker-a", "client_heartbeat", op_id="7", value={**client, "versions": {}})
+    told.at(135).event("broker-a", "client_gone", f="expired", op_id="7", value={**client, "groups": ["g"]})
+    again = told.at(150).event("broker-a", "client_heartbeat", op_id=channel, value={**client, "versions": {}})
+    assert found(again) == wrong
