@@ -25,6 +25,8 @@ Its routes (`RoutesRead`) are what those requests make of each other, one after 
 | as its first slave does, not writable | 5.x, enableActingMaster: while there is no master   | registerBroker        |
 | not writable; to be read and written  | 205; 327: until the next registration that is new   | operateWritePerm…     |
 | gone                                  | 216; with the last broker of the name               | deleteTopic, …        |
+| refused, with code 1                  | 5.x: a name and id's first registration, if it has  | registerBroker        |
+|                                       | a single topic                                      |                       |
 | not writable                          | 5.x, enableActingMaster: its master is gone         | cleanTopicByUnReg…    |
 
 What was read is the process's own transport's record (`request_read`, `channel_ended`); no fault is looked at. Where
@@ -38,7 +40,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
+from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
 from ...remoting.node.profile import Profile
 from ..faults.process_faults import Stop
 from .by_hand import expires_ms
@@ -358,6 +360,8 @@ class RoutesRead:
         """Name, id and address of all that registered."""
         self.unregistered: set[tuple[str, str]] = set()
         """Name and address of all that left: an address without brokerLiveInfo is never silent, and nobody's master."""
+        self.answers: list[tuple[Request, int]] = []
+        """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code."""
         self.expired: list[tuple[float, str]] = []
         """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
         self.unknown: set[str] = set()
@@ -394,9 +398,9 @@ class RoutesRead:
                 self._end(one, one.name, self._brokers.get(one.name, {}).get(one.id_, ""))
                 self._remove(one.name, [one.id_])
             case "WIPE_WRITE_PERM_OF_BROKER":
-                self._permit(one.name, keep=~PERM_WRITE, put=0)
+                self.answers.append((one, self._permit(one.name, keep=~PERM_WRITE, put=0)))
             case "ADD_WRITE_PERM_OF_BROKER":
-                self._permit(one.name, keep=0, put=PERM_READ | PERM_WRITE)
+                self.answers.append((one, self._permit(one.name, keep=0, put=PERM_READ | PERM_WRITE)))
             case "DELETE_TOPIC_IN_NAMESRV":
                 cluster = one.said.get("cluster")
                 for name in [*self._rows[one.topic]]:
@@ -449,6 +453,7 @@ class RoutesRead:
                 self._live.pop(key, None)
                 return False
             if id_ not in ids and len(topics) == 1:
+                self.answers.append((one, ResponseCode.SYSTEM_ERROR))
                 return False
         held = self._live.get(key)
         is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, version)
@@ -470,12 +475,14 @@ class RoutesRead:
     def _is_same(self, one: Sequence[int], other: Sequence[int]) -> bool:
         return one == other if self._is_5 else one[1:] == other[1:]
 
-    def _permit(self, name: str, *, keep: int, put: int) -> None:
-        for rows in self._rows.values():
-            if name in rows:
-                read, write, perm, flag = rows[name]
-                rows[name] = [read, write, perm & keep | put, flag]
+    def _permit(self, name: str, *, keep: int, put: int) -> int:
+        """How many topics it has of the broker."""
+        of = [rows for rows in self._rows.values() if name in rows]
+        for rows in of:
+            read, write, perm, flag = rows[name]
+            rows[name] = [read, write, perm & keep | put, flag]
         self._touch(name)
+        return len(of)
 
     # -- who leaves
 

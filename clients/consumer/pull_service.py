@@ -7,6 +7,7 @@ asks again from the next offset. A pull loop pauses while too many messages are 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 
 from ...remoting.codes import MASTER_ID, ResponseCode
 from ...remoting.errors import ResponseError, RocketMQError
@@ -189,7 +190,11 @@ class PullService:
             code = exc.code if isinstance(exc, ResponseError) else None
             self._record("fail" if exc.definite else "info", broker.address, queue, offset, code, begin_s)
             raise
+        offsets = [message.queue_offset for message in result.messages]
         said = {"max": result.max_offset, "min": result.min_offset, "next": result.next_begin_offset}
+        if offsets:
+            rising = 1 + sum(one < other for one, other in pairwise(offsets))
+            said |= {"count": len(offsets), "first": offsets[0], "last": offsets[-1], "rising": rising}
         self._record("ok", broker.address, queue, offset, result.status.value, begin_s, said)
         self._take_suggestion(queue, broker.address, result.suggest_which_broker_id)
         return result

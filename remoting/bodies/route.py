@@ -165,7 +165,8 @@ class GetBrokerMemberGroupResponseBody(Body):
 
 def canonical(route: TopicRouteData) -> dict[str, object]:
     """Return the route as the history has it, the same for equal routes: {"brokers": {name: {id: addr}}, "queues":
-    {name: [numbers]}}."""
+    {name: [numbers]}}, and "order" if the route has an order configuration."""
+    order = {"order": route.order_topic_conf} if route.order_topic_conf else {}
     return {
         "brokers": {
             data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}
@@ -175,4 +176,5 @@ def canonical(route: TopicRouteData) -> dict[str, object]:
             row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
             for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
         },
+        **order,
     }

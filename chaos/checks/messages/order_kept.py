@@ -5,7 +5,8 @@
 | of one producer's sends to one queue, acknowledged and not overlapping in time, the later    | every producer      |
 | has the higher queue offset                                                                  |                     |
 | one holding of a queue hands its messages over in the order of their offsets                 | `ordered` workloads |
-| an answer to a pull says where its queue begins and ends, and from which offset to go on     | every consumer      |
+| an answer to a pull says where its queue begins and ends, and from which offset to go on;    | every consumer      |
+| its messages have rising offsets, and are no more than were asked for                        |                     |
 
 Not promised, and so not judged: any order between queues or producers; between sends that overlap; of a message stored
 again by a retry; and what a concurrent listener sees, for it runs on many threads (only the pulls of a holding go up by
@@ -23,10 +24,12 @@ NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
-_OF_PULLS = "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue"
+_OF_PULLS = "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and no more than was asked"
 _ANSWERS = {
     "min": "answered a wrong first offset",
     "max": "answered a wrong end",
+    "count": "answered with more messages than asked for",
+    "messages": "answered with messages out of order",
     "next": "answered a wrong next offset",
 }
 _STORED = "send after one with a higher offset, or the same"

@@ -1,6 +1,7 @@
 """The commits that have to be explained: beyond what was received, below the one before, or not what was read later.
 
 commit ──┬─ counted; those below the one before, or before which the broker had another ────────► Back, Forgotten
+         ├─ beside queue_taken: was an offset answered that nobody had committed? ──────────────► Forgotten
          ├─ beside queue_taken: was the offset that was read passed before? ────────────────────► Older
          ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind
 send ok ─┼─► by queue: the first commit beyond each message ──┐
@@ -61,7 +62,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         ahead=tuple(_ahead(sends, receipts, world, first)),
         back=tuple(_back(of_place)),
         older=() if broadcasting else tuple(_older(part.control, world, of_place)),
-        forgotten=tuple(_forgotten(of_place)),
+        forgotten=(*_forgotten(of_place), *(() if broadcasting else _invented(part.control, world, of_place))),
         behind=tuple(_behind(receipts, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
         given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
@@ -286,6 +287,23 @@ def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
             if told is not None and before not in (None, told["offset"]):
                 yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"])
             last[row["node"], row["incarnation"]] = row
+
+
+def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+    """Offsets that a process of a broker answered (14), beyond all that it had been told. Others' brokers do not say of
+    a pull that they hold what it commits."""
+    group_of = {member: group.name for group in askers(world) for member in group.members}
+    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
+        place, answered = (*_queue(row), group_of[row.node]), (row.decoded or {}).get("answered")
+        life = next((life for life in world.lives_of(place[1]) if life.start_ms <= row.time_ms < life.end_ms), None)
+        if answered is None or life is None or world.made_by(place[1]) != OURS:
+            continue
+        process, by_ms = (life.node, life.incarnation), row.time_ms + world.timers.delivery_ms
+        told = [one for one in commits.get(place, ()) if (one["node"], one["incarnation"]) == process]
+        told = [one for one in told if one["time_ms"] <= by_ms]
+        if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
+            last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
+            yield Forgotten(*place, last["offset"], answered, row.time_ms, min(last["time_ms"], row.time_ms))
 
 
 def _back(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Back]:

@@ -12,6 +12,8 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 | next, of code 19         | the offset                                                                                |
 | next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
 | next, of code 21         | min or max, or where an operator sends the group                                          |
+| next, with messages      | behind the last                                                                           |
+| messages                 | as many as were asked for (pullBatchSize) or fewer, by rising offset, from the offset on  |
 
 A slave, and a broker that may become one, may lack messages that were acknowledged, and sends nobody to an offset that
 it has not: `nextOffsetCorrection`.
@@ -55,7 +57,7 @@ class Misplaced(NamedTuple):
     """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull."""
 
     what: str
-    """send or receipt; of an answer what it says wrong: min, max or next."""
+    """send or receipt; of an answer what it says wrong: min, max or next, or has wrong: count or messages."""
     from_ms: float
     to_ms: float
     msg_key: str
@@ -137,12 +139,15 @@ def _answers(part: Part) -> pa.Table:
 
     pulls = with_offset(part.of("pull", types=("ok",)))
     said = pc.extract_regex(pulls["value"].cast(pa.string()), _SAID)
-    for name in ("max", "min", "next"):
-        pulls = pulls.append_column(name, pc.cast(pc.struct_field(said, name), pa.int64()))
+    handed = pc.extract_regex(pulls["value"].cast(pa.string()), _HANDED)
+    for of, names in ((said, ("max", "min", "next")), (handed, ("count", "first", "last", "rising"))):
+        for name in names:
+            pulls = pulls.append_column(name, pc.cast(pc.struct_field(of, name), pa.int64()))
     return pulls.filter(pc.is_valid(said))
 
 
 _SAID = '"max":(?P<max>-?[0-9]+),"min":(?P<min>-?[0-9]+),"next":(?P<next>-?[0-9]+)'
+_HANDED = '"count":(?P<count>[0-9]+),"first":(?P<first>[0-9]+),"last":(?P<last>[0-9]+).*"rising":(?P<rising>[0-9]+)'
 
 
 def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Misplaced]:
@@ -153,10 +158,15 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_master = is_one_of(pulls["address"], masters).to_numpy()
     least, most, first = _ends(pulls, sends, part, world)
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
+    count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
+    batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
+    most_asked = np.array([batch[node] for node in pulls["node"].to_pylist()])
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     is_right = np.select([is_moved, is_end], [(next_ == low) | (next_ == high), next_ == asked], goes_on)
-    wrong = [(low > asked) & ~is_moved, (is_master & (high < least)) | (high > most), ~is_right]
-    said = np.select(wrong, ["min", "max", "next"], "")
+    is_right &= ~(next_ <= last)
+    wrong = [(low > asked) & ~is_moved, (is_master & (high < least)) | (high > most)]
+    wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
+    said = np.select(wrong, ["min", "max", "count", "messages", "next"], "")
     for what, row in zip(said[said != ""], rows_in(pulls.filter(said != "")), strict=True):
         if not _is_reset(row, world):
             yield _misplaced(str(what), {**row, "broker_name": world.owners.get(row["address"], row["broker_name"])})
@@ -206,5 +216,8 @@ def _is_reset(row: Row, world: World) -> bool:
 def _misplaced(what: str, row: Mapping[str, Any]) -> Misplaced:
     took_ms = (row["duration_ms"] or 0.0) if what != "receipt" else 0.0
     of = (row[name] for name in ("msg_key", "node", *QUEUE, "offset"))
-    said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}" if "next" in row else ""
+    said = ""
+    if "next" in row:
+        said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}"
+        said += f", {row['count']} messages from {row['first']} to {row['last']}" if row["count"] else ""
     return Misplaced._make((what, row["time_ms"] - took_ms, row["time_ms"], *of, said))

@@ -21,6 +21,7 @@ from ..tolerance import Tolerance, tolerance
 from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, rows_in
 
 TOO_LATE = "received after its consumer had given the queue up"
+MISNAMED = "acknowledged at an offset where it is not"
 
 
 class Repeat(NamedTuple):
@@ -181,7 +182,7 @@ def _stored(part: Part) -> Repeats:
     import pyarrow as pa
 
     sends = part.of("send", types=("ok", "info"))
-    columns = ["msg_key", *PLACE, "time_ms"]
+    columns = ["event", "msg_key", *PLACE, "time_ms"]
     copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
     low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
@@ -200,7 +201,8 @@ def _stored(part: Part) -> Repeats:
         again += len(places) - 1
         tried = max(1, tries[msg_key])
         if len(places) > tried:
-            what = f"stored {len(places)} times by {tried} tries"
+            read = {_place(row) for row in of_key if row["event"] == "read"}
+            what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
             found.append(Repeat(min(times), max(times), msg_key, what, *max(places)))
     return Repeats(stored_again=again, wrong=len(found), first_stored=_first(found))
 

@@ -80,7 +80,8 @@ class Older(OfQueue):
 
 @dataclass(frozen=True)
 class Forgotten(OfQueue):
-    """A commit before which the broker had another offset than the same process of it had been told last."""
+    """A commit before which the broker had another offset than the same process of it had been told last; or an answer
+    beyond all that it had been told."""
 
     before: int
     """What it had."""

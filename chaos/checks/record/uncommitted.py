@@ -145,7 +145,7 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
 
 
 def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Forgotten]:
-    """Offsets that a process of a broker was told and did not have at the next commit."""
+    """Offsets that a process of a broker was told and did not have at the next commit, or question."""
     for one in facts.forgotten:
         if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
             continue

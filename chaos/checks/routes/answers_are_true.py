@@ -6,6 +6,7 @@ end, and the answer must have been right at one of them. Whether that table was 
 routes_are_true's to say:
 
     its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
+    order        it has an order configuration only with orderMessageEnable
     rows         where nobody recorded that: queue counts and permissions are those that the broker registered there,
                  and none older than the newest that was acknowledged (registered_rows.py); its own addresses and ids
     codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped;
@@ -13,8 +14,9 @@ routes_are_true's to say:
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ....remoting.codes import ResponseCode
 from ...oracle.name_server import is_stopping, may_refuse
@@ -98,9 +100,11 @@ class _Judged:
             return f"code {answer.code}", due
         if answer.route is not None and not answer.is_readable:
             return "unreadable", due
+        if "order" in (answer.route or {}) and not self._world.setting(answer.name_server, "orderMessageEnable"):
+            return "order configuration", due
         if values is None:
             return self._not_registered(answer)
-        if values and answer.value not in values and answer.route not in routes:
+        if values and answer.value not in values and _without_order(answer.route) not in routes:
             return "not its table", due
         if answer.code == ResponseCode.TOPIC_NOT_EXIST and is_stopping(self._world, answer.name_server, *span):
             every = (received(self._control, self._world).routes(life) for life in lives)
@@ -121,6 +125,11 @@ class _Judged:
             if self._rows.knows(broker) and row_of(row) not in rows:
                 return "not as registered", f"{broker} {_said(rows)}"
         return _RIGHT
+
+
+def _without_order(route: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The NameServer adds the order configuration to what its table has."""
+    return None if route is None else {part: of for part, of in route.items() if part != "order"}
 
 
 def _said(rows: frozenset[QueueRow]) -> str:

@@ -2,6 +2,7 @@
 
     broker   has 4 queues, 8 queues       what it registers, at NameServers of its list, is its own name, id, address,
       │                                    all its topics and their queues: else the broker's finding
+    `topic`           begins with the topics that the process before it had: else the broker's finding
     request_read      registers
       │                                    the routes are what RouteInfoManager makes of what was read (name_server.py):
     `route`           shows               else the NameServer's finding
@@ -11,28 +12,34 @@ Where nobody recorded what a NameServer read (Apache's, logs), its routes are he
 are and registered, as they say (registered_rows.py). What clients make of routes is client_routes_are_true's.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ...oracle.broker import misregistered
+from ...oracle.link import MOMENT_MS
 from ...oracle.name_server import Request
 from ...oracle.promises import told_by_hand
-from ...oracle.recorded import Life
+from ...oracle.recorded import OURS, Life
 from ...oracle.roles import member_at
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, of_many, verdict_of
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.differences import ADDRESS, QUEUES, ROW, by_hand, differences, unlike_what_was_sent
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
-from ..record.registered_rows import registered_rows
+from ..record.registered_rows import registered_rows, row_of
 from ..record.route_tables import route_tables
 from ..tolerance import tolerance
 
 NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
+_KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
+_LAST_MS = 1000.0
+"""What is done to a broker that is being killed it may not live to record."""
 _OWN_ROW = "BrokerController.registerBrokerAll: a broker registers what it is, and all that it has"
 
 
@@ -43,12 +50,14 @@ def judge(control: Control, world: World) -> Verdict:
         for life in world.lives_of(node.name):
             wrong = [*_wrong(control, world, life)]
             findings += wrong
+            findings += _answers(control, world, life)
             of_topics = route_tables(control, world).stretches.get((life.node, life.incarnation), {}).values()
             held = [one for stretches in of_topics for one in stretches if one.value is not None]
             if held and not wrong:
                 span = min(one.s for one in held), max(one.e for one in held)
                 findings.append(finding(life.node, "as registered", span, at_no_time(_ROW), examined=len(held)))
     findings += _Registering(control, world).findings()
+    findings += _kept(control, world)
     return verdict_of(
         NAME,
         findings,
@@ -89,6 +98,28 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         )
 
 
+_ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refuses a first registration of one topic"
+
+
+def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
+    """What it answered requests that change its routes, where that has a number, or has to refuse them."""
+    routes, process = received(control, world).routes(life), (life.node, life.incarnation)
+    rows = [row for row in control.rows("registration", "write_perm") if row.process == process]
+    of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
+    for asked, due in () if routes is None else routes.answers:
+        is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
+        about = "registration" if is_registration else "write_perm", asked.name, asked.address
+        answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
+        row = next((row for row in answered if from_ms <= row.time_ms <= to_ms), None)
+        if row is not None:
+            number = row.code if is_registration else next(iter((row.decoded or {}).values()), None)
+            kind = "refuses one topic" if is_registration else "counts topics"
+            of[asked.name, kind].append((row.time_ms, number == due))
+    for (name, kind), told in of.items():
+        wrong = [at_ms for at_ms, is_right in told if not is_right]
+        yield of_many((life.node, name), kind, (told[0][0], told[-1][0]), _ANSWERS_ROW, len(told), wrong)
+
+
 # -- what brokers register
 
 
@@ -125,3 +156,31 @@ class _Registering:
                 to_ms=last_ms + 1.0,
                 more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
             )
+
+
+def _kept(control: Control, world: World) -> Iterator[Finding]:
+    """Whether each process of a broker of ours began with all topics, and their queues, that the one before it had."""
+    had: dict[tuple[str, int], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in control.rows("topic"):
+        if world.made_by(row.node) == OURS:
+            had[row.process][row.topic or ""].append(row)
+    began: dict[tuple[str, int], float] = {}
+    for row in control.rows("register"):
+        began.setdefault(row.process, row.time_ms - (row.duration_ms or 0.0))
+    for (broker, one), (again, other) in pairwise(sorted(had)):
+        first_ms = began.get((again, other), -math.inf)
+        now = {topic: _queues(of[0]) for topic, of in had[again, other].items() if of[0].time_ms <= first_ms}
+        ended_ms = world.ended_ms(broker, one)
+        late = any(act.node == broker and abs(act.began_ms - ended_ms) < _LAST_MS for act in world.acts)
+        if broker != again or late or not now:
+            continue
+        due = {topic: _queues(of[-1]) for topic, of in had[broker, one].items()}
+        lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
+        span = ended_ms, max(first_ms, ended_ms)
+        about = broker, "topics", lost[0] if lost else ""
+        yield of_many(about, "keeps its topics", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+
+
+def _queues(row: Row) -> tuple[int, int] | None:
+    queues = row_of(row.decoded)
+    return queues and queues[:2]

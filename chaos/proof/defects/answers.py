@@ -28,6 +28,20 @@ _OF_ROUTES = "routes_as_registered client_routes_are_true messages_delivered que
 planted = Planted()
 
 
+# -- with what nobody asked for
+
+
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find("living_are_used")
+def name_server_always_tells_of_order(server: NameServer) -> None:
+    """a NameServer adds an order configuration of one broker to routes, although orderMessageEnable is off"""
+
+    @around(server.processor, "_route")
+    def route_in_order(route: Any, topic: str) -> TopicRouteData | None:
+        found: TopicRouteData | None = route(topic)
+        return None if found is None or topic != "orders" else replace(found, order_topic_conf="broker-a:4")
+
+
 # -- late, or not at all
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from ....actors.broker.client_manager import Client
 from ....actors.broker.server import Broker
@@ -22,6 +22,8 @@ from .planting import BROKER_A, BROKERS, Planted, may_find
 
 STORE_DELAY_S = 5.0
 """How long the broker that acknowledges too early keeps a message to itself."""
+BATCH = 32
+"""So many messages a pull asks for (`pullBatchSize`)."""
 REVERSED = 4
 """So many messages of a queue are stored from the last to the first: two of them are of one producer."""
 REVERSED_WITHIN_S = 12.0
@@ -154,6 +156,25 @@ def broker_registers_rarely(broker: Broker) -> None:
     replace_part(registration, "_periodically", register_all_rarely)
 
 
+@planted(BROKER_A, "topic-then-kill", caught_by="routes_as_registered")
+@may_find("messages_delivered no_acknowledged_loss")
+@in_its_parts
+def broker_writes_topics_at_its_stop(broker: Broker) -> None:
+    """a broker writes its topics to disk when it stops, and not when they change"""
+    topics, is_running = broker.services.topics, [False]
+    around(topics, "persist")(lambda persist: None if is_running[0] else persist())
+
+    @around(broker, "start")
+    async def start(begin: Any) -> None:
+        is_running[0] = True
+        await begin()
+
+    @around(broker, "stop")
+    async def stop(end: Any) -> None:
+        is_running[0] = False
+        await end()
+
+
 # -- messages
 
 
@@ -274,6 +295,20 @@ def broker_stores_out_of_order(broker: Broker) -> None:
     replace_part(store, "append", append_backwards)
 
 
+@planted(BROKER_A, "smoke", caught_by="duplicates")
+@may_find("no_acknowledged_loss order_kept messages_delivered commits_follow_work")
+@in_its_parts
+def broker_acknowledges_the_next_offset(broker: Broker) -> None:
+    """a broker answers every 50th send with a queueOffset that is one too high"""
+    send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
+    is_next = every(50)
+
+    @around(send.__self__, "acknowledge")
+    def acknowledge_the_next(acknowledge: Any, stored: Append, *about: Any) -> RemotingCommand:
+        offset = stored.queue_offset + is_next()
+        return cast(RemotingCommand, acknowledge(replace(stored, queue_offset=offset), *about))
+
+
 # -- answers to pulls
 
 
@@ -317,6 +352,38 @@ def broker_skips_messages(broker: Broker) -> None:
         return Found(GetStatus.NO_MATCHED_MESSAGE, found.next_offset, found.min_offset, found.max_offset)
 
     _finds(broker, without_messages)
+
+
+@planted(BROKERS, "slave-backlog", caught_by="order_kept")
+@may_find("duplicates")
+def broker_goes_back_one_after_a_batch(broker: Broker) -> None:
+    """a broker has consumers go on one message too early after a pull that finds as many messages as it may"""
+    _finds(broker, lambda found, _: replace(found, next_offset=found.next_offset - (found.count >= BATCH)))
+
+
+@planted(BROKERS, "slave-backlog", caught_by="order_kept")
+def broker_gives_more_than_asked(broker: Broker) -> None:
+    """a broker answers a pull with up to twice as many messages as were asked for"""
+
+    @around(broker.store, "get")
+    def get_twice_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
+        return get(*queue, max_messages=2 * max_messages, **limits)
+
+
+@planted(BROKER_A, "broker-crash", caught_by="order_kept")
+@may_find("commits_follow_work duplicates messages_delivered no_acknowledged_loss")
+def broker_indexes_its_last_record_twice(broker: Broker) -> None:
+    """a broker that is started again has the last message of each queue twice in its consume queue"""
+    store = broker.store
+
+    @around(store, "open")
+    def open_twice(open_: Any) -> Any:
+        found = open_()
+        for queues in store._queues.values() if broker._context.incarnation else ():
+            for queue in queues.values():
+                if queue.end > queue.first:
+                    queue.add(*queue.entry(queue.end - 1))
+        return found
 
 
 @planted(BROKER_A, "smoke", caught_by="order_kept")
@@ -404,6 +471,18 @@ def broker_keeps_expired_channels_open(broker: Broker) -> None:
     @around(broker.services.clients, "expire")
     def expire_open(expire: Any, *, now_ms: int) -> list[tuple[str, Client]]:
         return [(group, kept_open(client)) for group, client in expire(now_ms=now_ms)]
+
+
+@planted(BROKER_A, "consumer-crash", caught_by="commits_follow_work")
+@may_find("messages_delivered duplicates no_acknowledged_loss")
+@in_its_parts
+def broker_answers_the_next_offset(broker: Broker) -> None:
+    """a broker answers who asks for a group's committed offset with one that is one too high"""
+
+    @around(broker.services.offsets, "query")
+    def query_the_next(query: Any, *queue: Any) -> int:
+        offset = int(query(*queue))
+        return offset + 1 if offset > 0 else offset
 
 
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")

@@ -51,7 +51,15 @@ def name_server_takes_out_nobody(server: NameServer) -> None:
     replace_part(server.table, "unregister", lambda _: ())
 
 
+@planted(NS_0, _SCENARIO, caught_by="routes_as_registered")
+def name_server_counts_all_topics(server: NameServer) -> None:
+    """a NameServer answers wipeWritePermOfBroker with the number of all topics, instead of those of the broker"""
+    table = server.table
+    around(table, "wipe_write_perm")(lambda wipe, name: wipe(name) and len(table.topic_queue_table))
+
+
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
+@may_find("routes_as_registered")
 def name_server_wipes_nothing(server: NameServer) -> None:
     """a NameServer answers wipeWritePermOfBroker, but changes no permission"""
     replace_part(server.table, "wipe_write_perm", lambda _: 1)

@@ -6,11 +6,11 @@ close of idle channels, which would drop the broker at the same time.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ....actors.namesrv.route_table import RouteTable
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import Dropped, DropReason, Registration, Unregistration
+from ....actors.namesrv.tables import BrokerGroup, Dropped, DropReason, Registered, Registration, Unregistration
 from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import DataVersion, QueueData, Row
 from ....remoting.codes import PERM_INHERIT
@@ -110,6 +110,18 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
 def name_server_keeps_expired_channels_open(server: NameServer) -> None:
     """a NameServer's scan drops silent brokers and leaves their channels open"""
     around(server.table, "expire")(lambda expire, *, now_ms: replace(expire(now_ms=now_ms), channel_ids=()))
+
+
+@planted(NS_0, "topic-after-restart", caught_by="routes_as_registered")
+@may_find("answers_are_true client_routes_are_true routes_are_true routes_converge")
+def name_server_takes_one_topic_first(server: NameServer) -> None:
+    """a NameServer of 5.x accepts a broker's first registration although it has a single topic"""
+
+    @around(server.table, "_register_into")
+    def register_into(register: Any, group: BrokerGroup, one: Registration, *how: Any) -> Registered:
+        if len(one.rows) == 1:
+            group.addrs.setdefault(one.broker_id, one.broker_addr)
+        return cast(Registered, register(group, one, *how))
 
 
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")

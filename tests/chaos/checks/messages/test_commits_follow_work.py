@@ -347,6 +347,14 @@ def test_a_process_of_a_broker_has_what_it_was_told_last_and_nothing_else() -> N
     assert (had(3).verdict, had(-1, restarted=True).verdict) == (Validity.VALID, Validity.VALID)
 
 
+@pytest.mark.parametrize(("answered", "guilty"), [(3, []), (4, ["broker-a"])])
+def test_a_broker_that_answers_an_offset_that_nobody_committed_is_guilty(answered: int, guilty: list[str]) -> None:
+    builder = dropped(committed(worked(story(), 5), 110, 3, -1).at(160), offset=3)
+    found = verdict(taken(builder, answered, "consumer-1", "take-1", value={"answered": answered}), end_s=165)
+    wrong = [one for one in found.examples if one.more["kind"] == "had another offset than was committed"]
+    assert [one.who for one in wrong] == guilty
+
+
 def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_committed_past_anything() -> None:
     builder = worked(story(), 30)
     for offset in (10, 20, 30):

@@ -137,6 +137,12 @@ def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: 
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
+def test_a_message_that_is_elsewhere_than_it_was_acknowledged_was_not_stored_twice() -> None:
+    builder = received(sent(take(group(), 2, "consumer-0"), 50, 1, key="k-0"), 50, "consumer-0")
+    verdict = check(builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100))
+    assert [one.more["kind"] for one in verdict.examples] == ["acknowledged at an offset where it is not"]
+
+
 def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
     builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
     received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")

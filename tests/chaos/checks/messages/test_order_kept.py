@@ -104,14 +104,16 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
     assert verdict.allowed["formula"].endswith("a holding hands over by rising offset")
 
 
-def answered(asked: int, code: int, low: int, high: int, next_: int, broker: str = "broker-a") -> list[tuple[Any, ...]]:
+def answered(
+    asked: int, code: int, low: int, high: int, next_: int, broker: str = "broker-a", **handed: int
+) -> list[tuple[Any, ...]]:
     """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s, offset 5
     was sent at 40 s and the final read found an end of 6."""
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"))
     for offset in range(6):
         at_s = 16 + offset if offset < 5 else 40
         builder.at(at_s).event("producer-0", "send", type="ok", msg_key=f"k-{offset}", offset=offset, **AT)
-    said = {"max": high, "min": low, "next": next_}
+    said = dict(sorted({"max": high, "min": low, "next": next_, **handed}.items()))
     pull = {"code": code, "address": address_of(broker), "duration_ms": 1000.0, "value": said}
     builder.at(31).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(CHECK)
@@ -138,6 +140,22 @@ def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_
     assert answered(3, 0, 4, 5, 4) == [("broker-a", "first offset")]
     assert answered(3, 0, 0, 4, 4, "broker-a/1") == []
     assert answered(5, 19, 0, 6, 5, "broker-a/1") == [("broker-a/1", "end")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "next_", "handed"),
+    [
+        ("", 5, {"count": 2, "first": 3, "last": 4, "rising": 2}),
+        ("answered with more messages than asked for", 5, {"count": 33, "first": 3, "last": 4, "rising": 33}),
+        ("answered with messages out of order", 5, {"count": 2, "first": 4, "last": 4, "rising": 1}),
+        ("answered with messages out of order", 5, {"count": 3, "first": 2, "last": 4, "rising": 3}),
+        ("next offset", 4, {"count": 2, "first": 3, "last": 4, "rising": 2}),
+    ],
+)
+def test_messages_are_no_more_than_asked_rise_from_the_offset_and_lie_before_the_next(
+    kind: str, next_: int, handed: dict[str, int]
+) -> None:
+    assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])
 
 
 def test_an_operator_may_send_a_group_anywhere() -> None:

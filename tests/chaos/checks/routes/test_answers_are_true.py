@@ -55,6 +55,13 @@ def test_the_route_of_the_table_is_right() -> None:
     assert verdict.measured == {"answers": 2, "wrong": 0}
 
 
+def test_an_order_configuration_is_in_no_route_unless_order_message_enable_is_on() -> None:
+    for settings, expected in (({}, Validity.INVALID), ({"orderMessageEnable": True}, Validity.VALID)):
+        builder = asked(story(), 40, {**(route_of(*BOTH) or {}), "order": "broker-a:4"})
+        builder.rows[0]["value"]["settings"] = {"ns-0": settings}
+        assert check(builder.end(100)).verdict is expected
+
+
 @pytest.mark.parametrize("code", [1, 17])
 def test_a_code_in_place_of_the_route_that_is_held_is_invalid(code: int) -> None:
     verdict = check(asked(asked(story(), 40, code=code), 70, code=code).end(100))

@@ -198,6 +198,38 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
     assert {kind for _, kind in shows(6)} == {"not as registered"}
 
 
+@pytest.mark.parametrize(("wiped", "wrong"), [(2, []), (3, [("ns-0", "counts topics")])])
+def test_a_name_server_answers_how_many_topics_of_the_broker_it_wiped(wiped: int, wrong: list[tuple[str, str]]) -> None:
+    builder = read((1, 1, MORE)).at(20)
+    builder.read("ns-0", "WIPE_WRITE_PERM_OF_BROKER", "broker-a", address=None, broker_id=None)
+    builder.event("ns-0", "write_perm", broker_name="broker-a", value={"wiped": wiped})
+    assert [one for one in kinds(builder) if one[1] == "counts topics"] == wrong
+
+
+@pytest.mark.parametrize(("code", "wrong"), [(1, []), (0, [("ns-0", "refuses one topic")])])
+def test_a_name_server_of_5_x_refuses_a_first_registration_of_one_topic(
+    code: int, wrong: list[tuple[str, str]]
+) -> None:
+    builder = read((1, 1, ORDERS))
+    builder.rows[0]["value"]["profile"] = "5.x"
+    builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=code)
+    assert [one for one in kinds(builder) if one[1] == "refuses one topic"] == wrong
+
+
+@pytest.mark.parametrize(("topics", "wrong"), [(("orders", "fresh"), []), (("orders",), [("broker-a", "fresh")])])
+def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
+    topics: tuple[str, ...], wrong: list[tuple[str, str]]
+) -> None:
+    kill = "f1", "kill", "sigkill", "broker-a"
+    builder = read((1, 1, ORDERS)).at(10).topic("broker-a", "orders").topic("broker-a", "fresh")
+    builder.at(20).fault(*kill).at(30).restarted("broker-a").fault(*kill, end=True)
+    for topic in topics:
+        builder.topic("broker-a", topic)
+    builder.at(31).event("broker-a", "register", type="ok", name_server=address_of("ns-0"), duration_ms=5.0)
+    found = check(builder.end(60)).findings
+    assert [(one.subject, one.topic) for one in found if one.kind == "keeps its topics" and one.wrong] == wrong
+
+
 def test_no_route_at_all_is_unknown() -> None:
     verdict = check(HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a").end(60))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
