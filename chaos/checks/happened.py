@@ -127,6 +127,7 @@ _ACTS: Mapping[str, str] = {
     "takes no longer than its calls": "{who} took longer for {what} than its calls may take",
     "runs out when its setting says": "{what} of {who} did not run out when its setting says",
     "ends by its time-out": "{what} of {who} did not end by its time-out",
+    "is closed": "{who} dropped a silent peer and left its channel open",
     "is closed at once": "{what} of {who} was not closed at once",
     "as long as its setting says": "{what} of {who} did not last as long as its setting says",
     "as long as its latency says": "{what} of {who} did not last as long as the latency of its try says",
