@@ -96,6 +96,14 @@ def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
 
 
+def test_where_one_commit_goes_past_several_messages_no_more_is_wrong_than_was_examined() -> None:
+    builder = worked(story(), 1)
+    for offset in (1, 2, 3):
+        sent(builder, 102, offset)
+    found = verdict(committed(builder, 105, 4, -1))
+    assert (found.measured["commits"], found.violations, found.examined) == (1, 3, 4)
+
+
 def test_whose_queue_it_was_is_not_known_where_a_stranger_has_a_brokers_address() -> None:
     """A random scenario with acts by hand, 75042: one queue, pulled and committed under two names."""
     told = committed(sent(worked(story(topic="orders"), 3), 104, 3), 105, 4, 3)
