@@ -48,7 +48,7 @@ class Pause(ProcessFault):
     title = "paused"
     injection = "sigstop"
     injected = "SIGSTOP: connections stay, the kernel acknowledges, nothing is answered"
-    equals = "a hang or a lost host"
+    equals = "a hang"
     dial = Dial.SILENT
     ended_by = "resume"
     looks_like = Loss.SILENT

@@ -41,15 +41,15 @@ VALID settings (…
   accepts what any of its members accepts: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
-  `sendLatencyFaultEnable` of `producers`. Different values in the two places are refused.
-* A name that RocketMQ does not have is refused, with the nearest name that it has. A setting that our nodes do not
-  obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be longer than
+  `sendLatencyFaultEnable` of `producers`. Different values of one setting are refused.
+* A name that RocketMQ does not have is refused, with the nearest name that it has. A setting of RocketMQ's that
+  nemesrv's nodes do not obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be longer than
   `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
   `heartbeatBrokerInterval`.
 * Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them
   is the widest.
-* (constant) marks a literal in Java's code, in that profile or in both: RocketMQ itself cannot change it, an
-  experiment can.
+* (constant) marks a value that is fixed in Java's code, in that profile or in both: RocketMQ itself cannot change the
+  value, but a scenario can.
 
 """
 _TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
