@@ -43,8 +43,8 @@ VALID settings (…
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
   `sendLatencyFaultEnable` of `producers`. Different values of one setting are refused.
 * A name that RocketMQ does not have is refused, with the nearest name that it has. A setting of RocketMQ's that
-  nemesrv's nodes do not obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be longer than
-  `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
+  nemesrv's nodes do not obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be
+  longer than `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
   `heartbeatBrokerInterval`.
 * Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them
   is the widest.

@@ -115,9 +115,9 @@ def _stopped(control: Control, world: World) -> set[tuple[str, int]]:
 
 def judge(seen: Commits, world: World) -> Verdict:
     """Examined: commits that changed an offset, those that should have been, and messages that were committed past
-    before they were received. Violations: these messages, commits of older offsets, older offsets answered, work that was not
-    committed in time, or not before a queue was given up, offsets that a broker did not keep, broadcasters' at
-    a broker."""
+    before they were received. Violations: these messages, commits of older offsets, older offsets answered, work
+    that was not committed in time, or not before a queue was given up, offsets that a broker did not keep,
+    broadcasters' at a broker."""
     measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
     examined = (
         seen.commits + seen.at_brokers + seen.behind + seen.left + seen.ahead
