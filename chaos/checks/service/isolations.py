@@ -39,9 +39,12 @@ class Isolations(Process):
         avoided: list[Act] = []
         from_ms: dict[str, float] = {}
         until_ms: dict[str, float] = {}
-        for run in self.rows("broker_isolated"):
+        forgotten: set[str] = set()
+        rows = sorted((*self.rows("broker_isolated"), *self.rows("route_changed")), key=lambda run: run.ended_ms)
+        for run in rows:
             row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name or ""
             if row.f == "isolated":
+                forgotten.discard(broker)
                 failed, latency_ms = bool(run.value.get("failed")), row.duration_ms or 0.0
                 wait_ms = isolation_ms(self.world, self.life.node, latency_ms, failed=failed)
                 measured_ms = float(run.value["isolation_ms"])
@@ -50,7 +53,11 @@ class Isolations(Process):
                 until_ms[broker] = at_ms + wait_ms if self.timers.profile is Profile.V4_9 else longest_ms
                 from_ms[broker] = at_ms
             elif broker in from_ms:
-                avoided.append(self._avoided(broker, from_ms.pop(broker), at_ms, until_ms))
+                act = self._avoided(broker, from_ms.pop(broker), at_ms, until_ms)
+                avoided.append(act._replace(earliest_ms=None) if broker in forgotten else act)
+            ring = self._writable(at_ms)
+            if all(until_ms.get(name, 0.0) > at_ms for name in ring):
+                forgotten |= from_ms.keys() - ring.keys()  # pickOneAtLeast may remove who has no queue to write
         for broker, since_ms in from_ms.items():
             never = self._avoided(broker, since_ms, self.end_ms, until_ms)._replace(earliest_ms=None, missing=True)
             if never.over_ms > 0:

@@ -267,6 +267,21 @@ def test_an_isolated_broker_may_be_used_when_every_other_is_isolated_too() -> No
     assert isolation(selected(told, 30)) == []
 
 
+@pytest.mark.parametrize(("both_isolated", "found"), [(True, []), (False, [("ends when it has passed", True)])])
+def test_who_leaves_the_route_while_all_that_stay_are_isolated_may_be_forgotten(
+    both_isolated: bool, found: list[tuple[str, bool]]
+) -> None:
+    told = isolated(producers(), 20, 30)
+    if both_isolated:
+        isolated(told, 21, 30, broker_name="broker-b")
+    route_of(told.at(22), "broker-b")
+    told.at(22.2).event("producer-0", "broker_isolated", f="selected", broker_name="broker-b")
+    isolated(told, 22.3, 0, broker_name="broker-b", duration_ms=1.0)
+    told.at(22.5).event("producer-0", "broker_isolated", f="selected", broker_name="broker-b")
+    route_of(told.at(30), "broker-a", "broker-b")
+    assert [one for one in isolation(selected(told, 40)) if one[0] == "ends when it has passed"] == found
+
+
 def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
     def told(named_s: float) -> list[tuple[str, bool]]:
         story = isolated(producers(), 20, 30)
