@@ -299,13 +299,5 @@ NIGHTLY = (
         "the limit of `nemesrv watch` with 300 topics",
         ("tests/operations/cluster/test_watch.py",),
     ),
-    Nightly(
-        "tests/chaos/reports/test_streams.py::test_an_encoding_that_lacks_a_character_gets_its_nearest",
-        "a command in an encoding that lacks a character",
-        (
-            "tests/chaos/reports/test_streams.py::test_a_table_in_ascii",
-            "tests/chaos/reports/test_streams.py::test_the_nearest_in_ascii",
-        ),
-    ),
     Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),
 )

@@ -112,7 +112,8 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
         answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
         row = next((row for row in answered if from_ms <= row.time_ms <= to_ms), None)
         if row is not None:
-            number = row.code if is_registration else next(iter((row.decoded or {}).values()), None)
+            value = row.decoded or {}
+            number = row.code if is_registration else value.get("wiped", value.get("added"))
             kind = "refuses one topic" if is_registration else "counts topics"
             of[asked.name, kind].append((row.time_ms, number == due))
     for (name, kind), told in of.items():

@@ -149,5 +149,5 @@ def test_the_checks_say_of_it_what_they_say_of_the_servers_own_rows(run: Run) ->
         ):  # Apache's brokers do not say whom they list, and so short a run is not quiet
             assert verdict.verdict is Validity.UNKNOWN, verdict.why
             continue
-        assert verdict.verdict is own[verdict.name].verdict, (verdict.name, verdict.why)
+        assert verdict.verdict is own[verdict.name].verdict, (verdict.name, verdict.why, verdict.examples)
         assert verdict.verdict is not Validity.INVALID
