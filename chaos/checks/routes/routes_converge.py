@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...oracle.intervals import Stretch
 from ...oracle.promises import Segment, segments
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
@@ -85,7 +86,9 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
     span = latest.start_ms - world.timers.R_ms, segment.from_ms
     lag_ms = control.lateness.largest(world, (*names, latest.broker), *span)
     seen = Settling(tolerance(world.timers, lag_ms, latest.window.timers))
-    for topic in _compared(control, world):
+    for topic, deleted in _compared(control, world).items():
+        if any(one.start_ms < segment.to_ms and segment.from_ms < one.end_ms for one in deleted):
+            continue
         due = Due(topic, segment.from_ms, segment.to_ms, latest.start_ms, latest.window)
         at_ms = changed.get(topic, -math.inf)
         if at_ms + own.latest_ms > segment.from_ms:
@@ -100,14 +103,25 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
 
 
 @once
-def _compared(control: Control, world: World) -> Sequence[str]:
-    """All topics, but those that no master has: a slave makes %RETRY% topics of its own, and a NameServer keeps them if
-    it heard the slave before the master."""
+def _compared(control: Control, world: World) -> Mapping[str, Sequence[Stretch]]:
+    """All topics but those that no master has, each with when a master had deleted it. A slave makes %RETRY% topics of
+    its own, and a NameServer keeps a topic that it heard of from a slave before the master, or before a deletion at the
+    broker."""
     topics = route_tables(control, world).topics
     if any(node.implementation != OURS for node in world.of_kind("broker", "slave")):
-        return topics
-    had = {row.topic for row in control.rows("topic") if not is_slave(row.node) or elects(world, row.node)}
-    return [topic for topic in topics if topic in had]
+        return dict.fromkeys(topics, ())
+    rows = [row for row in control.rows("topic") if not is_slave(row.node) or elects(world, row.node)]
+    deleted: dict[str, list[Stretch]] = {row.topic or "": [] for row in rows}
+    since_ms: dict[tuple[str, str], float] = {}
+    for row in rows:
+        key = row.node, row.topic or ""
+        if not row.decoded:
+            since_ms.setdefault(key, row.time_ms)
+        elif key in since_ms:
+            deleted[key[1]].append(Stretch(since_ms.pop(key), row.time_ms))
+    for (_, topic), at_ms in since_ms.items():
+        deleted[topic].append(Stretch(at_ms, math.inf))
+    return {topic: deleted[topic] for topic in topics if topic in deleted}
 
 
 def _finding(segment: Segment, seen: Settling, tables: RouteTables) -> Finding:

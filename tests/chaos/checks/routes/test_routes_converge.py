@@ -72,6 +72,16 @@ def test_a_topic_that_no_master_has_may_be_at_the_name_server_alone_that_heard_i
     assert check(builder.at(60).route("ns-0", "%RETRY%group", "broker-a").end(330)).verdict is expected
 
 
+@pytest.mark.parametrize(("is_deleted", "expected"), [(False, Validity.INVALID), (True, Validity.VALID)])
+def test_a_topic_that_its_broker_deleted_may_stay_at_the_name_server_that_heard_of_it(
+    is_deleted: bool, expected: Validity
+) -> None:
+    builder = cluster(brokers=("broker-a",)).topic("broker-a", "by-hand")
+    if is_deleted:
+        builder.at(50).event("broker-a", "topic", topic="by-hand")
+    assert check(builder.at(60).route("ns-0", "by-hand", "broker-a").end(330)).verdict is expected
+
+
 def test_one_that_never_takes_the_broker_back_is_invalid() -> None:
     verdict = check(partition(back_at_s=None))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
