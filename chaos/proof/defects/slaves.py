@@ -145,7 +145,7 @@ def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
 
 
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="commits_follow_work")
-@may_find("messages_delivered no_acknowledged_loss duplicates")
+@may_find("messages_delivered no_acknowledged_loss duplicates order_kept")
 def slave_serves_the_message_before(broker: Broker) -> None:
     """a slave answers pulls with the message before the requested one"""
     store = broker.store
