@@ -12,8 +12,8 @@ from ...fronts.observed import Asked, Observation
 from ...topology import NodeKind
 from .planting import BROKER_A, NS_0, Planted, Where, may_find
 
-UNHEARD_S = 25.0
-"""From its restart on: its registration at once and the one after 10 s; the next is 40 s after it."""
+UNHEARD_S = 45.0
+"""From its restart on: its registrations at once, after 10 s and after 40 s, which is more than R + C; the next is 70 s after it."""
 EMPTIED_AFTER_S = 45.0
 """After the first registration that it sees: the brokers' next are at 10, 40 and 70 s, less the seconds by which the
 last of them came up later than the first."""
