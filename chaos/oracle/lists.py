@@ -70,6 +70,8 @@ def in_use(world: World, node: str, from_ms: float, to_ms: float) -> Sequence[Se
     own = Served(-math.inf, tuple(server.name for server in world.listed(node)))
     served = world.served if world.asks_for_list(node) else (own,)
     first = max((at for at, one in enumerate(served) if due_ms(world, node, one) <= from_ms), default=0)
+    while first and set(served[first - 1].entries) == set(served[first].entries):
+        first -= 1  # updateNameServerAddressList takes no list that has the same entries in another order
     return [one for one in served[first:] if one.from_ms <= to_ms] or served[first : first + 1]
 
 

@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, in_words, no_broker, shared
+from ..inferring.conditions import (
+    LIKELY,
+    WORDS_AT_MOST,
+    Condition,
+    clock_set_back,
+    conditions,
+    dropped,
+    in_words,
+    no_broker,
+    shared,
+)
 from ..inferring.said import BY_WORDS, CAUSES, Said, Texts
 from ..inferring.suffering import Suffered
 from ..inferring.telling import Episode
@@ -129,6 +139,8 @@ def probable(
             one.score = one.share  # the fitted score is that of known answers
         return _unknown(ranked, found)
     first = ranked[0]
+    if first in spoken:
+        first.score = min(first.score, WORDS_AT_MOST)
     return Answer(
         name=first.cause,
         certainty=first.certainty,

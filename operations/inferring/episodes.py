@@ -19,8 +19,10 @@ from .joining import joined, shapes_of, unions, variants
 from .standing import timers_after
 from .symptoms import seen_of
 from .telling import (
+    AT_MOST,
     CERTAIN,
     HYPOTHESES,
+    LIKELY_AT_MOST,
     Episode,
     Hypothesis,
     Inferred,
@@ -122,7 +124,7 @@ def _told(
                 fault=one.candidate.do,
                 sentence=sentence_of(one),
                 certainty=certainty if position == 0 else ("likely" if alike and certainty == "likely" else "unsure"),
-                score=share / total,
+                score=min(AT_MOST if certainty == "certain" else LIKELY_AT_MOST, share / total),
                 timeline=timeline_of(one),
                 bounds_ms=[_half(one.start.half_ms), None if one.end is None else _half(one.end.half_ms)],
                 speaks_for=spoken_for(one),

@@ -24,6 +24,8 @@ DOUBT = 3.0
 HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
+AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
+"""Highest scores of a certain claim, and of a likely one."""
 LIKELY_SCORE = 0.8
 """Score of an explicit row whose clock or name is a guess."""
 
@@ -125,7 +127,7 @@ def act(
         fault=fault,
         sentence=sentence,
         certainty=certainty,
-        score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5) if score is None else score,
+        score={"certain": AT_MOST, "likely": LIKELY_SCORE}.get(certainty, 0.5) if score is None else score,
         timeline=timeline,
         bounds_ms=[bounds, None if to_ms is None else bounds],
         speaks_for=said,

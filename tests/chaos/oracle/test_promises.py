@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nemesrv.chaos.oracle.link import link_causes, process_causes, timers_of_rounds
+from nemesrv.chaos.oracle.lists import in_use
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.recorded import STOOD_STILL, Fault, Life, NodeInfo, Served
 from nemesrv.chaos.oracle.windows import Timers
@@ -143,6 +144,15 @@ def test_a_list_of_name_servers_that_is_fetched_takes_no_broker_from_a_client() 
     fetches = replace(world(), served=served, nodes=(*world().nodes, client))
     assert link_causes(fetches, "producer-0", "broker-a") == []
     assert [one.start_ms for one in link_causes(fetches, "producer-0", "ns-0")] == [100_000]
+
+
+def test_a_list_that_is_only_in_another_order_is_not_taken() -> None:
+    own = Served(-math.inf, ("ns-0", "ns-1"), "")
+    other = Served(100_000, ("ns-1", "ns-0"), "list-1")
+    shorter = Served(300_000, ("ns-1",), "list-2")
+    fetches = replace(world(), served=(own, other, shorter))
+    assert list(in_use(fetches, "broker-a", 250_000, 260_000)) == [own, other]
+    assert list(in_use(fetches, "broker-a", 450_000, 460_000)) == [shorter]
 
 
 def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:

@@ -22,9 +22,10 @@ from typing import Any
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
-from nemesrv.operations.inferring.conditions import DOUBT, LIKELY_AT_MOST, RIVALS, said_of
+from nemesrv.operations.inferring.conditions import DOUBT, RIVALS, said_of
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import CAUSES
+from nemesrv.operations.inferring.telling import LIKELY_AT_MOST
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.logs.corpus import cases
