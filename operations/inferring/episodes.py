@@ -41,7 +41,7 @@ from .telling import (
 
 ENOUGH = 2.0
 """Least gain of a fault beyond its price."""
-AT_MOST = 200
+MOST_EPISODES = 200
 
 
 def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
@@ -76,7 +76,7 @@ def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> 
     explained = dict(taken)
     all_fits: dict[Candidate, list[Fit]] = {one: fits(one, seen, explained) for one in pool}
     chosen: list[Fit] = []
-    while len(chosen) < AT_MOST:
+    while len(chosen) < MOST_EPISODES:
         best = max((fit for some in all_fits.values() for fit in some), key=lambda fit: fit.net, default=None)
         if best is None or best.net < ENOUGH:
             break
