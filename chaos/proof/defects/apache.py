@@ -13,7 +13,7 @@ from ...topology import NodeKind
 from .planting import BROKER_A, NS_0, Planted, Where, may_find
 
 UNHEARD_S = 45.0
-"""From its restart on: its registrations at once, after 10 s and after 40 s, later than R + C; the next is after 70 s."""
+"""From its restart on: its registrations at once, after 10 s and 40 s, later than R + C; the next is after 70 s."""
 EMPTIED_AFTER_S = 45.0
 """After the first registration that it sees: the brokers' next are at 10, 40 and 70 s, less the seconds by which the
 last of them came up later than the first."""
