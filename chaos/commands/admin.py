@@ -79,18 +79,18 @@ def _flag(*names: str, help: str, required: bool = True) -> Flag:
 
 
 _n = click.option(
-    "-n", "--namesrvAddr", "name_servers", required=True, type=AddressList(), help='"host:port;host:port".'
+    "-n", "--namesrvAddr", "name_servers", required=True, type=AddressList(), help='NameServers: "host:port;host:port".'
 )
-_t = _flag("-t", "--topic", "topic", help="Topic.")
+_t = _flag("-t", "--topic", "topic", help="Name of the topic.")
 _maybe_b = click.option(
-    "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="One broker, host:port."
+    "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="Address of a broker."
 )
-_maybe_c = _flag("-c", "--clusterName", "cluster", help="All brokers of this cluster.", required=False)
+_maybe_c = _flag("-c", "--clusterName", "cluster", help="Cluster, instead of one broker.", required=False)
 _queues = functools.partial(click.option, type=click.IntRange(0, MAX_QUEUE_NUMS), default=8, show_default=True)
-_broker_name = _flag("-b", "--brokerName", "broker_name", help="Broker name.")
-_namespace = _flag("-s", "--namespace", "namespace", help="Namespace, e.g. ORDER_TOPIC_CONFIG.")
-_key = _flag("-k", "--key", "key", help="Key.")
-_value = _flag("-v", "--value", "value", help="Value.")
+_broker_name = _flag("-b", "--brokerName", "broker_name", help="Name of the broker (brokerName).")
+_namespace = _flag("-s", "--namespace", "namespace", help="Namespace of the KV entry, such as ORDER_TOPIC_CONFIG.")
+_key = _flag("-k", "--key", "key", help="Key of the setting or KV entry.")
+_value = _flag("-v", "--value", "value", help="New value of the key.")
 
 
 def _one_of(broker: Address | None, cluster: str | None) -> None:
@@ -163,9 +163,9 @@ async def broker_status(session: AdminSession, broker: Address | None, cluster: 
 # -- topics
 
 
-@command("topicList", click.option("-c", "--clusterModel", "with_cluster", is_flag=True, help="With clusters, groups."))
+@command("topicList", click.option("-c", "--clusterModel", "with_cluster", is_flag=True, help="Add clusters, groups."))
 async def topic_list(session: AdminSession, with_cluster: bool) -> None:
-    """Print every topic that the NameServer knows."""
+    """Print the name of every topic that the first reachable NameServer knows."""
     client = session.client
     topics = sorted(await session.ask(lambda ns: client.topic_list(name_server=ns)))
     if not with_cluster:
@@ -225,10 +225,10 @@ def _time(time_ms: int) -> str:
     _maybe_b,
     _maybe_c,
     _t,
-    _queues("-r", "--readQueueNums", "read", help="Read queues."),
-    _queues("-w", "--writeQueueNums", "write", help="Write queues."),
+    _queues("-r", "--readQueueNums", "read", help="Number of read queues."),
+    _queues("-w", "--writeQueueNums", "write", help="Number of write queues."),
     click.option(
-        "-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2: write, 4: read, 6: both."
+        "-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2 write, 4 read, 6 both."
     ),
 )
 async def update_topic(
@@ -244,7 +244,7 @@ async def update_topic(
     _say(done, f"topic {topic} is there: readQueueNums={read} writeQueueNums={write} perm={_PERMS[perm]}")
 
 
-@command("deleteTopic", _flag("-c", "--clusterName", "cluster", help="Cluster."), _t)
+@command("deleteTopic", _flag("-c", "--clusterName", "cluster", help="Cluster of the topic."), _t)
 async def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic at every master of a cluster, then at every NameServer."""
     client, masters = session.client, await session.masters(cluster)
@@ -313,7 +313,7 @@ async def update_namesrv_config(session: AdminSession, key: str, value: str) -> 
 # -- consumers
 
 
-@command("consumerProgress", _flag("-g", "--groupName", "group", help="Consumer group."))
+@command("consumerProgress", _flag("-g", "--groupName", "group", help="Name of the consumer group."))
 async def consumer_progress(session: AdminSession, group: str) -> None:
     """Print for each queue how many messages a consumer group is behind."""
     brokers = masters_of((await session.route(RETRY_GROUP_TOPIC_PREFIX + group)).broker_datas)

@@ -15,11 +15,11 @@ from .options import WholeNumber, set_option
 @click.command()
 @click.argument("sides", nargs=-1, metavar="A [B]")
 @set_option
-@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="Change the scenario of side A only.")
-@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Change the scenario of side B only.")
-@click.option("--runs", type=WholeNumber(1, 100), help="Number of runs of each scenario (default: 5).")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of scenarios in this folder.")
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run on each side (default: random).")
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="As --set, for the runs of A only.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="As --set, for the runs of B only.")
+@click.option("--runs", type=WholeNumber(1, 100), help="Runs of A, and of B, if they are scenarios (default: 5).")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder in which to keep the new runs (default: none).")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @supervised
 def compare(

@@ -39,7 +39,10 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.option(
-    "--profile", metavar="NAME|FILE", shell_complete=_profiles, help="Client profile that CMD is expected to follow."
+    "--profile",
+    metavar="NAME|FILE",
+    shell_complete=_profiles,
+    help="Client profile to compare CMD with (default: none).",
 )
 @click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True, help="Number of NameServers.")
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True, help="Number of brokers.")
@@ -55,7 +58,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 100),
     default=1,
     show_default=True,
-    help="Run each situation so often, for rules that need more steps (list_order, next) or shall measure more often.",
+    help="Number of times to run each situation. Rules such as list_order and next may need more than 1 to decide.",
 )
 @click.option(
     "--profile-rocketmq",
@@ -63,19 +66,17 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
     show_default=True,
-    help="RocketMQ version that the NameServers and brokers around CMD follow.",
+    help="RocketMQ version of the NameServers and brokers to which CMD connects.",
 )
-@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Measure only these rules, separated by commas.")
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Rules to measure, with commas (default: all).")
 @click.option(
     "--write-profile",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the measured behaviour of CMD as a client profile into this file.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/conform/TIMESTAMP).")
-@click.option(
-    "--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed of the servers around CMD."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
+@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Seed of the servers' random choices.")
 @json_option
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @supervised

@@ -12,16 +12,16 @@ from .options import AddressList, json_option, offset_option, zone_option
 
 @click.command()
 @click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
-@click.option("-n", "name_servers", type=AddressList(), help='Ask the NameServers at "host:port;host:port".')
+@click.option("-n", "name_servers", type=AddressList(), help='Live NameServers to ask: "host:port;host:port".')
 @click.option(
     "-b",
     "brokers",
     type=AddressList(),
     default="",
-    help="Addresses of more brokers to ask, which no NameServer has in its routes.",
+    help='Brokers to ask besides those in the NameServers\' routes, as "host:port;host:port".',
 )
 @click.option("-g", "--group", help="Consumer group whose members are asked for their NameServer lists.")
-@click.option("--topic", help="Explain only look-ups of this topic in LOGS.")
+@click.option("--topic", help="Explain only failed look-ups of this topic in LOGS (default: of all topics).")
 @zone_option
 @offset_option
 @json_option

@@ -22,12 +22,12 @@ CALL_LIMIT_S = 120.0
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
 @click.option(
-    "--for", "for_s", type=Number(min=0, min_open=True), help="End the fault after this many seconds of RocketMQ time."
+    "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time until the fault ends by itself."
 )
 @click.option("--stream", help="Affected direction of the link: upstream, downstream or both (default: both).")
 @click.option("--latency-ms", type=Number(0), help="Delay of each byte in milliseconds, for the fault latency.")
-@click.option("--jitter-ms", type=Number(0), help="Largest change of the fault latency's delay, in milliseconds.")
-@click.option("--rate-kb-s", type=WholeNumber(0), help="Largest number of kilobytes a second, for the fault bandwidth.")
+@click.option("--jitter-ms", type=Number(0), help="Largest random change of --latency-ms (default: 0).")
+@click.option("--rate-kb-s", type=WholeNumber(0), help="Kilobytes a second that the fault bandwidth lets through.")
 @click.option(
     "--run",
     "run_dir",

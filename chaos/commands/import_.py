@@ -27,7 +27,7 @@ from .options import SPARK_MASTER, json_option, offset_option, zone_option
 )
 @zone_option
 @offset_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Read and judge on the Spark cluster at this URL.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Spark cluster that reads and judges (default: this machine).")
 @json_option
 @supervised
 def import_logs(

@@ -8,8 +8,8 @@ from .options import WholeNumber
 
 
 @click.command()
-@click.option("-c", "config_file", help="Properties file with settings, in RocketMQ's format.")
-@click.option("--listen-port", type=WholeNumber(0, 65535), help="Listen at this port instead of at listenPort.")
+@click.option("-c", "config_file", help="Properties file with RocketMQ's settings (default: RocketMQ's defaults).")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Port to listen at, instead of the file's listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
     """Run one NameServer in this process, without Ray."""
     from ...actors.namesrv.standalone import run as run_namesrv
@@ -19,7 +19,7 @@ def namesrv(config_file: str | None, listen_port: int | None) -> None:
 
 @click.command()
 @click.option("-n", "namesrv_addr", required=True, help='Addresses of the NameServers, as "host:port;host:port".')
-@click.option("-c", "config_file", help="Properties file with settings, in RocketMQ's format.")
+@click.option("-c", "config_file", help="Properties file with RocketMQ's settings (default: RocketMQ's defaults).")
 def broker(namesrv_addr: str, config_file: str | None) -> None:
     """Run one broker in this process, without Ray."""
     from ...actors.broker.standalone import run as run_broker

@@ -187,8 +187,8 @@ implementation_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
-    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). The default is Spark if Spark is "
-    "installed; only `run` judges a run on the virtual clock with plain Python.",
+    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if Spark is "
+    "installed, but plain Python at the end of `nemesrv run` on the virtual clock.",
 )
 
 
@@ -235,5 +235,5 @@ ray_option = click.option(
     type=RayAddress(),
     envvar="RAY_ADDRESS",
     help="Run the nodes on the Ray cluster whose head is at HOST:PORT, or on the Ray cluster of this machine (auto). "
-    "The default is $RAY_ADDRESS, or this machine alone (docs/hosts.md).",
+    "The default is $RAY_ADDRESS, or no other host than this machine (docs/hosts.md).",
 )

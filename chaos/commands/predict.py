@@ -22,7 +22,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     metavar="KIND",
     shell_complete=_kinds,
     help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off (docs/predict.md "
-    "lists all). A scenario's words are allowed, too: kill, pause, black_hole.",
+    "lists all). The faults kill, pause and black_hole of scenarios are allowed, too.",
 )
 @click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault KIND in seconds (default: 240).")
 @click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers if KIND is given (default: 3).")
@@ -45,9 +45,9 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Predict also with this change, and print the differences. Several changes: each alone, then all together.",
+    help="Predict again with this key changed, and print the differences. Several --set: each alone, then together.",
 )
-@click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of runs.")
+@click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of simulated runs.")
 @click.option(
     "--seed",
     type=WholeNumber(min=0),

@@ -20,7 +20,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=click.Choice(["virtual", "real"]),
     default="virtual",
     show_default=True,
-    help="virtual runs all nodes in one process on a simulated clock; real runs processes behind Toxiproxy.",
+    help="virtual: all nodes in one process on a simulated clock. real: one process a node, behind Toxiproxy.",
 )
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: the recorded run's seed).")
 @set_option
@@ -29,8 +29,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "hypotheses",
     type=EPISODE_PLACE,
     multiple=True,
-    help="Use the explanation in this PLACE of the list of episode EPISODE of an imported run, instead of the first. "
-    "`nemesrv import` prints EPISODE=PLACE as `or 1=2`. May be repeated.",
+    help="For the inferred fault number EPISODE of an import, replay explanation number PLACE instead of the most "
+    "probable one (1). `nemesrv import` prints each EPISODE=PLACE, such as `or 1=2`. May be repeated.",
 )
 @click.option(
     "--episode",
@@ -45,11 +45,10 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     multiple=True,
     metavar="KEY=VALUE",
     help="Replay once more with a changed setting, for example cluster.profile=5.x or pollNameServerInterval=10000, "
-    "and report the difference. All KEY=VALUE of one argument are changed in the same run. Each further --vary is a "
-    "run of its own.",
+    "and report the difference. One --vary is one run, and may have several KEY=VALUE. May be repeated.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/SCENARIO/TIMESTAMP).")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
 @json_option
 @supervised
 def replay(

@@ -26,18 +26,18 @@ from .options import (
 
 @click.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
-@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/SCENARIO/TIMESTAMP).")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: a new, printed seed).")
 @click.option(
     "--time-scale",
     type=Number(min=0, min_open=True, max=100),
-    help="How many times faster than real time the timers of RocketMQ run.",
+    help="How many times faster than real time RocketMQ's timers run (default: that of the scenario).",
 )
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
     help="With virtual, all nodes run in one process on a simulated clock, and the same seed gives the same history. "
-    "The default is the scenario's own clock, or real.",
+    "The default is the clock that the scenario names, or real.",
 )
 @click.option(
     "--defect",
@@ -49,7 +49,7 @@ from .options import (
 @ray_option
 @engine_option
 @click.option("--spark-master", type=SPARK_MASTER, help="Judge the history on the Spark cluster at this URL.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
 @summary_option
 @full_option
 @json_option

@@ -10,7 +10,7 @@ from .options import SEEDS, json_option, processes_option, ray_option
 
 
 @click.command()
-@click.option("--only", multiple=True, metavar="DEFECT", help="Plant only this defect; may be repeated.")
+@click.option("--only", multiple=True, metavar="DEFECT", help="Defect to plant (default: all). May be repeated.")
 @click.option(
     "--seed",
     "--seeds",
@@ -18,12 +18,12 @@ from .options import SEEDS, json_option, processes_option, ray_option
     type=SEEDS,
     default="1",
     show_default=True,
-    help="One seed, or a range of seeds such as 1..12.",
+    help="Seed of each defect's run, or a range such as 1..12 for a run of each defect with each seed.",
 )
-@click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", help="Clock of runs (default: real).")
 @processes_option
 @ray_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
 @json_option
 @supervised
 def selftest(

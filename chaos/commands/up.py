@@ -46,7 +46,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     help="RocketMQ version of the nodes (default: 4.9, or the version of the implementation).",
 )
 @implementation_option
-@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
+@click.option("--time-scale", type=Number(0, 100, True), default=1, help="Speed of RocketMQ's timers (default: 1).")
 @click.option(
     "--json",
     "as_json",
@@ -56,7 +56,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 @click.option(
     "--check",
     metavar="CHECKS",
-    help="Judge the running cluster with these checks: names separated by commas, `default` or `all`.",
+    help="Judge the cluster with these checks (default: none): names separated by commas, `default` or `all`.",
 )
 @click.option(
     "--client",
@@ -64,7 +64,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     metavar="NAME[:PROFILE]",
     multiple=True,
     callback=_clients,
-    help="Give the client NAME its own addresses, so that the default checks judge the client. May be repeated.",
+    help="Give your client NAME its own NameServer addresses, so that checks judge this client. May be repeated.",
 )
 @click.option(
     "--bind",
@@ -75,10 +75,10 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--for",
     "for_s",
     type=Number(min=0, min_open=True),
-    help="Stop the cluster after this many seconds of RocketMQ time.",
+    help="Seconds of RocketMQ time until the cluster stops (default: it stops at Ctrl-C).",
 )
 @ray_option
-@click.option("--out", type=click.Path(path_type=Path), help="Write to this folder (default: runs/up/TIMESTAMP).")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/up/TIMESTAMP).")
 @supervised
 def up(
     implementation: str | None,

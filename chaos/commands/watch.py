@@ -11,9 +11,9 @@ from .options import AddressList, Number, WholeNumber, json_option
 
 
 @click.command()
-@click.option("-n", "name_servers", type=AddressList(), required=True, help='Compare the NameServers at "host:port;…".')
+@click.option("-n", "name_servers", type=AddressList(), required=True, help='NameServers to compare: "host:port;…".')
 @click.option(
-    "--once", is_flag=True, help="End as soon as it is known whether something is wrong, and do not go on watching."
+    "--once", is_flag=True, help="Exit as soon as it is decided whether something is wrong, instead of at Ctrl-C."
 )
 @click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
 @click.option(
