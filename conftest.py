@@ -1,8 +1,7 @@
 """Markers and skips of this repository's own tests; fixtures live in tests/.
 
 A machine without an optional part skips what needs it, with the reason. CI has every part, so there an unexpected
-skip is a failure: `CI=true` turns each skip whose reason is not listed here into one. What runs nightly only, and what
-stands for it every time, tests/nightly says.
+skip is a failure: `CI=true` turns each skip whose reason is not listed here into one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +57,19 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None
 
 
+def _mark_nightly(items: Sequence[pytest.Item], *, whole: bool) -> None:
+    """Of `nightly_but`. Whole tests were collected unless some were chosen by their parameters."""
+    ids = {item.nodeid for item in items}
+    for item in items:
+        for mark in item.iter_markers("nightly_but"):
+            test = item.nodeid.partition("[")[0]
+            every_time = {f"{test}[{parameters}]" for parameters in mark.args}
+            if whole and not every_time <= ids:
+                raise pytest.UsageError(f"nightly_but: no such test: {', '.join(sorted(every_time - ids))}")
+            if item.nodeid not in every_time:
+                item.add_marker(pytest.mark.nightly)
+
+
 _PROCESS = os.getpid()
 
 
@@ -99,8 +111,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.nightly import COLLECTED, is_nightly
-
+    _mark_nightly(items, whole="[" not in "".join(config.args))
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         unsaid = [m for m in STARTS_SOMETHING if m in marks and not _says(item.path, m)]
@@ -108,12 +119,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             why = f"{item.path}: say pytest.mark.{unsaid[0]} in the file itself, or its part never looks there"
             print(why, file=sys.stderr)  # of a worker pytest-xdist tells no more than that it ended
             raise pytest.UsageError(why)
-        if is_nightly(item.nodeid):
-            item.add_marker(pytest.mark.nightly)
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
             if marker in marks and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))
-    config.stash[COLLECTED] = {item.nodeid: item.get_closest_marker("nightly") is not None for item in items}
 
 
 def pytest_collection_finish() -> None:

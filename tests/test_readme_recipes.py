@@ -24,6 +24,7 @@ def commands(recipe: str) -> list[list[str]]:
     return [words[1:] for words in lines if words[0] == "nemesrv"]
 
 
+@pytest.mark.nightly
 def test_a_ci_job(tmp_path: Path) -> None:
     (words,) = commands("a CI job")
     done = nemesrv(*words, cwd=tmp_path)
@@ -31,6 +32,7 @@ def test_a_ci_job(tmp_path: Path) -> None:
     assert (tmp_path / "summary.md").read_text("utf-8").count("VALID") >= 2
 
 
+@pytest.mark.nightly
 def test_your_client(tmp_path: Path) -> None:
     conform, up, *faults = commands("your client")
     client = tmp_path / "my-client"
@@ -51,6 +53,7 @@ def test_your_client(tmp_path: Path) -> None:
     assert cluster.left() == []
 
 
+@pytest.mark.nightly
 def test_last_nights_incident(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     for words in commands("last night's incident"):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(900)
 """Suites within the suite: each is up to eight processes, which wait for their turn behind everything else."""
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n"
+SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n  nightly_but\n"
 TITLES = [part.name for lane in lanes(nightly=False, fast=False) for part in lane]
 TEST = """
 import os
@@ -174,6 +174,19 @@ def test_a_test_that_fails_alone_too_fails_the_suite(folder: Path) -> None:
 )
 def test_a_part_without_a_test_is_no_failure_and_a_failure_of_any_part_is_one(statuses: list[int], whole: int) -> None:
     assert exit_status(statuses) == whole
+
+
+def test_of_a_test_that_is_nightly_but_for_some_parameters_these_run_every_time(folder: Path) -> None:
+    (folder / "test_some.py").write_text(TEST.format(name="some", marks='pytest.mark.nightly_but("2", "4")'))
+    done = suite(folder, "--fast", "test_some.py")
+    assert (done.returncode, last_line(done)) == (0, "2 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
+
+
+def test_a_parameter_that_a_nightly_test_does_not_have_is_refused(folder: Path) -> None:
+    (folder / "test_some.py").write_text(TEST.format(name="some", marks='pytest.mark.nightly_but("2", "seven")'))
+    done = subprocess.run([sys.executable, "-m", "pytest"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "nightly_but: no such test: test_some.py::test_one[seven]" in done.stderr
 
 
 UNSAID = """

@@ -89,6 +89,7 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield shell.run
 
 
+@pytest.mark.nightly_but("2-your-scenario")
 @pytest.mark.parametrize("page", cases())
 def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path, runs: Runs) -> None:
     folder, output = tmp_path / "mine", ""

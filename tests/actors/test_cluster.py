@@ -119,6 +119,7 @@ def pid_of(cluster: Cluster, name: str) -> int:
     return pid
 
 
+@pytest.mark.nightly
 def test_ray_has_no_process_that_nobody_needs(host: RayHost):
     programs = {Path(part).name for line in commands_below(os.getpid()) for part in line.split()}
     assert {"gcs_server", "raylet"} <= programs

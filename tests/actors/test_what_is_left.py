@@ -58,6 +58,7 @@ def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.nightly
 def test_a_harness_prints_nothing_of_rays_and_leaves_nothing(driver: subprocess.Popen[str]):
     assert driver.stdout is not None
     folder, *pids = driver.stdout.readline().split()

@@ -8,6 +8,7 @@ from rich.console import Console
 from tests.bench import collecting
 
 
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed() -> None:
     text = io.StringIO()

@@ -21,6 +21,7 @@ def measured() -> tuple[str, Figures]:
     raise AssertionError("no look-up was answered in 5 s")
 
 
+@pytest.mark.nightly
 @pytest.mark.toxiproxy
 def test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged() -> None:
     text, figures = measured()

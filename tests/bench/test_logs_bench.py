@@ -20,6 +20,7 @@ def test_the_logs_have_what_such_logs_are_full_of(tmp_path: Path) -> None:
     assert all(file.understood > file.not_understood for file in read.files)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_each_reader_has_its_figure_and_sparks_is_judged(spark: SparkSession) -> None:
     console = Console(record=True, width=200)

@@ -30,6 +30,7 @@ SMALL = Size(
 COMPILERS = ("cc", "gcc", "clang")
 
 
+@pytest.mark.nightly_but("True")
 @pytest.mark.parametrize("compiler", [True, False])
 def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiler:
@@ -54,6 +55,7 @@ def _every_row(rows: int, servers: list[str]) -> tuple[Figures, str]:
     return figures, text.getvalue()
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
     try:
@@ -66,6 +68,7 @@ def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
     assert all(figures.ratio(aim) is not None for aim in figures.aims if aim.of == "Java")
 
 
+@pytest.mark.nightly
 def test_without_java_its_rows_are_left_out_with_a_line_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(maven.shutil, "which", lambda name: None if name == "mvn" else name)

@@ -31,6 +31,7 @@ def test_events_a_second_and_the_cost_of_recording_are_measured_and_judged() -> 
         assert what in text
 
 
+@pytest.mark.nightly
 def test_a_machine_too_busy_to_answer_a_look_up_is_told_in_a_sentence() -> None:
     with pytest.raises(BenchError, match=r"the recording NameServer answered no look-up in 1 x 1e-06 s"):
         recorder.run(1e-6, rounds=1, console=Console(file=io.StringIO()))

@@ -6,6 +6,7 @@ import re
 import socket
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
@@ -62,6 +63,7 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(tmp_path: Path)
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.nightly
 def test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:
     done = nemesrv("run", "smoke", cwd=tmp_path, env={"NEMESRV_TOXIPROXY": str(tmp_path / "absent")})
     assert done.returncode == 4

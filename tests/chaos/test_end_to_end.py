@@ -82,6 +82,7 @@ def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid(tmp_path: Path) 
     valid_partition(tmp_path, *SMALL, SEVEN_CHECKS)
 
 
+@pytest.mark.nightly
 def test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
     run, verdicts = valid_partition(tmp_path)
     again = nemesrv("check", str(run), cwd=tmp_path)
@@ -89,6 +90,7 @@ def test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again(tmp_path: P
     assert json.loads((run / "verdicts.json").read_text(encoding="utf-8")) == verdicts
 
 
+@pytest.mark.nightly_but("SIGTERM")
 @pytest.mark.parametrize("signum", INTERRUPTED, ids=lambda signum: signal.Signals(signum).name)
 def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged(
     signum: signal.Signals, tmp_path: Path
@@ -107,6 +109,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
     assert found_wrong(tmp_path / "run") == {}
 
 
+@pytest.mark.nightly
 def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tmp_path: Path) -> None:
     raw = tmp_path / "run" / "history" / "_raw"
 
@@ -136,12 +139,14 @@ def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tm
     assert not (tmp_path / "run" / "verdicts.json").exists()
 
 
+@pytest.mark.nightly
 def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:
     done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 defects found, 1 of 1 twins clean" in done.stdout
 
 
+@pytest.mark.nightly
 def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     options = ("--name-servers", "1", "--brokers", "1", "--time-scale", "10", "--json")
     with running("up", *options, cwd=tmp_path) as command:

@@ -119,16 +119,19 @@ def test_spark_says_what_plain_python_says(name: str, spark: Any, tmp_path: Path
     assert whole == {verdict.name: said(verdict) for verdict in check_run(folder, list(whole), spark)}
 
 
+@pytest.mark.nightly_but("smoke", "broker-crash")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts(name: str, tmp_path: Path) -> None:
     whole_and_cut_say_the_same(record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [9027, 9061])
 def test_a_random_scenario_is_judged_alike_whole_and_cut_into_parts(seed: int, tmp_path: Path) -> None:
     whole_and_cut_say_the_same(record_virtual(random_scenario(seed), seed, tmp_path / "run").path)
 
 
+@pytest.mark.nightly_but("i04-accepts-and-does-not-answer-reported")
 @pytest.mark.parametrize("is_fixed", [False, True], ids=["reported", "fixed"])
 @pytest.mark.parametrize("name", shipped("incidents"))
 def test_an_incident_of_the_museum_is_judged_alike_whole_and_cut_into_parts(

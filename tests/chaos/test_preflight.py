@@ -276,6 +276,7 @@ def test_the_command_says_what_there_is(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.nightly_but("256-run smoke")
 @pytest.mark.parametrize("command", ["run smoke", "up", "preflight"])
 @pytest.mark.parametrize("limit", [64, 256])
 def test_too_few_open_files_are_told_in_the_first_second_by_every_command(

@@ -179,6 +179,7 @@ def test_a_marker_of_a_test_that_is_not_selected_is_nobodys_concern(tmp_path: Pa
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_with_xdist_a_wrong_marker_is_the_same_usage_error(tmp_path: Path) -> None:
     done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_clock or test_value or another_kind")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
@@ -327,6 +328,7 @@ def rays_processes(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.parametrize("moment", ["while Ray starts", "while both tests run"])

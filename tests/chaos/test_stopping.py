@@ -119,6 +119,7 @@ def must_be_gone(stopped: Stopped, first: signal.Signals, run: Path, *, within_s
         assert to_parquet(run).rows > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
 def test_while_ray_starts(signum: signal.Signals, tmp_path: Path) -> None:
     with Command(tmp_path, "run", "smoke", "--quiet", "--out", "run") as command:
@@ -141,6 +142,7 @@ def test_while_spark_judges(tmp_path: Path) -> None:
         must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
 
 
+@pytest.mark.nightly
 def test_in_its_first_moments(tmp_path: Path) -> None:
     rng = random.Random(10)
     for number, signum in enumerate((signal.SIGINT, signal.SIGTERM)):
@@ -151,6 +153,7 @@ def test_in_its_first_moments(tmp_path: Path) -> None:
             must_be_gone(command.stop(signum), signum, tmp_path / f"run-{number}")
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [40, 41])
 def test_at_twenty_random_moments(tmp_path: Path, seed: int) -> None:

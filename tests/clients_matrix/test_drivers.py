@@ -64,6 +64,7 @@ def started(client: Client, name_servers: Sequence[str], folder: Path, role: str
     return Program(client.name, words, folder, env=env)
 
 
+@pytest.mark.nightly_but("java-4.9.8", "node-3.12.0", "ours-4.9")
 @pytest.mark.timeout(2_000)  # Rust is built from its source, once a machine
 @pytest.mark.parametrize(
     "client",

@@ -40,6 +40,7 @@ def found(
     return document, one
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 @pytest.mark.parametrize(
     ("name", "measured", "verdict"), [("java-4.9.8", "never", "INVALID"), ("java-5.3.3", "recovers", "VALID")]
@@ -63,6 +64,7 @@ def test_a_spring_boot_application_with_four_instances_has_four_columns(tmp_path
     assert {one["measured"] for one in rule["clients"].values()} <= {"kept", None}, rule["clients"]
 
 
+@pytest.mark.nightly
 def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path) -> None:
     _document, rule = found("node-3.12.0", tmp_path, "phase_lock")
     assert (rule["measured"], rule["verdict"]) == ("1/(N-1)", "VALID"), rule
@@ -70,6 +72,7 @@ def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path)
     assert f"{rule['count']} of {rule['count']} look-ups with 2 NameServers met the dead one first" in rule["why"]
 
 
+@pytest.mark.nightly
 @pytest.mark.java  # which runs at the priority of what goes by the machine's clock
 def test_ali_ons_begins_at_the_second_name_server(tmp_path: Path) -> None:
     document, rule = found("node-3.12.0", tmp_path, "start", "--starts", "12")

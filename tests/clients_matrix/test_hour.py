@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.interop.programs import Program
 
 from .catalogue import CLIENTS
@@ -37,6 +39,7 @@ def test_what_was_said_is_counted(tmp_path: Path) -> None:
     assert next(told.lines()) == "2 sent, 1 received, 1 of them again, 1 lost"
 
 
+@pytest.mark.nightly
 def test_our_clients_side_by_side_have_no_errors(tmp_path: Path) -> None:
     found, _ = spend([CLIENTS["ours-4.9"], CLIENTS["ours-5.x"]], 0.2, tmp_path, settle_s=1.0)
     assert list(found) == ["ours-4.9", "ours-5.x"]

@@ -84,6 +84,7 @@ def test_a_run_is_held_against_the_one_that_was_kept() -> None:
     assert agreement(None, found) is None
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 @pytest.mark.timeout(3_000)
 def test_two_runs_of_a_client_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

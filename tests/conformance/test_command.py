@@ -147,6 +147,7 @@ def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) ->
     assert message.endswith(" (20 examined)")
 
 
+@pytest.mark.nightly
 def test_without_a_profile_it_is_measured_and_held_against_nothing(tmp_path: Path) -> None:
     done = typed_until_in_time("--rules", "start", "--starts", "15", "--", *CLIENT, out=tmp_path / "run")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -167,6 +168,7 @@ def test_a_program_that_fails_is_one_sentence_and_every_rule_is_unknown(tmp_path
     assert told["rules"][0]["why"] == told["hindered"] != ""
 
 
+@pytest.mark.nightly_but("SIGTERM")
 @pytest.mark.parametrize(
     ("number", "status"),
     [pytest.param(signal.SIGINT, 130, id="SIGINT"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
@@ -191,6 +193,7 @@ def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: sign
     assert sorted(path.name for path in out.iterdir()) == ["logs"]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_our_own_client_does_all_that_its_profile_says(tmp_path: Path) -> None:
     """Every situation in real time, which is why it runs nightly."""

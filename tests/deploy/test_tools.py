@@ -59,6 +59,7 @@ def _conforms(program: Path, schemas: Path, files: Sequence[Path]) -> tuple[int,
     return done.returncode, json.loads(done.stdout)["summary"]
 
 
+@pytest.mark.nightly
 def test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas(tmp_path: Path) -> None:
     program, schemas = tools.kubeconform(tmp_path), tools.schemas(tmp_path)
     files = [KUBERNETES / "artefacts.yaml"]
@@ -75,6 +76,7 @@ def test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas(tmp
         assert (status, found["invalid"]) == (1, 1), typed
 
 
+@pytest.mark.nightly
 def test_hadolint_finds_no_fault_with_the_images(tmp_path: Path) -> None:
     program = tools.hadolint(tmp_path)
     for name in ("Dockerfile", "namesrv.Dockerfile"):
@@ -85,6 +87,7 @@ def test_hadolint_finds_no_fault_with_the_images(tmp_path: Path) -> None:
     assert "DL3000" in _ran(program, "--no-color", wrong).stdout
 
 
+@pytest.mark.nightly
 def test_composes_own_schema_takes_the_three_hosts() -> None:
     schema = json.loads((tools.module(tools.COMPOSE_SPEC) / "schema" / "compose-spec.json").read_text())
     (compose,) = documents(COMPOSE)

@@ -60,6 +60,7 @@ def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run
     assert [job["steps"][-1]["with"]["path"]] == kept == ["runs/"]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"
@@ -85,6 +86,7 @@ def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(tmp_path: Path)
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.timeout(1800)

@@ -44,6 +44,7 @@ def other(number: int, **changes: object) -> Register:
     return Register(broker=f"b{number}", addr=addr, topics=TWO).but(**changes)
 
 
+@pytest.mark.nightly_but("5.x-False", "5.x-True", "4.9-True")
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_lost_channel_takes_one_broker_and_a_reset_one_two(empty: Pair, reset: bool) -> None:
     link = empty.link()

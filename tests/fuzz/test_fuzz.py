@@ -22,12 +22,14 @@ def test_nothing_but_the_documented_errors_escapes(target: Target) -> None:
     assert figures.inputs >= OF_ANY
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_nothing_else_escapes_with_twice_as_many_inputs(target: Target) -> None:
     figures = fuzz(target, inputs=2 * QUICK.get(target.name, OF_ANY), seed=2026, sample_every=1)
     assert figures.inputs >= 2 * OF_ANY
 
 
+@pytest.mark.nightly_but("a header of numbers", "a zip bomb")
 @pytest.mark.parametrize("name", ["a body of references", "a header of numbers", "a zip bomb"])
 def test_a_frame_made_to_be_expensive_is_bounded(name: str) -> None:
     seconds, memory, _ = worst_frames.measure(name)

@@ -73,6 +73,7 @@ def odd() -> Iterator[OddHosts]:
         yield hosts
 
 
+@pytest.mark.nightly
 def test_an_experiment_on_odd_hosts_ends_with_one_sentence_before_a_node_starts(odd: OddHosts, tmp_path: Path) -> None:
     nobody = odd.address("a").rpartition(".")[0] + ".99:6379"
     assert f"no Ray head answers at {nobody}" in odd.told("--ray", nobody)

@@ -21,6 +21,7 @@ def hosts() -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.nightly
 def test_the_offset_of_a_host_is_within_its_bound_of_the_truth(hosts: Bench) -> None:
     done = hosts.run([sys.executable, str(HERE / "measure_clocks.py"), hosts.head, "4"])
     assert done.returncode == 0, done.stderr
@@ -33,6 +34,7 @@ def test_the_offset_of_a_host_is_within_its_bound_of_the_truth(hosts: Bench) -> 
         assert found[host]["worst_ms"] < 25.0, "half of what a bound may be, on a machine however busy"
 
 
+@pytest.mark.nightly
 def test_a_run_on_these_hosts_is_valid_and_its_times_are_on_one_axis(hosts: Bench, tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = hosts.nemesrv("run", "smoke", "--ray", hosts.head, "--seed", "7", "--out", str(run), "--quiet", "--json")

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.skipif(bool(missing()), reason=missin
 LIMIT_S = 120.0
 
 
+@pytest.mark.nightly
 def test_the_history_of_a_run_that_lost_a_host_is_judged_without_that_host_s_last_rows(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with Bench() as hosts:

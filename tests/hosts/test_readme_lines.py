@@ -34,6 +34,7 @@ class Bare(Bench):
         )
 
 
+@pytest.mark.nightly
 def test_the_five_lines_give_a_verdict_on_three_hosts() -> None:
     (section,) = re.findall(r"^## In five lines$(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)

@@ -117,6 +117,7 @@ def assert_nothing_is_left(bench: Bench) -> None:
     assert not [*bench.temporary.glob("nsv-*")]
 
 
+@pytest.mark.nightly
 def test_rays_own_tls_and_token_are_enough(tmp_path: Path) -> None:
     with Tls() as bench:
         out = tmp_path / "run"
@@ -127,6 +128,7 @@ def test_rays_own_tls_and_token_are_enough(tmp_path: Path) -> None:
         assert_nothing_is_left(bench)
 
 
+@pytest.mark.nightly
 def test_a_ray_job_runs_a_scenario_and_is_as_good_as_its_verdict(tmp_path: Path) -> None:
     if find_spec("aiohttp") is None or find_spec("opencensus") is None:
         pytest.skip("ray[default] is not installed, which takes jobs")
@@ -141,6 +143,7 @@ def test_a_ray_job_runs_a_scenario_and_is_as_good_as_its_verdict(tmp_path: Path)
         assert_nothing_is_left(bench)
 
 
+@pytest.mark.nightly
 def test_a_history_is_judged_on_a_spark_cluster_of_the_hosts(tmp_path: Path) -> None:
     with Bench(ahead_ms=0) as bench:
         out, master = tmp_path / "run", f"spark://{bench.address('a')}:{SPARK_PORT}"
@@ -160,6 +163,7 @@ def test_a_history_is_judged_on_a_spark_cluster_of_the_hosts(tmp_path: Path) -> 
         assert "Launching executor" in (bench.folder / "spark-a.log").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_apaches_programs_are_nodes_on_the_hosts_too(tmp_path: Path) -> None:
     need(Jars.SERVERS_4_9, Jars.CLIENTS_4_9)
     if libfaketime.found() is None:

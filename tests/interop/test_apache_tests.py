@@ -29,6 +29,7 @@ def test_a_few_of_apaches_tests_pass(world: World, tmp_path: Path) -> None:
     assert all(one.tests > 0 for one in outcomes)
 
 
+@pytest.mark.nightly
 def test_all_of_apaches_tests_pass(tmp_path: Path) -> None:
     need(Jars.TESTS_4_9)
     with servers(tmp_path) as name_server:
@@ -38,6 +39,7 @@ def test_all_of_apaches_tests_pass(tmp_path: Path) -> None:
     assert all(one.tests > 0 for one in outcomes)
 
 
+@pytest.mark.nightly
 def test_a_few_of_apaches_tests_pass_while_links_fail(tmp_path: Path) -> None:
     need(Jars.TESTS_4_9)
     with chaos.servers(tmp_path, seed=1) as (name_server, injected):

@@ -80,6 +80,7 @@ def ask(environments: Environments) -> dict[str, tuple[RemotingCommand, Remoting
     return asyncio.run(main())
 
 
+@pytest.mark.nightly_but("4.9")
 def test_both_give_the_routes_of_production_and_their_own(environments: Environments) -> None:
     found = ask(environments)
     assert found["product"][0].code == 0

@@ -40,6 +40,7 @@ def test_the_topic_list_has_topics_of_users_groups_and_the_broker(world: World) 
     assert expected | set(world.brokers) <= set(printed)
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_a_topic_is_created_changed_and_deleted(world: World) -> None:
     mqadmin, server = world.mqadmin, ("-n", ";".join(world.name_servers))
     printed = mqadmin.ok("updateTopic", *server, "-c", CLUSTER, "-t", "made", "-r", "3", "-w", "2", "-p", "4")
@@ -83,6 +84,7 @@ def test_consumer_progress_reaches_the_end_of_every_queue(world: World) -> None:
     eventually(check)  # a consumer commits every 5 s
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_the_connections_of_clients_are_shown(world: World) -> None:
     server = ("-n", world.name_server)
     printed = world.mqadmin.ok("consumerConnection", *server, "-g", f"{PREFIX}-tagged")
@@ -92,6 +94,7 @@ def test_the_connections_of_clients_are_shown(world: World) -> None:
     assert "JAVA" in world.mqadmin.ok("producerConnection", *server, "-g", f"{PREFIX}-producers", "-t", TOPIC)
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_a_message_is_found_by_id_by_key_and_by_queue_offset(world: World) -> None:
     sent = next(line.split("\t") for line in world.clients.lines if line.startswith("SEND\tlast\t"))
     _, _, key, _, uniq_id, offset_id, broker, queue, offset = sent
@@ -126,6 +129,7 @@ def test_write_permission_is_wiped_and_given_back(world: World) -> None:
         eventually(partial(check, name_server))  # a topic of another test may come or go between the two commands
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_the_brokers_settings_are_shown_and_changed(world: World) -> None:
     target = ("-n", world.name_server, "-b", world.brokers["broker-b"])
     assert settings(world.mqadmin.ok("getBrokerConfig", *target))["brokerName"] == "broker-b"
@@ -133,6 +137,7 @@ def test_the_brokers_settings_are_shown_and_changed(world: World) -> None:
     assert settings(world.mqadmin.ok("getBrokerConfig", *target))["maxMessageSize"] == "2097152"
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_a_consumer_says_of_itself_what_it_does(world: World) -> None:
     connections = world.mqadmin.ok("consumerConnection", "-n", world.name_server, "-g", f"{PREFIX}-all")
     client_id = next(cell for row in rows(connections) for cell in row if "@" in cell)
@@ -141,6 +146,7 @@ def test_a_consumer_says_of_itself_what_it_does(world: World) -> None:
         assert line in printed
 
 
+@pytest.mark.nightly
 def test_the_progress_of_every_group_is_shown(world: World) -> None:
     def check() -> None:
         target = ("-n", world.name_server, "-b", world.brokers["broker-a"], "-o", "false")
@@ -153,6 +159,7 @@ def test_the_progress_of_every_group_is_shown(world: World) -> None:
     check()  # a command that has shut its client down is not asked again
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_a_consume_queue_is_shown(world: World) -> None:
     sent = next(line.split("\t") for line in world.clients.lines if line.startswith("SEND\tlast\t"))
     broker, queue, offset = sent[6:9]
@@ -165,18 +172,21 @@ def test_a_consume_queue_is_shown(world: World) -> None:
     assert f"idx: {offset}\nConsumeQueueData{{physicOffset=" in printed
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_every_producer_of_a_broker_is_shown(world: World) -> None:
     printed = world.mqadmin.ok("producer", "-b", world.brokers["broker-a"])
     assert f"{PREFIX}-producers" in printed
     assert "JAVA" in printed
 
 
+@pytest.mark.nightly_but("4.9.8")
 def test_a_broker_tidies_up(world: World) -> None:
     target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
     for command in ("cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"):
         assert "success" in world.mqadmin.ok(command, *target)
 
 
+@pytest.mark.nightly
 def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
     """4.9's clients wait for 10 s before they go there, and 4.9's brokers for the group's first commits."""
     mqadmin, name = world.mqadmin, f"{PREFIX}-reset"

@@ -27,6 +27,7 @@ def topic(apache: Apache, mqadmin: MQAdmin) -> str:
     return TOPIC
 
 
+@pytest.mark.nightly
 def test_a_java_broker_is_in_the_cluster_list_of_ours_as_of_apaches(apache: Apache, mqadmin: MQAdmin) -> None:
     # in its first second Apache's broker has no statistics and answers with a NoSuchElementException of its own
     eventually(lambda: mqadmin.ok("clusterList", "-n", apache.name_server))
@@ -115,6 +116,7 @@ def test_a_deleted_topic_leaves_both_name_servers(apache: Apache, mqadmin: MQAdm
             ask(address, lambda admin: admin.topic_route("interop-short"))
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_java_broker_registers_with_ours_and_is_dropped_when_killed(profile: str, tmp_path: Path) -> None:
     need(SERVERS[profile])

@@ -14,6 +14,7 @@ from .waiting import eventually
 pytestmark = pytest.mark.java
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_consumer_that_starts_after_the_masters_death_reads_everything_from_the_slave(
     tmp_path: Path, profile: str

@@ -13,6 +13,7 @@ def test_readme_installs_the_wheel_of_this_version_alone_and_with_everything() -
     assert install_lines() == [f'python -m pip install "{wheel}[report]"', f'python -m pip install "{wheel}[all]"']
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_the_wheel_and_the_source_distribution_are_built_and_readmes_words_work(tmp_path: Path) -> None:
     said = list(made(tmp_path / "dist"))

@@ -55,6 +55,7 @@ def test_whose_marker_is_wrong(nemesrv_cluster):
 """
 
 
+@pytest.mark.nightly
 def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it(
     python: Path, project: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to
     assert summary.count("### ❔") == 1
 
 
+@pytest.mark.nightly
 def test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error(python: Path, project: Path) -> None:
     (project / "tests" / "test_wrong.py").write_text(MISSPELT)
     done = example(python, project)

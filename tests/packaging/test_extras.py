@@ -104,6 +104,7 @@ def test_without_extras_what_needs_none_works(python: Path) -> None:
     assert done.stdout == "1\n", done.stderr
 
 
+@pytest.mark.nightly_but("of all")
 @pytest.mark.parametrize("command", ["", "namesrv", "broker", "admin"], ids=lambda command: command or "of all")
 def test_without_extras_there_is_help(python: Path, command: str) -> None:
     assert nemesrv(python, *command.split(), "--help").returncode == 0
@@ -121,6 +122,7 @@ SENTENCES = {  # each ends in the extra that pip is to install
 }
 
 
+@pytest.mark.nightly_but("run smoke", "compare . .")
 @pytest.mark.parametrize("command", SENTENCES)
 def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(
     python: Path, wheel: Path, command: str

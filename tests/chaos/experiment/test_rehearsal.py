@@ -30,6 +30,7 @@ def scenario(**more: Any) -> Scenario:
     return parse({**QUIET, **more}, file="mine.yaml")
 
 
+@pytest.mark.nightly
 def test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent() -> None:
     defect = DEFECTS["name-server-never-expires"]
     assert not rehearsal.acts(defect, scenario(), 1)

@@ -42,6 +42,7 @@ def is_near(edge: Edge, finding: Finding) -> bool:
     return abs(finding.measured_ms - edge.window_ms) <= max(SHARE * edge.window_ms, finding.tolerance_ms)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("edge", EDGES, ids=lambda edge: edge.name)
 def test_just_inside_is_valid_and_just_outside_is_invalid(edge: Edge, tmp_path: Path) -> None:
     inside = judged(edge, tmp_path / "inside", None)
@@ -54,6 +55,7 @@ def test_just_inside_is_valid_and_just_outside_is_invalid(edge: Edge, tmp_path: 
     assert outside[edge.check].verdict is Validity.INVALID
 
 
+@pytest.mark.nightly_but("R: registration-longer", "T: send with all its tries-shorter")
 @pytest.mark.parametrize("factor", [1 - SHARE, 1 + SHARE], ids=["shorter", "longer"])
 @pytest.mark.parametrize("timer", sorted(set(OF_TIMERS.values())))
 def test_a_timer_is_found_that_is_2_percent_off(timer: str, factor: float) -> None:

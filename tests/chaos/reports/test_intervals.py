@@ -4,6 +4,8 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import pytest
+
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.rule_stretches import rules
 from tests.chaos.builder import HistoryBuilder, cluster
@@ -81,6 +83,7 @@ def test_the_world_of_rows_is_that_of_decoded_and_of_encoded_values() -> None:
     assert World.of_rows([], last_ms=7).end_ms == 7
 
 
+@pytest.mark.nightly
 def test_the_oracle_needs_no_spark() -> None:
     module = "nemesrv.chaos.reports.html.rule_stretches"
     code = f"import sys, {module}; assert not [m for m in sys.modules if m.startswith('pyspark')]"

@@ -17,8 +17,6 @@ from nemesrv.chaos.verdict import Example, Validity
 pytestmark = pytest.mark.spark
 
 CAN_BE_WRONG = sorted(name for name, check in CHECKS.items() if not check.never_invalid)
-FEW = ("answers_asked_for", "no_false_eviction", "routes_converge")
-"""In the shortest scenarios; the others are nightly."""
 NEAR_MS = 1.0
 """A link says milliseconds, a finding tenths of them."""
 
@@ -29,9 +27,8 @@ def planted_for(check: str) -> Defect:
     return next((defect for defect in found if defect.caught_by == {check}), found[0])
 
 
-@pytest.mark.parametrize(
-    "check", [name if name in FEW else pytest.param(name, marks=pytest.mark.nightly) for name in CAN_BE_WRONG]
-)
+@pytest.mark.nightly_but("no_false_eviction", "routes_converge")  # in the shortest scenarios
+@pytest.mark.parametrize("check", CAN_BE_WRONG)
 def test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event(
     check: str, spark: SparkSession, tmp_path: Path
 ) -> None:

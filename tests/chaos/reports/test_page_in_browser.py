@@ -154,6 +154,7 @@ def test_the_link_of_an_example_zooms_there_and_marks_its_lane(page: Any) -> Non
     )
 
 
+@pytest.mark.nightly
 def test_a_link_with_a_place_in_it_opens_there(open_page: Open) -> None:
     page = open_page("#at=20.000,60.000&in=routes&lane=ns-0/broker-a")
     start, end = page.evaluate(RANGE)
@@ -193,6 +194,7 @@ OVERLAPPING = """() => {
 }"""
 
 
+@pytest.mark.nightly_but("390")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(so_wide: Callable[[int], Any], width: int) -> None:
     page = so_wide(width)
@@ -206,6 +208,7 @@ LEGENDS = """() => (Bokeh.index.roots || Bokeh.index).flatMap((view) => (view.mo
   .map((legend) => [Bokeh.index.find_one(legend).bbox.right, view.bbox.width]))"""
 
 
+@pytest.mark.nightly_but("390")
 @pytest.mark.parametrize("width", [390, 940, 1280])
 def test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot(
     so_wide: Callable[[int], Any], width: int
@@ -246,6 +249,7 @@ def test_the_switch_turns_the_page_and_the_plots_dark_and_back(page: Any) -> Non
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == light
 
 
+@pytest.mark.nightly
 def test_a_person_who_prefers_dark_gets_dark(open_page: Open) -> None:
     assert open_page(color_scheme="dark").evaluate("() => document.documentElement.classList.contains('dark')")
 

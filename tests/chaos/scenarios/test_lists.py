@@ -62,6 +62,7 @@ def judged(run: Path) -> dict[str, Validity]:
     return {verdict.name: verdict.verdict for verdict in found}
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_changed_list_is_in_use_within_its_time_and_all_follows(profile: str, tmp_path: Path) -> None:
     run = record_virtual(scenario(cluster={**CLUSTER, "profile": profile}), 1, tmp_path / "run")
@@ -128,6 +129,7 @@ def _once(update: Any) -> Any:
     return update_once
 
 
+@pytest.mark.nightly
 def test_a_node_that_cannot_reach_the_address_server_may_keep_its_list_until_it_can(tmp_path: Path) -> None:
     timeline = [
         {"at_s": 50, "do": "black_hole", "links": ["broker-a <-> address-server"]},

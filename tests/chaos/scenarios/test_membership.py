@@ -62,6 +62,7 @@ def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away(
     profile: str, tmp_path: Path

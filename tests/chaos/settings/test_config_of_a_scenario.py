@@ -150,6 +150,7 @@ def _object(value: object) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_clients_that_keep_silent_channels_are_not_asked_to_leave(tmp_path: Path) -> None:
     timeline = [{"at_s": 20, "do": "black_hole", "links": ["clients <-> ns-0"]}, {"at_s": 200, "do": "heal"}]
     document = {"cluster": {"name_servers": 3, "brokers": 1}, "timeline": timeline}

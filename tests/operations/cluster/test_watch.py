@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from nemesrv.clients.admin import AdminClient
 from nemesrv.operations.cluster.auditor import KINDS, Auditor, ProblemChange
 from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member, NameServerLook, TopicRow
@@ -86,6 +88,7 @@ async def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_s
         assert "10.0.1.1:9876 and 10.0.1.2:9876 hold it; it answers us" in change.sentence
 
 
+@pytest.mark.nightly
 @PROFILES
 async def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(world: World) -> None:
     await world.name_servers(0, 1, 2)
@@ -189,6 +192,7 @@ async def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(w
         )
 
 
+@pytest.mark.nightly
 async def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask(world: World) -> None:
     await world.name_servers(0)
     address = await world.broker("broker-a", "10.0.2.1")

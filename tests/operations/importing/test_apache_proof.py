@@ -61,6 +61,7 @@ def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) ->
     assert str(scenario.cluster.implementation).startswith("apache-")
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark

@@ -29,6 +29,7 @@ def test_the_same_seed_distorts_alike_and_another_otherwise(logs: Logs, tmp_path
     assert _texts(tmp_path / "one") == _texts(tmp_path / "same") != _texts(tmp_path / "other")
 
 
+@pytest.mark.nightly_but("3")
 @pytest.mark.parametrize("seed", [3, 5, 7, 8])
 def test_what_was_done_and_a_minute_round_it_stay(seed: int, tmp_path: Path) -> None:
     logs = sources_of(recorded(incident_of(seed), tmp_path / "run"))

@@ -123,6 +123,7 @@ def _renamed(value: Any) -> Any:
     return [_renamed(one) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.nightly
 def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path, tmp_path: Path) -> None:
     original = read_original(folder, ReplayOptions())
     found = replay(original, ReplayOptions(out=tmp_path / "first"))

@@ -44,6 +44,7 @@ def again(original: Original, out: Path, *sets: str, seed: int = 99) -> Replayed
     return replay(original, ReplayOptions(out=out, seed=seed, sets=sets))
 
 
+@pytest.mark.nightly
 def test_with_another_seed_it_happens_again(original: Original, tmp_path: Path) -> None:
     found = again(original, tmp_path / "out")
     assert found.similarity.similarity is not None
@@ -58,6 +59,7 @@ def test_with_another_seed_it_happens_again(original: Original, tmp_path: Path) 
     assert len(lane["original"]) == len(lane["replay"]) == 2, "held, away, held again"
 
 
+@pytest.mark.nightly_but("timeline.0.do=cut-came", "timeline.1.at_s=45-time")
 @pytest.mark.parametrize(
     ("change", "part"),
     [
@@ -112,6 +114,7 @@ def test_a_hypothesis_is_an_episode_and_a_place(folder: Path) -> None:
     assert "'one' is not allowed; expected EPISODE=PLACE, both from 1, such as 1=2" in done.output
 
 
+@pytest.mark.nightly
 def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     varied = ["--vary", "timeline.1.nodes=[broker-b] timeline.2.nodes=[broker-b]", "--vary", "settle_s=50"]

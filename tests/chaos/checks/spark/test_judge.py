@@ -104,6 +104,7 @@ except HarnessError as exc:
 """
 
 
+@pytest.mark.nightly
 def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
     history.write_parquet(broker_crash(rows=0).rows, tmp_path)
     temporary = tmp_path / "tmp"

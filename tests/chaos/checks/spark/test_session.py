@@ -75,6 +75,7 @@ def test_who_debugs_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert "Exception while sending command." in caplog.messages
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
 def test_a_user_without_a_name_and_a_locale_of_english_letters_do_not_keep_the_jvm_from_a_verdict(

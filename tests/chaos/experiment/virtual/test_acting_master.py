@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
@@ -53,6 +55,7 @@ def test_a_frozen_master_is_dropped_within_15_s_its_slave_acts_read_only_and_it_
     assert sent == {"broker-b"}
 
 
+@pytest.mark.nightly
 def test_a_broker_that_says_each_1_02_s_that_it_lives_and_not_each_second_is_found() -> None:
     (timer,) = (one for one in TIMERS if one.name.startswith("h: light heartbeat"))
     assert {check for check, _ in found(timer, 1.02)} == {"timers_kept"}

@@ -31,6 +31,7 @@ def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:
     assert found_wrong(folder) == {}
 
 
+@pytest.mark.nightly
 def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_and_is_no_alarm(tmp_path: Path) -> None:
     folder = record_virtual(few_sends("clock-steps"), 1, tmp_path / "run").path
     rows = list(read_rows(folder))
@@ -43,6 +44,7 @@ def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_
     assert found_wrong(folder) == {}
 
 
+@pytest.mark.nightly_but("name-server-takes-out-nobody")
 @pytest.mark.parametrize("defect", by_hand.planted, ids=lambda defect: defect.name)
 def test_what_is_not_done_as_asked_is_found(defect: Defect, tmp_path: Path) -> None:
     found = set(found_wrong(record_virtual(few_sends(defect.scenario), 1, tmp_path / "run", defect).path))

@@ -70,6 +70,7 @@ def test_clients_come_and_go_and_nothing_is_wrong(tmp_path: Path) -> None:
     assert found_wrong(folder) == {}
 
 
+@pytest.mark.nightly
 def test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window(tmp_path: Path) -> None:
     timeline = [
         {"at_s": 30, "do": "kill", "nodes": ["consumer-0"]},
@@ -91,6 +92,7 @@ def test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window(tmp_pa
     assert "queue_ownership" in found_wrong(folder)
 
 
+@pytest.mark.nightly
 def test_what_a_consumer_committed_ahead_of_its_work_is_lost_with_its_process_and_found(tmp_path: Path) -> None:
     timeline = [
         {"at_s": 40, "do": "kill", "nodes": ["consumer-0"]},

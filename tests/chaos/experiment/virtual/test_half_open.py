@@ -45,6 +45,7 @@ def scenario(do: str, *more: dict[str, Any], profile: str = "4.9", links: list[s
     return parse(document, file="parted.yaml")
 
 
+@pytest.mark.nightly_but("half_open-4.9", "syn_drop-5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 @pytest.mark.parametrize("do", ["half_open", "syn_drop"])
 def test_the_tables_keep_whoever_can_still_register(do: str, profile: str, tmp_path: Path) -> None:
@@ -53,6 +54,7 @@ def test_the_tables_keep_whoever_can_still_register(do: str, profile: str, tmp_p
     assert found_wrong(folder) == {}
 
 
+@pytest.mark.nightly
 def test_a_broker_that_keeps_its_dead_channel_is_found(tmp_path: Path) -> None:
     wrong = tmp_path / "keeps.py"
     wrong.write_text(KEEPS_ITS_DEAD_CHANNEL, encoding="utf-8")
@@ -60,6 +62,7 @@ def test_a_broker_that_keeps_its_dead_channel_is_found(tmp_path: Path) -> None:
     assert "routes_are_true" in found_wrong(folder)
 
 
+@pytest.mark.nightly
 def test_who_is_started_again_while_syns_are_dropped_is_promised_to_nobody_until_the_heal(tmp_path: Path) -> None:
     restart = {"at_s": 60, "do": "restart", "nodes": ["broker-a"]}
     asked = scenario("syn_drop", restart, links=LINKS[:1])

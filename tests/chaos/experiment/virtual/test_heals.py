@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence
@@ -56,6 +58,7 @@ def test_each_heal_of_a_fault_is_a_moment_of_its_own_and_explain_has_the_same() 
     assert of_east == [(20, "start"), (190, "end"), (230, "end")]
 
 
+@pytest.mark.nightly
 def test_a_name_server_that_never_takes_a_healed_broker_back_is_found_at_the_first_heal(tmp_path: Path) -> None:
     defect = DEFECTS["name-server-takes-nobody-back"]
     folder = record_virtual(scenario(), 3, tmp_path / "run", defect=defect).path

@@ -11,11 +11,13 @@ from nemesrv.chaos.scenarios.loading import fixed, load, shipped
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, takes_one_topic_for_all, told, wrong
 
 
+@pytest.mark.nightly_but("1")
 @pytest.mark.parametrize("seed", range(6))
 def test_no_check_says_invalid_of_a_random_scenario(tmp_path: Path, seed: int) -> None:
     assert wrong(seed, tmp_path, None) == [], told(random_scenario(seed))
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(3))
 def test_no_check_says_invalid_of_a_random_scenario_that_spark_has_read(spark: Any, tmp_path: Path, seed: int) -> None:

@@ -102,6 +102,7 @@ def test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process(tmp_p
         assert "logs/broker-a.log" in first
 
 
+@pytest.mark.nightly
 def test_another_seed_gives_another_history(tmp_path: Path) -> None:
     histories = [
         digest(record_virtual(short(), seed, tmp_path / str(seed)).path)["history/part-00000.parquet"]
@@ -110,6 +111,7 @@ def test_another_seed_gives_another_history(tmp_path: Path) -> None:
     assert histories[0] != histories[1]
 
 
+@pytest.mark.nightly
 def test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time(tmp_path: Path) -> None:
     begin_s = time.process_time()
     folder = record_virtual(find("broker-partition"), 1, tmp_path / "run")
@@ -210,6 +212,7 @@ def test_a_run_that_fails_leaves_what_was_recorded_readable(tmp_path: Path, monk
 SHIPPED = [(name, "5.x" if name in AT_5_X else "4.9") for name in shipped()]
 
 
+@pytest.mark.nightly_but("broker-crash-4.9")
 @pytest.mark.parametrize(("name", "profile"), SHIPPED)
 def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) -> None:
     scenario = of_profile(name, profile)
@@ -218,6 +221,7 @@ def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) ->
     assert {name: found[name] for name in scenario.checks} == dict.fromkeys(scenario.checks, Validity.VALID)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize(("name", "profile"), SHIPPED)
 def test_spark_says_valid_of_a_shipped_scenario(name: str, profile: str, tmp_path: Path, spark: Any) -> None:

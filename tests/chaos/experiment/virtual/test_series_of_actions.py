@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence
@@ -52,6 +54,7 @@ def test_the_next_is_restarted_so_long_after_the_one_before_listens(tmp_path: Pa
     assert 15_000 <= second.start_ms - first.end_ms < 16_000
 
 
+@pytest.mark.nightly
 def test_a_name_server_that_loses_first_registrations_is_found_by_a_rolling_restart(tmp_path: Path) -> None:
     rolling = {"at_s": 20, "do": "rolling_restart", "nodes": ["name_servers"], "pause_s": 40}
     planted = DEFECTS["name-server-loses-first-registrations"]

@@ -31,6 +31,7 @@ def scenario(shape: str, lasts_s: float = 150) -> Scenario:
     return parse(document, file="shaped.yaml")
 
 
+@pytest.mark.nightly_but("split_list")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_links_between_its_sides_are_parted_and_every_table_is_true(shape: str, tmp_path: Path) -> None:
     asked = scenario(WORDS.get(shape, shape))
@@ -42,11 +43,13 @@ def test_the_links_between_its_sides_are_parted_and_every_table_is_true(shape: s
     assert found_wrong(folder) == {}
 
 
+@pytest.mark.nightly
 def test_a_name_server_that_keeps_who_is_on_the_other_side_is_found(tmp_path: Path) -> None:
     folder = record_virtual(scenario("halves", 200), 5, tmp_path / "run", DEFECTS["name-server-never-expires"]).path
     assert "routes_are_true" in found_wrong(folder)
 
 
+@pytest.mark.nightly
 def test_a_producer_whose_name_server_names_only_the_broker_that_it_cannot_reach_may_fail(tmp_path: Path) -> None:
     links = ["broker-b <-> ns-0", "producer-0 <-> broker-a"]
     timeline = [

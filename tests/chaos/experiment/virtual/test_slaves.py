@@ -27,6 +27,7 @@ SMALL = {
 }
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong(tmp_path: Path, profile: str) -> None:
     document = {**SMALL, "cluster": {**SMALL["cluster"], "profile": profile}}  # type: ignore[dict-item]
@@ -45,12 +46,14 @@ def test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong
     assert held[-1] == {"0": address["broker-a"], "1": address["broker-a/1"]}
 
 
+@pytest.mark.nightly
 def test_a_consumer_that_never_asks_the_slave_is_found(tmp_path: Path) -> None:
     defect = DEFECTS["consumer-never-asks-a-slave"]
     folder = record_virtual(parse(dict(SMALL), file="small.yaml"), 1, tmp_path / "run", defect).path
     assert set(found_wrong(folder)) == {"living_are_used"}
 
 
+@pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_slave_that_is_made_master_is_told_and_sent_to(tmp_path: Path, profile: str) -> None:
     document = {
@@ -93,6 +96,7 @@ SWITCHED_AND_STARTED_AGAIN = {
 }
 
 
+@pytest.mark.nightly
 def test_a_slave_that_was_made_master_is_one_when_it_is_started_again(tmp_path: Path) -> None:
     folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run").path
     assert found_wrong(folder) == {}

@@ -178,6 +178,7 @@ def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_ti
     asyncio.run(body())
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 @pytest.mark.ray
 @pytest.mark.spark

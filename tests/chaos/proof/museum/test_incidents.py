@@ -398,6 +398,7 @@ def recorded(scenario: Scenario, folder: Path) -> Incident:
     return Incident(record_virtual(scenario, SEED, folder).path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not(name: str, tmp_path: Path) -> None:
     scenario = load(shipped("incidents")[name])
