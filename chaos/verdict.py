@@ -95,7 +95,7 @@ class Example:
             return f"allowed not before {length(self.earliest_ms or 0.0)}: {over} too soon"
         if self.latest_ms:
             return f"allowed {length(self.latest_ms)}: {over} over"
-        return f"allowed at once: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
+        return f"no delay allowed: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
         """Return the example as a JSON object without empty fields, with the entries of `more` as keys. Times have

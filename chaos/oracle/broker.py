@@ -178,11 +178,11 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     if not world.lists(broker, name_server):
         return "registers at a NameServer that is on no list of it"
     if one.address not in node.addresses:
-        return "registers an address that it has not"
+        return "registers an address that it does not have"
     if elects(world, broker):
         return ""
     if one.id_ not in world.ids_of(broker, one.at_ms - world.timers_of(broker).R_ms, one.at_ms):
-        return "registers an id that it has not"
+        return "registers an id that it does not have"
     topics = one.said["topics"]
     if is_slave(broker) or had is None or len(topics) == 1:
         return ""

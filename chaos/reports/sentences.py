@@ -43,7 +43,7 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
 
 def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
     times = [f"{name} at {seconds(at_ms)}" for name, at_ms in e.times.items()]
-    return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
+    return times + [key if text == "yes" else f"{key} {text}" for key, text in phrases(more) if len(text) <= _LONGEST]
 
 
 def wrong_sentence(v: Verdict) -> str:

@@ -177,14 +177,14 @@ def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = 
 
 def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
     if any(fault.start_ms >= world.end_ms for fault in faults):
-        return "it began after the end"
+        return "the fault began after the end of the run"
     for_good = all(isinstance(fault.kind, Remove) for fault in faults)
     if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
-        return "it never ended"  # a run by a timeline heals every fault before it settles
+        return "the fault never ended"  # a run by a timeline heals every fault before it settles
     if not seen and faults[0].kind.shows_in_rows:
-        return "no row shows an effect of it"
+        return "no row of the history shows an effect of the fault"
     if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
-        return "clients had chosen the NameServer that it took, and none chose another"
+        return "clients used the NameServer that the fault took away, and none chose another"
     return ""
 
 

@@ -145,9 +145,9 @@ def _bars(
         if found and found[-1].kind == kind:
             start_ms = found.pop().start_ms
         says = {
-            "missing": f"{life.node} did not hold {broker}",
-            "partly": f"{life.node} held {broker} in {topics} topics of {asked}",
-            "held": f"{life.node} held {broker} in {topics} topics",
+            "missing": f"{life.node} did not list {broker}",
+            "partly": f"{life.node} listed {broker} in {topics} of {asked} topics",
+            "held": f"{life.node} listed {broker} in {topics} topics",
         }[kind]
         found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
     return found
@@ -339,7 +339,7 @@ def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
             return
         queue = (row["topic"] or "", row["broker_name"] or "", int(row["queue_id"] or 0))
         kind = f"owner{consumers.index(node) % COLOURS if node in consumers else COLOURS - 1}"
-        says = f"{node} held queue {queue[2]} of {queue[1]} ({queue[0]})"
+        says = f"{node} owned queue {queue[2]} of {queue[1]} ({queue[0]})"
         bars[queue].append(LaneStretch.said(kind, start_ms, end_ms, says))
 
     for row in rows:

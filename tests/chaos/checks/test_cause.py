@@ -38,7 +38,7 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     assert found.guarantee == CHECKS["registrations_are_kept"].says
     assert (
         found.sentence
-        == "ns-0 did not hold broker-a (orders), whose registration it had acknowledged, from 1.0 to 3.0 s (2.0 s)."
+        == "ns-0 did not list broker-a (orders), whose registration it had acknowledged, from 1.0 to 3.0 s (2.0 s)."
     )
 
 

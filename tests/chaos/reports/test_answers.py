@@ -87,7 +87,7 @@ def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_wa
 def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() -> None:
     first, broken, routes, _ = said(STAYED, USED)
     assert first.startswith(
-        "INVALID broker-partition (seed 1). ns-0 still held broker-a until 225.0 s, 205.0 s after the cut; "
+        "INVALID broker-partition (seed 1). ns-0 still listed broker-a until 225.0 s, 205.0 s after the cut; "
         "allowed 130.0 s: 75.0 s over. broker-a was cut"
     )
     assert broken.startswith("Broken: each NameServer lists exactly the brokers that are alive")

@@ -30,28 +30,28 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             "must hold",
             (90.0, 90.0008),
             {"topic": "orders", "due_ms": 30_000.0, "measured_ms": 0.8, "latest_ms": 0.0, "over_ms": 0.8},
-            "ns-0 did not hold broker-a (orders) from 90.0 to 90.0 s, for 0.8 ms; never allowed",
+            "ns-0 did not list broker-a (orders) from 90.0 to 90.0 s, for 0.8 ms; never allowed",
         ),
         (
             "must hold",
             (42.0, 90.0),
             {"measured_ms": 42_000.0, "earliest_ms": 90_000.0, "latest_ms": 130_000.0, "over_ms": 48_000.0}
             | {"after": "f1 start"},
-            "ns-0 lost broker-a at 42.0 s, 42.0 s after f1 start; allowed not before 90.0 s: 48.0 s too soon",
+            "ns-0 dropped broker-a at 42.0 s, 42.0 s after f1 start; allowed not before 90.0 s: 48.0 s too soon",
         ),
         (
             "must not hold",
             (150.0, 152.5),
             {"due_ms": 160_000.0, "measured_ms": 132_500.0, "latest_ms": 130_000.0, "over_ms": 2_500.0}
             | {"after": "f1 start"},
-            "ns-0 still held broker-a until 152.5 s, 132.5 s after f1 start; allowed 130.0 s: 2.5 s over",
+            "ns-0 still listed broker-a until 152.5 s, 132.5 s after f1 start; allowed 130.0 s: 2.5 s over",
         ),
         (
             "must own",
             (20.0, 30.0),
             {"topic": "orders", "measured_ms": 10_000.0, "latest_ms": 0.0, "over_ms": 10_000.0}
             | {"more": {"queue_id": 3, "clients": [], "holder": "consumer-0"}},
-            "nobody owned queue 3 of broker-a (orders), consumer-0's share, from 20.0 to 30.0 s, for 10.0 s; "
+            "no consumer owned queue 3 of broker-a (orders), consumer-0's share, from 20.0 to 30.0 s, for 10.0 s; "
             "never allowed",
         ),
     ],
@@ -110,7 +110,7 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
         (
             "committed for a queue that it had given up",
             {"topic": "orders", "more": {}},
-            "ns-0 committed for a queue of broker-a (orders) that it had given up, at 5.0 s",
+            "ns-0 committed for a queue of broker-a (orders) after giving the queue up, at 5.0 s",
         ),
         (
             "each R",

@@ -83,8 +83,8 @@ def test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_draw
     )
     page = html_report(Run(name="big"), [verdict], tmp_path)
     assert len(page.encode()) < MOST_BYTES
-    assert "OVER: routes_are_true: ns-1 must hold broker-b, from 500.0 to 502.0 s (2.0 s)" in page
-    assert "ns-1 did not hold broker-b" in page
+    assert "OVER: routes_are_true: ns-1 did not list broker-b, from 500.0 to 502.0 s (2.0 s)" in page
+    assert "ns-1 did not list broker-b" in page
     assert "k-the-one-that-failed" in page
 
 

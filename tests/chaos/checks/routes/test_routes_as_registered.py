@@ -147,10 +147,13 @@ def test_a_name_server_that_shows_what_it_read_is_right_and_one_that_shows_anoth
 @pytest.mark.parametrize(
     ("builder", "kind"),
     [
-        (read((1, 1, ORDERS), at=B), "registers an address that it has not"),
+        (read((1, 1, ORDERS), at=B), "registers an address that it does not have"),
         (read((1, 1, MORE)), "registers other topics than it has"),
         (read((1, 1, {**ORDERS, "a": [1, 1, 6, 0]}), (9, 1, {**ORDERS, "b": [1, 1, 6, 0]})), "registers other topics"),
-        (read((1, 1, ORDERS)).registers("ns-0", "broker-a", ORDERS, broker_id=3), "registers an id that it has not"),
+        (
+            read((1, 1, ORDERS)).registers("ns-0", "broker-a", ORDERS, broker_id=3),
+            "registers an id that it does not have",
+        ),
     ],
 )
 def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: HistoryBuilder, kind: str) -> None:

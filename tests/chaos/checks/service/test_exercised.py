@@ -54,7 +54,7 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
         100_000.0,
         200_000.0,
         "f1 start",
-        "no row shows an effect of it",
+        "no row of the history shows an effect of the fault",
     )
 
 
@@ -64,7 +64,9 @@ def test_a_next_process_that_is_long_in_coming_shows_the_stop_that_it_follows_an
     builder = during(worked(), first).at(300).fault(*second).at(310).fault(*second, end=True)
     builder.at(330).event("producer-0", "started", incarnation=2, value={"pid": 9})
     verdict = check(builder.end(400))
-    assert [(one.after, one.more["kind"]) for one in verdict.examples] == [("f1 start", "no row shows an effect of it")]
+    assert [(one.after, one.more["kind"]) for one in verdict.examples] == [
+        ("f1 start", "no row of the history shows an effect of the fault")
+    ]
     builder.at(230).event("producer-0", "started", incarnation=1, value={"pid": 8})
     assert check(builder).verdict is Validity.VALID
 

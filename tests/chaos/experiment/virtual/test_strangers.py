@@ -114,7 +114,7 @@ def test_brokers_that_register_the_loopback_by_their_settings_are_named(tmp_path
     found = judged(of, tmp_path)["routes_as_registered"]
     assert found.verdict is Validity.INVALID
     assert {(one.who, one.more["kind"]) for one in found.examples} == {
-        ("broker-a", "registers an address that it has not")
+        ("broker-a", "registers an address that it does not have")
     }
 
 
