@@ -18,8 +18,9 @@ from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.consumer.config import MessageModel
 from nemesrv.clients.producer.producer import DefaultMQProducer
+from nemesrv.clients.producer.send_result import SendStatus
 from nemesrv.remoting.errors import ConnectError, RocketMQError
-from nemesrv.remoting.message import Message
+from nemesrv.remoting.message import Message, MessageQueue, StoredMessage
 from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
@@ -72,7 +73,7 @@ class Cluster:
         self.history: list[dict[str, Any]] = []
         self.name_servers = {f"ns-{n}": Address(f"10.0.1.{n + 1}", 9876) for n in range(name_servers)}
         self.brokers = {f"broker-{'abc'[n]}": Address(f"10.0.2.{n + 1}", 10911) for n in range(brokers)}
-        self._servers: list[NameServer | Broker] = []
+        self._servers: dict[str, NameServer | Broker] = {}
         self._clients: list[Any] = []
 
     @property
@@ -93,26 +94,31 @@ class Cluster:
 
     async def start(self) -> None:
         for name, address in self.name_servers.items():
-            await self._started(NameServer(self.context(name), NamesrvConfig(profile=self.profile), listen=address))
+            server = NameServer(self.context(name), NamesrvConfig(profile=self.profile), listen=address)
+            await self._started(name, server)
         for name, address in self.brokers.items():
             config = BrokerConfig(broker_name=name, namesrv_addr=self.addresses, profile=self.profile)
-            await self._started(Broker(self.context(name), config, listen=address))
+            await self._started(name, Broker(self.context(name), config, listen=address))
         async with AdminClient(self.context("admin"), self.addresses) as admin:
             for address in self.brokers.values():
                 await admin.create_topic(address, "orders", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
         await CLOCK.sleep(1)
 
-    async def _started(self, server: NameServer | Broker) -> None:
+    async def _started(self, name: str, server: NameServer | Broker) -> None:
         await server.listen()
         await server.start()
-        self._servers.append(server)
+        self._servers[name] = server
 
     async def stop(self) -> None:
-        for node in [*self._clients, *reversed(self._servers)]:
+        for node in [*self._clients, *reversed(self._servers.values())]:
             await node.stop()
 
     def crash(self, name: str) -> None:
         self.networks[name].crash()
+
+    async def shut_down(self, name: str) -> None:
+        await self._servers.pop(name).stop()
+        self.crash(name)
 
     async def producer(self, name: str = "producer-0", **config: Any) -> DefaultMQProducer:
         settings = ProducerConfig(namesrv_addr=self.addresses, profile=self.profile, **config)
@@ -280,18 +286,24 @@ async def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_
 
 
 @PROFILES
-async def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path: Path, profile: Profile) -> None:
+@pytest.mark.parametrize("clean", [False, True], ids=["crashed", "stopped"])
+async def test_a_broker_that_is_gone_is_left_by_the_producer_within_thirty_seconds(
+    tmp_path: Path, profile: Profile, *, clean: bool
+) -> None:
     async with cluster(tmp_path, profile=profile) as running:
         producer = await running.producer()
         sent = await send(producer, range(20))
         await CLOCK.sleep(5)
-        running.crash("broker-a")
-        crashed_s = CLOCK.monotonic_s()
+        if clean:
+            await running.shut_down("broker-a")
+        else:
+            running.crash("broker-a")
+        gone_s = CLOCK.monotonic_s()
         for key in range(20, 100):
             sent += await send(producer, range(key, key + 1))
             await CLOCK.sleep(0.5)
         uses = [row["at_s"] for row in running.rows("send_attempt", broker_name="broker-a", type="invoke")]
-        assert crashed_s < max(uses) <= crashed_s + 30
+        assert gone_s < max(uses) <= gone_s + 30
         assert len(running.rows("send", type="ok")) == len(sent) == 100, "each send found the live broker"
 
 
@@ -313,29 +325,67 @@ async def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(
 
 
 @PROFILES
-async def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(
-    tmp_path: Path, profile: Profile
+@pytest.mark.parametrize("client", ["consumer-0", "producer-0"])
+async def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list_and_no_send_fails(
+    tmp_path: Path, profile: Profile, client: str
 ) -> None:
     async with cluster(tmp_path, profile=profile, name_servers=3) as running:
         consuming = await running.consumer("consumer-0")
         producer = await running.producer()
         sent = await send(producer, range(10))
         names = {str(address): name for name, address in running.name_servers.items()}
-        chosen = {client: running.rows("name_server_chosen", client)[-1] for client in ("consumer-0", "producer-0")}
-        running.crash(names[chosen["consumer-0"]["name_server"]])
-        await CLOCK.sleep(61)
-        for client, before in chosen.items():
-            if before["name_server"] != chosen["consumer-0"]["name_server"]:
-                continue
-            order = running.rows("name_server_list", client)[-1]["value"]
-            after = running.rows("name_server_chosen", client)[-1]
-            assert after["name_server"] == order[(before["value"]["index"] + 1) % len(order)]
-            assert after["value"]["old"] == before["name_server"]
-            calls = running.rows("name_server_call", client, f="route")
-            assert (calls[-1]["type"], calls[-1]["name_server"]) == ("ok", after["name_server"])
-        sent += await send(producer, range(10, 20))
+        before = running.rows("name_server_chosen", client)[-1]
+        running.crash(names[before["name_server"]])
+        for key in range(10, 71):
+            sent += await send(producer, range(key, key + 1))
+            await CLOCK.sleep(1)
+        order = running.rows("name_server_list", client)[-1]["value"]
+        *_, chosen, after = running.rows("name_server_chosen", client)
+        assert chosen == before
+        assert after["name_server"] == order[(before["value"]["index"] + 1) % len(order)]
+        assert after["value"]["old"] == before["name_server"]
+        calls = running.rows("name_server_call", client, f="route")
+        assert (calls[-1]["type"], calls[-1]["name_server"]) == ("ok", after["name_server"])
         await CLOCK.sleep(3)
         assert keys_of(consuming) == Counter(sent)
+
+
+@PROFILES
+async def test_a_new_topic_spreads_over_all_brokers(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
+        producer = await running.producer()
+        sent = [await producer.send(Message.create("fresh", b"hello")) for _ in range(9)]
+        assert {one.status for one in sent} == {SendStatus.SEND_OK}
+        assert {one.queue.broker_name for one in sent} == {"broker-a", "broker-b"}
+        await CLOCK.sleep(31)
+        route = producer.client.route_cache.route("fresh")
+        assert route is not None
+        assert {(row.broker_name, row.write_queue_nums, row.perm) for row in route.queue_datas} == {
+            ("broker-a", 4, 6),
+            ("broker-b", 4, 6),
+        }
+        assert not running.rows("send", type="fail")
+
+
+@PROFILES
+async def test_what_was_sent_is_stored_compressed_or_in_a_batch(tmp_path: Path, profile: Profile) -> None:
+    async with cluster(tmp_path, profile=profile) as running:
+        producer = await running.producer()
+        big = await producer.send(Message.create("orders", b"x" * 10_000, keys="big"))
+        batch = await producer.send_batch([Message.create("orders", body) for body in (b"a", b"b")])
+
+        async def stored(queue: MessageQueue) -> list[StoredMessage]:
+            async with AdminClient(running.context("reader"), running.addresses) as admin:
+                address = running.brokers[queue.broker_name]
+                return [message async for message in admin.read_queue(queue.topic, address, queue.queue_id)]
+
+        first = (await stored(big.queue))[0]
+        assert (first.inflated_body, first.keys, first.uniq_key) == (b"x" * 10_000, "big", big.msg_id)
+        assert first.offset_msg_id == big.offset_msg_id
+        assert [(message.body, message.queue_offset) for message in (await stored(batch.queue))[-2:]] == [
+            (b"a", batch.queue_offset),
+            (b"b", batch.queue_offset + 1),
+        ]
 
 
 async def test_a_topic_that_nobody_created_is_created_by_its_first_send(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ TESTS = ("tests/actors/namesrv", "tests/clients")
 LEFT_OUT = (
     "tests/actors/namesrv/test_hard_peers.py",
     "tests/actors/namesrv/test_standalone.py",
-    "tests/clients/producer/test_producer_with_servers.py",
 )
 RANDOM = "tests/actors/namesrv/test_standing.py::test_both_ways_lead_to_the_same_tables"
 """Left out, too: what random inputs kill, the next run may not, and where the machine is slow it fails by itself."""
