@@ -137,7 +137,7 @@ class Broker(Stops):
         began_ms = self.life.start_ms if self._lists is None else next((at_ms for at_ms, _ in self._lists), None)
         if began_ms is None or not self._sent or elects(self.world, self.life.node):
             return
-        due_ms = self.after_pauses(began_ms)
+        due_ms = self._asked_ms(began_ms)
         if self._recorded_ms(due_ms) < end_ms:
             yield Act(began_ms, self._sent[0].began_ms - began_ms, None, due_ms - began_ms, "at once")
 
@@ -154,15 +154,20 @@ class Broker(Stops):
             yield Act(at_ms, measured_ms, None, due_ms - at_ms, "at once", missing=told_ms is None)
 
     def _free_ms(self, at_ms: float) -> float:
-        """When nothing keeps it from telling: no pause, no round under way, and no question before it (322)."""
-        at_ms = self.after_pauses(at_ms)
-        if self.timers.F_ms is not None:
-            silent = self._troubles.among(self._name_servers, at_ms, at_ms + self.timers.F_ms)
-            at_ms += self.timers.F_ms if silent else self.timers.delivery_ms
+        """When nothing keeps it from telling: no pause, no round under way, and no question before it."""
+        at_ms = self._asked_ms(at_ms)
         for one in self._sent:
             if one.began_ms <= at_ms + self.timers.delivery_ms and one.ended_ms > at_ms:
                 at_ms = self.after_pauses(one.ended_ms)
         return at_ms
+
+    def _asked_ms(self, at_ms: float) -> float:
+        """When no pause keeps it from a registration, and no question before that (322, with forceRegister=false)."""
+        at_ms = self.after_pauses(at_ms)
+        if self.timers.F_ms is None:
+            return at_ms
+        silent = self._troubles.among(self._name_servers, at_ms, at_ms + self.timers.F_ms)
+        return at_ms + (self.timers.F_ms if silent else self.timers.delivery_ms)
 
 
 Had = Callable[[float, Mapping[str, tuple[int, int, int]]], bool]

@@ -31,7 +31,7 @@ from ...remoting.codes import PERM_READ
 from ...remoting.node.profile import Profile
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..history.schema import object_of
-from ..topology import ADMIN, CONSUMER_GROUP, broker_name
+from ..topology import ADMIN, broker_name
 from .intervals import Stretch
 from .recorded import BY_HAND, Fault
 from .timers import Timers
@@ -209,8 +209,6 @@ def _is_whole(world: World, act: Act) -> bool:
     return min(counts) >= (queues.get(act.topic) or 0) and act.value.get("perm") == _RW
 
 
-ALL_CONSUMERS = "all consumers"
-"""The group of everybody where the run names none."""
 OBEYED_MS = 34_000.0
 """By when consumers go by it: a pull may be under way for 30 s, its error costs a pause of 1 s, a connect C = 3 s."""
 
@@ -227,9 +225,8 @@ class Reset(NamedTuple):
     at_ms: float
 
     def of(self, queue: tuple[str, str, int], group: str) -> bool:
-        """Whether it is of this queue and group, by the run's name for it."""
-        named = CONSUMER_GROUP if group == ALL_CONSUMERS else group
-        return (self.topic, self.broker_name, self.queue_id, self.group) == (*queue, named)
+        """Whether it is of this queue and group."""
+        return (self.topic, self.broker_name, self.queue_id, self.group) == (*queue, group)
 
     def near(self, from_ms: float, to_ms: float) -> bool:
         """Whether it was asked for in that time, or so shortly before that consumers may not go by it yet."""

@@ -21,8 +21,8 @@ from ..faults.fault import Loss
 from ..history.schema import Group, named, object_of
 from ..settings.catalogue import settings_for
 from ..settings.setting import Value
-from ..topology import NodeKind, broker_id, broker_name
-from .by_hand import ALL_CONSUMERS, Act, Reset, acts_of, affected, resets_in
+from ..topology import CONSUMER_GROUP, NodeKind, broker_id, broker_name
+from .by_hand import Act, Reset, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .hosts import Blind, hosts_in
 from .recorded import (
@@ -382,8 +382,8 @@ class World:
         return None if found is None else int(found)
 
     def group_of(self, consumer: str) -> str:
-        """Its group; "all consumers" where the run names none."""
-        return str((self.run.get("group_of") or {}).get(consumer) or ALL_CONSUMERS)
+        """Its group; the workload's where the run names none."""
+        return str((self.run.get("group_of") or {}).get(consumer) or CONSUMER_GROUP)
 
     def members_of(self, consumer: str) -> tuple[str, ...]:
         """All consumers of its group, itself among them."""

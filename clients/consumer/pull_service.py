@@ -32,18 +32,19 @@ DELAY_ROW_EACH_MS = 1_000.0
 class PullDelays:
     """Records how long pulls of one queue were delayed, as rows `pull_delayed`.
 
-    Successive delays for one reason are one row, at most one row a second. Upstream: `executePullRequestLater`.
+    Successive delays for one reason, or after one code of a broker, are one row, at most one row a second. Upstream:
+    `executePullRequestLater`.
     """
 
     def __init__(self, context: NodeContext, queue: MessageQueue) -> None:
         self._context, self._queue = context, queue
-        self._why = ""
+        self._why: tuple[str, int | None] = "", None
         self._took_ms: list[float] = []
 
-    async def put_off(self, why: str, sleep: Callable[[], Awaitable[None]]) -> None:
-        if why != self._why:
+    async def put_off(self, why: str, sleep: Callable[[], Awaitable[None]], code: int | None = None) -> None:
+        if (why, code) != self._why:
             self.over()
-        self._why, begin_s = why, self._context.clock.monotonic_s()
+        self._why, begin_s = (why, code), self._context.clock.monotonic_s()
         await sleep()
         self._took_ms.append((self._context.clock.monotonic_s() - begin_s) * 1000)
         if sum(self._took_ms) >= DELAY_ROW_EACH_MS:
@@ -55,7 +56,8 @@ class PullDelays:
         if took_ms:
             self._context.record(
                 "pull_delayed",
-                f=self._why,
+                f=self._why[0],
+                code=self._why[1],
                 **self._queue._asdict(),
                 duration_ms=max(took_ms),
                 value={"times": len(took_ms), "shortest_ms": min(took_ms)},
@@ -125,14 +127,15 @@ class PullService:
             offset = result.next_begin_offset
             self._deliver(queue, process_queue, result)
 
-    async def _later(self, delays: PullDelays, why: str, delay_s: float) -> None:
-        await delays.put_off(why, lambda: self._context.clock.sleep(delay_s))
+    async def _later(self, delays: PullDelays, why: str, delay_s: float, code: int | None = None) -> None:
+        await delays.put_off(why, lambda: self._context.clock.sleep(delay_s), code)
 
-    def _pause_after(self, queue: MessageQueue, exc: RocketMQError) -> tuple[str, float]:
+    def _pause_after(self, queue: MessageQueue, exc: RocketMQError) -> tuple[str, float, int | None]:
         self._context.log.warning("pulling %s failed: %s", queue, exc)
-        if isinstance(exc, ResponseError) and exc.code == ResponseCode.FLOW_CONTROL:
-            return "broker_flow_control", BROKER_FLOW_CONTROL_PAUSE_S
-        return "exception", self._config.pull_time_delay_when_exception_ms / 1000
+        code = int(exc.code) if isinstance(exc, ResponseError) else None
+        if code == ResponseCode.FLOW_CONTROL:
+            return "broker_flow_control", BROKER_FLOW_CONTROL_PAUSE_S, code
+        return "exception", self._config.pull_time_delay_when_exception_ms / 1000, code
 
     def _deliver(self, queue: MessageQueue, process_queue: ProcessQueue, result: PullResult) -> None:
         messages = matching_tags(result.messages, self._rebalancer.subscriptions[queue.topic].tags_set)

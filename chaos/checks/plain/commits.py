@@ -21,7 +21,7 @@ from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, Place, asker_of
+from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, Place
 from ..record.control import Control
 from ..record.control import Row as ControlRow
 from ..record.uncommitted import brokers_that_tell, interval_ms
@@ -85,7 +85,7 @@ def _by_place(part: Part, world: World, *, broadcasting: bool) -> tuple[dict[Pla
         row = {**row, "value": value_of(row)}
         said = row["node"] if broadcasting else row["value"]["group"]
         for group in askers(world):
-            if asker_of(group.name) == said and group.topic in ("", row["topic"]):
+            if group.name == said and group.topic in ("", row["topic"]):
                 found[row["topic"], row["broker_name"], row["queue_id"], group.name].append(row)
     return found, at_brokers
 

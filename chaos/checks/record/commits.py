@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
-from ...oracle.by_hand import ALL_CONSUMERS
 from ...oracle.deliveries import Dues, Queue
 from ...oracle.world import World
-from ...topology import CONSUMER_GROUP
 from ..check import Facts, joined
 from .control import Control, once
 from .uses import PART_MS
@@ -190,8 +188,3 @@ def _together(found: Sequence[AtSlave]) -> AtSlave:
 @once
 def dues_of(control: Control, world: World) -> Dues:
     return Dues(world, control.rows)
-
-
-def asker_of(group: str) -> str:
-    """How a commit says the name of this group: as it is, or the workload's where the run names none."""
-    return CONSUMER_GROUP if group == ALL_CONSUMERS else group

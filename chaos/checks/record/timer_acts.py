@@ -98,7 +98,7 @@ class Process(Stops):
     @cached_property
     def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Address → from when until when some route that it had named it; ascending."""
-        return self._spans(lambda routes: {at for brokers in routes for ids in brokers.values() for at in ids.values()})
+        return self.spans(lambda routes: {at for brokers in routes for ids in brokers.values() for at in ids.values()})
 
     @cached_property
     def told(self) -> Mapping[str, Sequence[tuple[float, float]]]:
@@ -107,7 +107,7 @@ class Process(Stops):
         Its table has a broker name's addresses of the route that it took last (`MQClientInstance.brokerAddrTable`); a
         route taken anew, but not changed, leaves no row. So those that each of its routes has.
         """
-        return self._spans(self._agreed)
+        return self.spans(self._agreed)
 
     def _agreed(self, routes: Collection[_Brokers]) -> set[str]:
         by_name: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
@@ -116,7 +116,7 @@ class Process(Stops):
         agreed = (one for those in by_name.values() for one in set.intersection(*those))
         return {address for id_, address in agreed if self.kind == "consumer" or id_ == MASTER_ID}
 
-    def _spans(self, addresses: Callable[[Collection[_Brokers]], set[str]]) -> Mapping[str, list[tuple[float, float]]]:
+    def spans(self, addresses: Callable[[Collection[_Brokers]], set[str]]) -> Mapping[str, list[tuple[float, float]]]:
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         since: dict[str, float] = {}
         routes: dict[str, _Brokers] = {}

@@ -1,4 +1,5 @@
-"""Part of timers_kept: who drops a peer for its silence closes the peer's channel, and reads nothing from it any more.
+"""Part of timers_kept: who drops a peer for its silence closes the peer's channel, and reads nothing from it any more;
+and a broker whose channel to a client ended, or where the client unregistered, has nothing of this client left to drop.
 
 | who          | drops                             | and reads there no more | upstream                              |
 |--------------|-----------------------------------|-------------------------|---------------------------------------|
@@ -28,6 +29,24 @@ class ExpiredChannels(Process):
             wrong = [at_ms for at_ms, channel in read if at_ms > ended.get(channel, at_ms)]
             span, row = (min(ended.values()), self.end_ms), "a scan closes the channel of each peer that it drops"
             yield of_many((self.life.node, CHANNEL), "is closed", span, row, len(ended) + len(wrong), wrong)
+        if self.kind == "broker":
+            yield from self._left()
+
+    def _left(self) -> Iterator[Finding]:
+        left, twice = dict[str, float](), list[float]()
+        for row in self.control.rows("client_heartbeat", "client_gone"):
+            channel = str(row.op_id)
+            if row.process != self.process:
+                continue
+            if row.event == "client_heartbeat":
+                left.pop(channel, None)
+            elif channel in left:
+                twice.append(row.time_ms)
+            elif row.f != "expired":  # then each group of the channel has a row
+                left[channel] = row.time_ms
+        if left:
+            rule, span = "ProducerManager, ConsumerManager: doChannelCloseEvent", (min(left.values()), self.end_ms)
+            yield of_many((self.life.node, CHANNEL), "has no client", span, rule, len(left) + len(twice), twice)
 
     def _at_name_server(self) -> tuple[Iterable[tuple[float, str]], Iterable[tuple[float, str]]]:
         of = received(self.control, self.world)

@@ -1,7 +1,7 @@
 """Part of timers_kept: how brokers learn a group's members, and how the members learn of each other.
 
     client ── heartbeat, each H ──► every broker of its routes                               MQClientInstance
-    broker ── at once, when it forgets a member or hears of one on a new channel ──► group   ConsumerManager
+    broker ── at once, when a member goes, or comes by a channel or with topics ──► group    ConsumerManager
     member ── told so, at once ──► rebalance                                                 RebalanceService
     client ── unregisters (35), as it stops in order ──► every broker of its routes          MQClientInstance
     broker ── takes out who unregisters, before its channel ends                             ClientManageProcessor
@@ -13,9 +13,11 @@ it unregistered (`unregistered`), else the client. A producer's heartbeats go to
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from ....remoting.codes import ResponseCode
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import heard_by, node_of_client
@@ -23,7 +25,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
 from ...oracle.world import World
-from ...topology import node_of_client_id
+from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
 from ..findings import of_many
 from ..record.control import Control, Row, once
@@ -37,12 +39,33 @@ def _heard_by(control: Control, world: World) -> Mapping[str, Mapping[str, Seque
     return heard_by(world, control.rows)
 
 
+@once
+def changes_of(control: Control, members: frozenset[str]) -> Sequence[Row]:
+    """When a broker forgot one of these, or heard of one on a new channel, or with other topics than its group had."""
+    found, known, topics = list[Row](), set[tuple[str, int, str | None]](), dict[tuple[str, int], frozenset[str]]()
+    for row in control.rows("client_gone", "client_heartbeat"):
+        if node_of_client(row) not in members:
+            continue
+        value, channel = row.decoded or {}, (*row.process, row.op_id)
+        if row.event == "client_gone":
+            known.discard(channel)
+            is_change = bool(value.get("groups"))
+        else:
+            subscribed = frozenset(value.get("versions") or ())
+            is_change = channel not in known or topics[row.process] != subscribed
+            known.add(channel)
+            topics[row.process] = subscribed
+        if is_change:
+            found.append(row)
+    return found
+
+
 class Members(Process):
     """What one process of a client sends brokers, and what these tell it."""
 
     def findings(self) -> Iterator[Finding]:
         if self.kind == "consumer":
-            changes = list(self._changes({name for name in self.world.members_of(self.life.node)} - {self.life.node}))
+            changes = list(self._changes())
             row = "ConsumerManager: a group is told at once that its members change"
             for broker in sorted({change.node for change in changes}):
                 told = self._notices([change for change in changes if change.node == broker])
@@ -50,6 +73,8 @@ class Members(Process):
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
             yield from self._listed()
+            yield from self._known()
+            yield from self._subscriptions()
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
         brokers = self._routed(self.end_ms, self.life.end_ms)
@@ -62,21 +87,12 @@ class Members(Process):
 
     # -- what brokers tell
 
-    def _changes(self, others: Collection[str]) -> Iterator[Row]:
-        """Where a broker that tells its groups forgot one of the others, or heard of it on a new channel, while it had
-        a channel to this one."""
-        known: set[tuple[str, int, str | None]] = set()
-        for row in self.control.rows("client_gone", "client_heartbeat"):
-            if node_of_client(row) not in others:
-                continue
-            channel = row.node, row.incarnation, row.op_id
-            is_change = channel not in known
-            if row.event == "client_gone":
-                is_change = bool((row.decoded or {}).get("groups"))
-            else:
-                known.add(channel)
+    def _changes(self) -> Iterator[Row]:
+        """The changes that others made at brokers that tell their groups, while the broker had a channel to this
+        process."""
+        for row in changes_of(self.control, frozenset(self.world.members_of(self.life.node))):
             tells = self.world.setting(row.node, "notifyConsumerIdsChangedEnable")
-            if is_change and tells and self._is_known(row.node, row.time_ms):
+            if node_of_client(row) != self.life.node and tells and self._is_known(row.node, row.time_ms):
                 yield row
 
     def _notices(self, changes: Sequence[Row]) -> Iterator[Act]:
@@ -158,7 +174,56 @@ class Members(Process):
             wrong = [at_ms for at_ms, is_right in of if not is_right]
             yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
 
+    def _known(self) -> Iterator[Finding]:
+        """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
+        no member, or of members without this topic."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        members = frozenset(self.world.members_of(self.life.node))
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for run in self.rows("pull_delayed"):
+            named = [one for one in self.brokers if broker_name(one) == run.row.broker_name]
+            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST or not named:
+                continue
+            ended_ms = run.ended_ms + near_ms
+            from_ms = ended_ms - self.timers.A_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
+            told[named[0]].append((run.ended_ms, all(run.row.topic in topics for topics in heard)))
+        row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
+        for broker, of in told.items():
+            wrong, span = [at_ms for at_ms, is_known in of if is_known], (of[0][0], of[-1][0])
+            yield of_many((broker, self.life.node), "knows its group", span, row, len(of), wrong)
+
+    def _topics_at(self, broker: str, members: frozenset[str], from_ms: float, to_ms: float) -> frozenset[str]:
+        """Which topics all heartbeats named that held at the broker in this time; none unless a member was there
+        throughout."""
+        of_members = _heard_by(self.control, self.world).get(broker, {})
+        channels = (one for name in members for one in of_members.get(name, ()))
+        if not any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in channels):
+            return frozenset()
+        topics: frozenset[str] | None = None
+        for row in self.control.rows("client_heartbeat"):
+            if row.node == broker and row.time_ms <= to_ms and node_of_client(row) in members:
+                named = frozenset((row.decoded or {}).get("versions") or ())
+                topics = named if topics is None or row.time_ms <= from_ms else topics & named
+        return topics or frozenset()
+
     # -- heartbeats
+
+    def _subscriptions(self) -> Iterator[Finding]:
+        """Whether each heartbeat named all topics of the group: its own, and the one of what is to be tried again."""
+        topic, group = self.world.topic_of(self.life.node), self.world.group_of(self.life.node)
+        if not topic:
+            return  # the run does not say
+        topics = {topic} if self.world.workload.get("broadcasting") else {topic, RETRY_GROUP_TOPIC_PREFIX + group}
+        heard = [
+            (row.time_ms, topics.issubset((row.decoded or {}).get("versions") or ()))
+            for row in self.control.rows("client_heartbeat")
+            if node_of_client(row) == self.life.node and self.start_ms <= row.time_ms <= self.end_ms
+        ]
+        if heard:
+            row = "MQClientInstance.prepareHeartbeatData: a heartbeat names all topics of each group"
+            wrong, about = [at_ms for at_ms, is_whole in heard if not is_whole], (self.life.node, HEARTBEAT)
+            yield of_many(about, "names all topics", (heard[0][0], heard[-1][0]), row, len(heard), wrong)
 
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that

@@ -7,8 +7,10 @@
 |           | the topic whose route it borrows (createTopicKey)                               |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
-| heartbeat | to such a broker, too                                                           | client_heartbeat |
-| rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
+| heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
+| rebalance | each Qr, and when a broker says that the members of a group of its changed; it  | scheduled_task,  |
+|           | shares a topic's queues out by a list of members that came in this round        | members_listed   |
+| leave     | after it has given up its queues, with their last commits                       | unregistered     |
 | drop      | of a queue that its share still has, after 120 s without a pull                 | queue_dropped    |
 | notice    | (a broker) when the members of the group changed                                | members_changed  |
 
@@ -24,17 +26,16 @@ from functools import cached_property
 from itertools import pairwise
 
 from ....remoting.codes import PERM_WRITE
-from ...oracle.queue_owners import node_of_client
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
+from ...topology import is_slave
 from ...verdict import Finding
 from ..findings import of_many
-from ..record.control import Control, once
 from ..record.known_brokers import MASTER_ID
-from ..record.timer_acts import Process, Run
+from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
-from .group_members import NOTICE
+from .group_members import NOTICE, changes_of
 
 _DIALS = ("open", "connect_failed")
 DROP = "drop of a queue"
@@ -53,6 +54,14 @@ class Unasked(Process):
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
         yield from self._told(DROP, "what its share has no more", row, *self._drops())
+        if self.kind == "producer":
+            row = "MQClientInstance.sendHeartbeatToAllBroker: who has no consumer beats masters alone"
+            yield from self._told("heartbeat", "to masters alone", row, *self._at_slaves())
+        elif not self.world.workload.get("broadcasting"):
+            row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
+            yield from self._told(REBALANCE, "shares by a list of members", row, *self._shared_out())
+            row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
+            yield from self._told(LEAVE, "after its queues", row, *self._left())
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
@@ -153,6 +162,22 @@ class Unasked(Process):
                 wrong.append(at_ms)
         return examined, sorted(wrong)
 
+    def _at_slaves(self) -> tuple[int, Sequence[float]]:
+        """How many heartbeats brokers say that they had, and when slaves had some that no route named as master."""
+        examined, wrong, within_ms = 0, list[float](), 2 * self.timers.H_ms
+        for broker, times in self.at_brokers("client_heartbeat").items():
+            for at_ms in times:
+                spans = self._masters.get(self.world.address_at(broker, at_ms) or "", ())
+                examined += 1
+                if is_slave(broker) and not any(start <= at_ms and at_ms - within_ms <= end for start, end in spans):
+                    wrong.append(at_ms)
+        return examined, sorted(wrong)
+
+    @cached_property
+    def _masters(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Address → from when until when some route that it had named it as master."""
+        return self.spans(lambda routes: {ids.get(MASTER_ID, "") for names in routes for ids in names.values()})
+
     def _may_be_late(self, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether what is sent to the broker by `from_ms` may arrive by `to_ms` only."""
         faults = (*self.world.link_faults(self.life.node, broker), *self.world.process_faults(broker))
@@ -192,6 +217,27 @@ class Unasked(Process):
                 dropped = {queue: at_ms for queue, at_ms in dropped.items() if queue[0] != row.topic}
         return examined, wrong
 
+    def _shared_out(self) -> tuple[int, Sequence[float]]:
+        """How many topics its rounds shared out, and when rounds ended that shared one for which no list had come."""
+        lists, taken = defaultdict[str, list[float]](list), self.rows("queue_taken")
+        for run in self.rows("members_listed"):
+            lists[run.row.topic or ""].append(run.ended_ms)
+        examined, wrong = 0, list[float]()
+        for run in self.runs_of(REBALANCE):
+            topics = {one.row.topic or "" for one in taken if run.began_ms <= one.ended_ms <= run.ended_ms}
+            for topic in topics.union(run.value.get("shared") or ()):
+                examined += 1
+                if not self.within(lists[topic], run.began_ms - self.timers.delivery_ms, run.ended_ms):
+                    wrong.append(run.ended_ms)
+        return examined, wrong
+
+    def _left(self) -> tuple[int, Sequence[float]]:
+        """How many queues it held as it unregistered, or gave up before, and when it gave up those, with a commit."""
+        left = [run.ended_ms for run in self.rows("unregistered")]
+        dropped = {run.row.op_id: run.ended_ms for run in self.rows("queue_dropped")}
+        held = [(run.ended_ms, dropped.get(run.row.op_id, self.end_ms)) for run in self.rows("queue_taken")]
+        return (len(held), sorted(to for since, to in held if since < left[0] < to)) if left else (0, ())
+
     def _are_all_ours(self) -> bool:
         """Whether every broker is of ours, and nobody is there but the run's own clients."""
         nodes = self.world.of_kind("broker", "slave", "consumer")
@@ -214,31 +260,18 @@ class Unasked(Process):
 
     def _notices(self) -> Mapping[str, tuple[int, Sequence[float]]]:
         """By broker: how often it told this process that its group's members changed, and when although they had not:
-        it had heard of none on a new channel, and forgotten none, so shortly before that this may be on its way."""
+        nothing had changed so shortly before that this may be on its way."""
         found: dict[str, tuple[int, list[float]]] = defaultdict(lambda: (0, []))
-        near_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
-        changes_at = _changes(self.control, frozenset({*self.world.members_of(self.life.node), self.life.node}))
+        near_ms, changes_at = self.timers.delivery_ms + self.timers.A_ms, defaultdict[str, list[float]](list)
+        for row in changes_of(self.control, frozenset(self.world.members_of(self.life.node))):
+            changes_at[row.node].append(row.time_ms)
         for run in self.rows("members_changed"):
             broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
-            if not broker or not self._is_calm(at_ms - near_ms, at_ms):
+            disturbed = self.troubles.between(broker, at_ms - near_ms, at_ms) or self.held(at_ms - near_ms, at_ms)
+            if not broker or disturbed:
                 continue
-            changes = changes_at.get(broker, ())
-            at = bisect_left(changes, at_ms - near_ms)
             examined, wrong = found[broker]
-            if at == len(changes) or changes[at] > at_ms + near_ms:
+            if not self.within(changes_at[broker], at_ms - near_ms, at_ms + near_ms):
                 wrong.append(at_ms)
             found[broker] = examined + 1, wrong
         return found
-
-
-@once
-def _changes(control: Control, members: frozenset[str]) -> Mapping[str, Sequence[float]]:
-    """By broker: when it first heard of a member of this group on a channel, or forgot one; ascending."""
-    known: set[tuple[str, int, str | None]] = set()
-    times: dict[str, list[float]] = defaultdict(list)
-    for row in control.rows("client_heartbeat", "client_gone"):
-        channel = row.node, row.incarnation, row.op_id
-        if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
-            known.add(channel)
-            times[row.node].append(row.time_ms)
-    return {broker: sorted(of) for broker, of in times.items()}

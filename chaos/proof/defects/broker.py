@@ -459,6 +459,42 @@ def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
         return []
 
 
+@planted(BROKER_A, "consumer-stop", caught_by="timers_kept")
+@may_find("messages_delivered queue_ownership")
+@in_its_parts
+def broker_forgets_the_group_of_who_unregisters(broker: Broker) -> None:
+    """a broker forgets the whole group when one of its consumers unregisters"""
+    clients = broker.services.clients
+
+    @around(clients, "unregister")
+    def unregister_all(unregister: Any, *client: Any, **groups: Any) -> list[str]:
+        changed: list[str] = unregister(*client, **groups)
+        clients.consumers.pop(groups["consumer_group"], None)
+        return changed
+
+
+@planted(BROKER_A, "group-joins", caught_by="timers_kept")
+@in_its_parts
+def broker_tells_every_group(broker: Broker) -> None:
+    """a broker tells the members of all groups when those of one have changed"""
+    clients = broker._processor.clients
+
+    @around(clients, "_notify")
+    def notify_all(notify: Any, groups: Any) -> None:
+        notify([*broker.services.clients.consumers] if [*groups] else [])
+
+
+@planted(BROKERS, "broker-hang", caught_by="timers_kept")
+@in_its_parts
+def broker_keeps_producers_of_closed_channels(broker: Broker) -> None:
+    """brokers take only consumers out of their groups when a channel closes; producers stay until they expire"""
+    clients = broker.services.clients
+
+    @around(clients, "channel_lost")
+    def lose_consumers(_: Any, channel_id: int) -> list[str]:
+        return [group for group in [*clients.consumers] if clients._remove_consumer(group, channel_id)]
+
+
 @planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
 @in_its_parts
 def broker_keeps_expired_channels_open(broker: Broker) -> None:

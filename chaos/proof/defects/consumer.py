@@ -2,6 +2,8 @@
 offsets."""
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
 from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.codes import MASTER_ID, RequestCode
+from ....remoting.errors import TransportError
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, replace_part
@@ -35,7 +38,19 @@ planted = Planted()
 Queues = set[MessageQueue] | None
 
 
-# -- which queues
+# -- which topics and queues
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+@may_find("commits_follow_work messages_delivered queue_ownership")
+def consumer_announces_one_topic(node: ConsumerNode) -> None:
+    """a consumer's heartbeats name its own topic, and not the retry topic of its group"""
+
+    @around(node.client, "consumer_data")
+    def one_topic(consumer_data: Any) -> Any:
+        data = consumer_data()
+        named = (one for one in data.subscription_data_set if not one.topic.startswith(RETRY_GROUP_TOPIC_PREFIX))
+        return replace(data, subscription_data_set=tuple(named))
 
 
 def _rebalancer(node: ConsumerNode) -> Rebalancer:
@@ -403,6 +418,40 @@ def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
     async def stop_and_commit_no_more(stop: Any) -> None:
         replace_part(node.client._offsets, "persist", does_nothing_async)
         await stop()
+
+
+@planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
+@may_find("commits_follow_work duplicates")
+def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
+    """a consumer that is shut down unregisters first, and commits then"""
+
+    @around(node.client, "stop")
+    async def unregister_and_stop(stop: Any) -> None:
+        await node.client.client.unregister_consumer(node.client._config.consumer_group)
+        await stop()
+
+
+@planted(CONSUMER_0, "broker-hang", caught_by="timers_kept")
+@may_find("queue_ownership duplicates commits_follow_work messages_delivered")
+def consumer_is_alone_without_a_list(node: ConsumerNode) -> None:
+    """a consumer takes itself for the only member of its group while no broker lists the members"""
+
+    @around(node.instance, "find_consumer_id_list")
+    async def find_or_itself(find: Any, topic: str, group: str) -> Any:
+        ids = await find(topic, group)
+        return [node.instance.client_id] if ids is None else ids
+
+
+@planted(CONSUMER_0, "name-server-partition", caught_by="timers_kept")
+def consumer_polls_on_without_an_answer(node: ConsumerNode) -> None:
+    """a consumer goes on with the other topics of a poll after a look-up without an answer"""
+
+    async def poll_all() -> None:
+        for data in node.client.subscriptions():
+            with suppress(TransportError):
+                await node.instance.update_route(data.topic)
+
+    replace_part(node.instance, "poll_routes", poll_all)
 
 
 @planted(CONSUMER_0, "slave-reads", caught_by="commits_follow_work")

@@ -8,6 +8,8 @@ from ....clients.producer.publish_table import Publish, QueueRing
 from ....clients.producer.send_record import SendRecord
 from ....clients.producer.send_request import SendRequest
 from ....clients.producer.send_result import SendResult, SendStatus
+from ....remoting.bodies.client import HeartbeatData, ProducerData
+from ....remoting.codes import MASTER_ID
 from ....remoting.errors import ClientError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue
 from ...defects import around, replace_part, with_settings
@@ -145,3 +147,19 @@ def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
     """a producer repeats a send that the master stored but no slave, although retryAnotherBrokerWhenNotStoreOK is
     off"""
     with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)
+
+
+@planted(PRODUCER_0, "slave-reads", caught_by="timers_kept")
+def producer_beats_slaves(node: ProducerNode) -> None:
+    """a producer sends its heartbeats to slaves, too"""
+    instance = node.instance
+
+    @around(instance, "send_heartbeat_to_all")
+    async def send_to_slaves_too(send: Any) -> None:
+        await send()
+        groups = tuple(ProducerData(group_name=group) for group in instance._producers)
+        body = HeartbeatData(client_id=instance.client_id, producer_data_set=groups, consumer_data_set=()).encode()
+        for name, addresses in [*instance.route_cache.broker_addr_table.items()]:
+            for id_, address in addresses.items():
+                if id_ != MASTER_ID:
+                    await instance._send_heartbeat(name, address, body)

@@ -90,7 +90,7 @@ def test_of_a_queue_that_its_group_does_not_read_who_holds_it_is_guilty_and_wher
     None
 ):
     def guilty(holder: str) -> str:
-        unread = Example(who="all consumers", what="broker-a", more={"kind": "read by nobody", "holder": holder})
+        unread = Example(who="nemesrv-consumers", what="broker-a", more={"kind": "read by nobody", "holder": holder})
         shared = verdict("queue_ownership", Validity.INVALID, "consumer-1")
         found = cause_of([replace(verdict("living_are_used", Validity.INVALID), examples=(unread,)), shared])
         return found.node if found is not None else ""

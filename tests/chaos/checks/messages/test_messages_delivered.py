@@ -74,7 +74,7 @@ def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
         "queue_id": 0,
         "offset": 1,
         "producer": "producer-0",
-        "group": "all consumers",
+        "group": "nemesrv-consumers",
         "rule": "held",
         "holder": "consumer-0",
         "because": "consumer-0 did not ask for it",
@@ -131,7 +131,7 @@ def test_before_its_queue_is_held_it_may_wait_and_not_much_longer() -> None:
 
 def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
     builder = sent(dropped(story().at(60)), 200)
-    assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "all consumers")
+    assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "nemesrv-consumers")
 
 
 def test_of_a_consumer_that_has_no_route_yet_nothing_is_asked_in_a_quiet_time_either() -> None:

@@ -72,7 +72,7 @@ def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
             after="broker-a listed others",
             more={
                 "kind": "must alone own",
-                "group": "all consumers",
+                "group": "nemesrv-consumers",
                 "queue_id": 0,
                 "clients": ["consumer-0", "consumer-1"],
             },

@@ -129,6 +129,15 @@ def test_a_broker_that_asks_first_may_wait_for_a_name_server_that_hangs() -> Non
     assert (told(node_timers={"broker-a": {"F_ms": 6000.0}}), told()) == (0, 1)
 
 
+@pytest.mark.parametrize(("asks", "wrong"), [({"F_ms": 12_000.0}, 0), ({}, 1)])
+def test_a_broker_that_asks_first_may_register_at_its_start_when_a_hung_name_server_let_it(
+    asks: dict[str, float], wrong: int
+) -> None:
+    told = cluster(brokers=("broker-a",), node_timers={"broker-a": asks}).at(-1).fault("f1", "pause", "sigstop", "ns-0")
+    told.at(30).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    assert found(rounds(told, 10), "registers at its start").wrong == wrong
+
+
 def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are_nobodys_to_judge() -> None:
     told = changes(story(), 149, 3)
     told.at(0).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})

@@ -47,3 +47,15 @@ def test_a_broker_reads_no_more_from_the_channel_of_a_client_that_it_forgot(
     told.at(135).event("broker-a", "client_gone", f="expired", op_id="7", value={**client, "groups": ["g"]})
     again = told.at(150).event("broker-a", "client_heartbeat", op_id=channel, value={**client, "versions": {}})
     assert found(again) == wrong
+
+
+@pytest.mark.parametrize(("heard_again", "wrong"), [(False, [("broker-a", 1)]), (True, [])])
+def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
+    heard_again: bool, wrong: list[tuple[str, int]]
+) -> None:
+    client = {"client": "127.0.0.1@consumer-0#1"}
+    told = story().at(10).event("broker-a", "client_heartbeat", op_id="7", value=client)
+    told.at(20).event("broker-a", "client_gone", f="closed", op_id="7", value={**client, "groups": []})
+    if heard_again:
+        told.at(21).event("broker-a", "client_heartbeat", op_id="7", value=client)
+    assert found(told.at(145).event("broker-a", "client_gone", f="expired", op_id="7", value=client)) == wrong

@@ -8,7 +8,7 @@ from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.checks.service.unasked_acts import DROP
 from nemesrv.chaos.oracle.time_outs import REBALANCE
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, address_of, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 from .test_timers_kept import check, due, look_up, runs, story, wrong
 
@@ -159,3 +159,48 @@ def test_a_broker_tells_of_changes_and_of_nothing_else(missing_s: float | None) 
 
 def test_where_nobody_says_whom_brokers_told_nobody_knows_what_woke_a_rebalance() -> None:
     assert not unwoken(woken(story(REBALANCE)))
+
+
+@pytest.mark.parametrize(("listed_s", "found"), [(50.0, []), (30.0, [(REBALANCE, "shares by a list of members")])])
+def test_a_round_shares_a_topic_out_only_after_a_broker_listed_the_members_in_it(
+    listed_s: float, found: list[tuple[str, str]]
+) -> None:
+    told = story(REBALANCE)
+    for at_s in (0.1, 20.1, 40.1, 60.1, 80.1):
+        value = {"woken": False, "balanced": True, "shared": ["orders"] if at_s == 40.1 else []}
+        told.at(at_s).event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=0.0, value=value)
+    told.at(40.09 if listed_s == 50.0 else listed_s)
+    assert kinds(told.event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"))) == found
+
+
+@pytest.mark.parametrize(("dropped_s", "found"), [(90.0, []), (90.1, [("unregister", "after its queues")])])
+def test_a_consumer_gives_its_queues_up_before_it_unregisters(dropped_s: float, found: list[tuple[str, str]]) -> None:
+    queue = {"op_id": "take-0", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 0}
+    told = story().at(0.2).event("consumer-0", "queue_taken", **queue)
+    told.at(90.05).event("consumer-0", "unregistered", address=address_of("broker-a"))
+    told.at(dropped_s).event("consumer-0", "queue_dropped", **queue)
+    assert [one for one in kinds(told) if one[1] == "after its queues"] == found
+
+
+@pytest.mark.parametrize(("next_s", "wrong_"), [(None, False), (33.02, True)])
+def test_a_look_up_without_an_answer_ends_the_round_of_polls(next_s: float | None, wrong_: bool) -> None:
+    told = story("updateTopicRouteInfoFromNameServer")
+    for at_s in (0.01, 60.01, 90.01):
+        told.at(at_s).event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=0.0)
+    look_up(told, 30.01, 3.0, "info")
+    if next_s is not None:
+        look_up(told, next_s, 0.001, topic="%RETRY%nemesrv-consumers")
+    end = {"f": "updateTopicRouteInfoFromNameServer", "duration_ms": 3_020.0}
+    told.at(33.03).event("consumer-0", "scheduled_task", **end)
+    assert (("updateTopicRouteInfoFromNameServer", "goes on without an answer") in kinds(told)) == wrong_
+
+
+@pytest.mark.parametrize(("broker", "found"), [("broker-a", False), ("broker-a/1", True)])
+def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: bool) -> None:
+    told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"), clients=("producer-0",))
+    runs(told, "checkHoldRequest", [5.0])
+    route = route_of("broker-a", "broker-a/1")
+    told.at(0.02).event("producer-0", "route_changed", topic="orders", value=route)
+    value = {"client": "127.0.0.1@producer-0#1"}
+    told.at(30).event(broker, "client_heartbeat", op_id="7", value=value)
+    assert (("heartbeat", "to masters alone") in kinds(told)) == found
