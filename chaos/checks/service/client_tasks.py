@@ -138,7 +138,8 @@ class ClientTasks(Tasks):
             calls = self.calls_in(run.began_ms, run.ended_ms)
             first = next((one for one in calls if one.began_ms <= run.began_ms + self.timers.at_once_ms), None)
             if first is not None and first.row.code is None:
-                went_on += [run.began_ms] if any(one.began_ms >= first.ended_ms - 0.1 for one in calls) else []
+                later = [one for one in calls if one is not first and one.began_ms >= first.ended_ms - 0.1]
+                went_on += [run.began_ms] if later else []
             cut_short = any(one.row.code is None for one in calls) or self.held(run.began_ms, run.ended_ms)
             if not cut_short and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms):
                 examined += 1
