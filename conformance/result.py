@@ -68,12 +68,12 @@ class ConformResult:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Why each rule was left out: the program has no such part, or the situation was not run."""
+        """Why each missing rule was left out: the program has no such part, or the situation was not run."""
         return {each.rule.name: each.measured.why for each in self.rules if isinstance(each.measured, LeftOut)}
 
     @property
     def verdict(self) -> Validity | None:
-        """The verdict of all rules together; None without a profile."""
+        """The client's verdict: the worst verdict of its rules; None without a profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided:
             return Validity.UNKNOWN
@@ -81,12 +81,12 @@ class ConformResult:
 
     @property
     def said(self) -> str:
-        """The verdict of all rules in a word; `measured` without a profile."""
+        """The client's verdict as a word; `measured` without a profile."""
         return MEASURED if self.verdict is None else str(self.verdict)
 
     @property
     def exit_status(self) -> int:
-        """The exit status: 0 for VALID or without a profile, 1 for INVALID, 3 for UNKNOWN."""
+        """The exit status of `nemesrv conform`: 0 for VALID or without a profile, 1 for INVALID, 3 for UNKNOWN."""
         return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
 
     @property
@@ -288,7 +288,7 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 
 def table(result: ConformResult) -> Table:
-    against = f" held against {result.profile}" if result.profile else ""
+    against = f" compared with {result.profile}" if result.profile else ""
     rows = Table(title=Text(f"{result.client}{against}: {result.said}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
     clients = next(([*found.clients] for found in result.rules if found.clients), [])

@@ -141,7 +141,7 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Start the processes, each when the process before has connected, or after `limit_s`."""
+        """Start the situation's client processes, each when the process before has connected, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -158,7 +158,7 @@ class Scene:
                 await within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
-        """Return when every process works, has ended, or does not speak RocketMQ's protocol, or at the limit."""
+        """Wait until every process works, has ended, or does not speak RocketMQ's protocol, or until the limit."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
             within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())

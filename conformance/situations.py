@@ -66,8 +66,8 @@ class SituationStep:
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Return each front's behaviour after the step. Without any answer or use so far, the step means the first
-        front of the kind."""
+        """Return how each front (the listener before a server) behaves after the step. Without any answer or use so
+        far, the step means the first front of the kind."""
         if self.behaviour is None:
             return []
         chosen = answered_last or name_servers[0]

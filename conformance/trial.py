@@ -46,7 +46,7 @@ _STOP = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The observations of all situations, or why there are none."""
+    """The observations of the program in all situations, or why there are none."""
 
     watched: tuple[Watched, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. `nemesrv run
-    SCENARIO --defect NAME` plants one; `--json` says in which scenario it shows, and which checks must find it.
+    SCENARIO --defect NAME` plants this defect; `--json` says in which scenario it shows, and which checks find it.
     """
     from ..scenarios.defect import shipped_defects
 

@@ -33,7 +33,7 @@ class CheckGroup(NamedTuple):
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """The verdicts that get a row: not VALID, and not a repetition of another check's finding."""
+        """The group's verdicts that get a row: not VALID, and not a repetition of another check's finding."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property

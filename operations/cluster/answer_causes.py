@@ -14,13 +14,13 @@ NOT_READY = "name server not ready"
 
 
 def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
-    """Return all causes that the answers show, certain causes first. Empty if every NameServer has the topic's right
-    route."""
+    """Return every cause of a missing route that the servers' answers show, certain causes first; none if every
+    NameServer has the topic's right route."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 
 def is_routed_everywhere(answers: ServerAnswers) -> bool:
-    """Whether every NameServer answers with the same brokers, and no broker is missing."""
+    """Whether every NameServer's route of the topic has the same brokers, and no broker is missing."""
     servers = answers.name_servers
     if not servers or not all(server.answers and server.route for server in servers):
         return False

@@ -92,7 +92,7 @@ class _Raw:
 
 @dataclass(slots=True)
 class Auditor:
-    """Compares looks at a cluster. `watched` are the NameServers by address, in order."""
+    """Compares readings (looks) of a live cluster. `watched`: the NameServers' addresses, in order."""
 
     watched: tuple[str, ...]
     _raw: dict[Problem, _Raw] = field(default_factory=dict)
@@ -114,12 +114,12 @@ class Auditor:
 
     @property
     def problems(self) -> dict[Problem, str]:
-        """The problems that are reported, each with its sentence."""
+        """The cluster's problems that are reported now, each with its sentence."""
         return {problem: raw.sentence for problem, raw in self._raw.items() if raw.named}
 
     @property
     def since_s(self) -> dict[Problem, float]:
-        """When each reported problem was first seen."""
+        """The time, in seconds, at which each reported problem was first seen."""
         return {problem: raw.since_s for problem, raw in self._raw.items() if raw.named}
 
     @property
@@ -129,7 +129,7 @@ class Auditor:
 
     @property
     def fills(self) -> bool:
-        """Whether a NameServer may still lack brokers because its table was empty."""
+        """Whether a NameServer may still lack brokers because it restarted with an empty table."""
         return any(map(self._fills, self._lacking))
 
     @property
@@ -155,7 +155,7 @@ class Auditor:
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
-        """Compare this look with the looks before. Returns new problems, and problems that are over."""
+        """Compare this look with earlier looks. Returns the cluster's new problems, and problems that are over."""
         self._take(look)
         now = dict(self._found(look))
         changes = []

@@ -37,7 +37,7 @@ class NoRouteCause:
 
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
-    """Return the cause of that name; `words` replace the placeholders in its text."""
+    """Return the cause with that name in causes.toml; `words` replace the placeholders in the cause's text."""
     sentence = CAUSES[name].shows.format(**words)
     return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence, then=CAUSES[name].remedy, lines=tuple(lines)

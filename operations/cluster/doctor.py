@@ -41,7 +41,7 @@ FAILURES_SHOWN = 10
 def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
 ) -> ServerAnswers:
-    """Ask the servers and return their answers. HarnessError if no NameServer answers."""
+    """Return the NameServers' and brokers' answers about a topic. HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
         async with Questions(on_this_machine("doctor"), name_servers) as reader:
@@ -55,7 +55,7 @@ def ask_servers(
 
 
 def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
-    """Return the exit status. A cause that affects only some clients (the dialect) does not count if the topic is
+    """Return doctor's exit status. A cause that affects only some clients (the dialect) does not count if the topic is
     routed everywhere."""
     if any(cause.certain for cause in causes):
         return CERTAIN
@@ -185,7 +185,7 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Return the diagnosis from these logs; `zones` and `offsets` as in `import`. LogError without a log of
+    """Return why look-ups failed, by these logs; `zones` and `offsets` as in `import`. LogError without a log of
     RocketMQ."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS | EVENTS) if are_large(places) else plain_logs(places)

@@ -16,8 +16,8 @@ TOLERANCE_MS = 1_500
 
 
 def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause], list[str]]:
-    """Return the causes, certain causes first, and a sentence for each failed look-up without a cause. `topic`: only
-    this topic."""
+    """Return the causes of failed look-ups, certain causes first, and a sentence for each failed look-up without a
+    cause. `topic`: only look-ups of this topic."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
         if topic is not None and failure.topic not in ("", topic):

@@ -177,7 +177,7 @@ class Logged:
 
     @property
     def listed(self) -> frozenset[str]:
-        """The NameServers that any client lists."""
+        """The NameServers in any client's list."""
         return frozenset().union(*self.clients.values())
 
     def server(self, address: str | None) -> LoggedNameServer | None:

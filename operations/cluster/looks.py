@@ -29,7 +29,7 @@ Route = frozenset[TopicRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLook:
-    """One NameServer's answers in a look. `why`: the reason for no answer; the rest is then empty."""
+    """One NameServer's answers in one reading (look). `why`: the reason for no answer; all else is then empty."""
 
     why: str | None = None
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)

@@ -165,7 +165,7 @@ class ServerCalls:
         return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
 
     async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        """Send the request and return the answer. RocketMQError also for a code other than 0."""
+        """Return the server's answer to the request. RocketMQError for no answer, and for a code other than 0."""
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:

@@ -38,8 +38,8 @@ def run(
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
 ) -> int:
-    """Watch the cluster. Returns the exit status. HarnessError if no NameServer answers the first look, or the port for
-    metrics is taken."""
+    """Watch the cluster until Ctrl-C, or with `once` until the result is final; return the exit status. HarnessError if
+    no NameServer answers the first look, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
     try:
         return run_until_done(_watch(name_servers, say, once, as_json, metrics, interval_s))
@@ -85,12 +85,12 @@ async def _watch(
 
 
 def is_decided(watcher: Watcher) -> bool:
-    """Whether the result is final: no problem, or every problem that was seen is reported."""
+    """Whether the result of `--once` is final: no problem was seen, or every problem is reported."""
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 
 def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
-    """Return the line of one change (text or JSON), with the machine's time."""
+    """Return the line that says what began or ended (text or JSON), with this machine's time."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
         word = "found" if change.found else f"over after {change.lasted_s:.0f} s"

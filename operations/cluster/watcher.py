@@ -47,7 +47,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks at a cluster: `look` once, or `looks` for ever. A watcher has its own channels; call `close` at the end."""
+    """Reads a live cluster: `look` once, or `looks` for ever. A watcher has its own channels; call `close` at the
+    end."""
 
     context: NodeContext
     name_servers: Sequence[Address]
@@ -90,7 +91,7 @@ class Watcher:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
-        """Yield a look with its changes every `interval_s`. A slow look delays the next look."""
+        """Yield a look every `interval_s`, with the problems that began or ended. A slow look delays the next."""
         clock = self.context.clock
         while True:
             began_s = clock.monotonic_s()
@@ -98,7 +99,7 @@ class Watcher:
             await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
 
     async def look(self) -> tuple[Look, list[ProblemChange]]:
-        """Ask every server once, and return the look."""
+        """Ask every server once, and return all answers as one look."""
         now_s = self.context.clock.monotonic_s()
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:

@@ -19,7 +19,7 @@ LEAST_SCORE = 0.05
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the text before the table of verdicts. `document` is incident.json."""
+    """Return the text that import prints before the table of verdicts. `document` is incident.json."""
     yield from document["reading"]
     yield "sources (a clock's offset: how far it was ahead)"
     yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
@@ -73,7 +73,7 @@ _WRITERS = {_NAME_SERVERS: "name_server", _BROKERS: "broker", LOGS[Needs.CLIENTS
 
 
 def needs(check: str, given: Collection[str] = ()) -> str:
-    """Return the logs that would decide this check, without the `given` logs; "" if all are given."""
+    """Return the logs, other than the `given` logs, that would decide this check; "" if all are given."""
     return " and ".join(dict.fromkeys(log for need in CHECKS[check].needs if (log := LOGS[need]) not in given))
 
 

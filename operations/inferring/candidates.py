@@ -101,7 +101,7 @@ def normal(kind: Kind) -> float:
 
 
 def gain(mode: Mode, kind: Kind) -> float:
-    """Return how much likelier the sign is during the fault; below 0: less likely."""
+    """Return how much likelier the sign is during the fault, in nats; below 0: less likely."""
     table = MODES[mode]
     usual = normal(kind)
     return usual - table.get(kind, max(usual, UNEXPECTED) if usual else 0.0)

@@ -136,7 +136,7 @@ first)."""
 
 
 def concluded(seen: Seen) -> None:
-    """Return `seen` with the signs that follow from several rows."""
+    """Return `seen` with more signs: those that follow only from several rows together."""
     _arrivals(seen)
     _paired(seen)
 

@@ -21,8 +21,8 @@ def aligned(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Set zone, offset, bound and certainty of each source. Returns sentences about contradictions and unknown clocks.
-    `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds."""
+    """Set each log's time zone, its clock's offset, and how exact and certain the offset is. Returns sentences about
+    contradictions and unknown clocks. `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds."""
     zones, offsets = zones or {}, offsets or {}
     clocks = []
     all_marks = known_hosts([marks_of(source, book) for source in sources], sources)
@@ -46,7 +46,7 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """Return the value given for this source: under its node's name, one of its files, its folder, or `*` for all."""
+    """Return the user's value for this log: under its node's name, one of its files, its folder, or `*` for all."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

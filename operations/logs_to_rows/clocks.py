@@ -78,7 +78,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class LogClock:
-    """One log's clock. `shift_ms`: how far the clock was ahead of the reference."""
+    """One log's clock. `shift_ms`: how far the clock was ahead of the reference log's clock."""
 
     name: str
     resolution_ms: int
@@ -114,7 +114,7 @@ class Pair(NamedTuple):
 
 
 def solve(clocks: Sequence[LogClock]) -> list[str]:
-    """Set each clock's shift, bound and certainty. Returns a sentence for each contradiction.
+    """Set each log's clock shift, its bound and certainty. Returns a sentence for each contradiction.
 
     Clocks are placed one after the other, the surest first, by their common moments with placed clocks. A clock without
     common moments begins a new group.
@@ -284,7 +284,7 @@ def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> l
 
 
 def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
-    """Return how far the other clock is ahead of this clock; None if the logs share no events.
+    """Return how far the other log's clock is ahead of this log's clock; None if the logs share no events.
 
     A NameServer with an unknown address gets the best fit at any address that clients or brokers used. If two addresses
     fit with different clocks, the address is uncertain. `taken`: addresses that have a log.

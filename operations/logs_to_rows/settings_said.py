@@ -41,7 +41,7 @@ def profile_of(sources: Sequence[Source]) -> Profile:
 
 
 def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
-    """Return the timers, and for each timer `ms`, its source `by`, and its `lines`."""
+    """Return RocketMQ's timers, and for each timer its value `ms`, its source `by`, and its log `lines`."""
     profile = profile_of(sources)
     said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
     for source in sources:

@@ -67,7 +67,7 @@ class Replayed:
 
 
 def read_original(folder: Path, wanted: ReplayOptions) -> Original:
-    """Return the original run. ScenarioError without a run to replay, or without a known fault."""
+    """Return the recorded run to replay. ScenarioError without such a run, or without a known fault."""
     rows = rows_of(folder)
     if (folder / INCIDENT).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
@@ -108,7 +108,7 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """Run the original's scenario once, and compare both runs. The folder has scenario.yaml and a history."""
+    """Run the recorded run's scenario once, and compare both runs. The new folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")

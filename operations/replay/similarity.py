@@ -44,12 +44,12 @@ class Similarity:
 
     @property
     def missing(self) -> int:
-        """The original's transitions that the replay lacks."""
+        """The transitions of the recorded run that the replay lacks."""
         return self.originals - self.matched
 
     @property
     def extra(self) -> int:
-        """The replay's transitions that the original lacks."""
+        """The transitions of the replay that the recorded run lacks."""
         return self.replays - self.matched
 
     @property

@@ -39,8 +39,8 @@ def section_of(check: str) -> Section:
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """Return all times in which a limit was exceeded, in order; for a check without findings, the times of its
-    examples."""
+    """Return all times in which a node exceeded the check's limit, in order; for a check without findings, the times of
+    its examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 

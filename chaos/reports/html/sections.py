@@ -103,7 +103,7 @@ HEADINGS = {
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """Return the faults that explain the logs, then the INVALID checks, then the number of undecided checks."""
+    """Return an import's result: faults that explain the logs, INVALID checks, the number of undecided checks."""
     episodes = [episode for episode in document["episodes"] if "follows" not in episode]
     told = [_hypothesis(episode) for episode in episodes[:EPISODES_MAX]]
     more = len(episodes) - len(told)
