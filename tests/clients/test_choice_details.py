@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from nemesrv.clients.consumer.rebalance import allocate_averagely, java_order, sort_queues
+from nemesrv.clients.name_server_client import NameServerClient
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.clients.producer.fault_strategy import MQFaultStrategy
 from nemesrv.clients.producer.publish_table import QueueRing
@@ -162,9 +163,10 @@ async def test_a_round_without_any_connect_names_the_whole_list() -> None:
 @BOTH
 async def test_a_client_without_any_list_says_so(profile: Profile) -> None:
     async with Bench(profile) as b:
-        b.client.selector.addresses = ()
+        empty = NameServerClient(b.world.context(), b.instance.remoting, (), profile)
+        empty.start()
         with pytest.raises(ConnectError) as caught:
-            await b.ask()
+            await empty.query_route("orders")
         expected = {V4: "connect to [] failed", V5: "connect to null failed: no name server address is set"}
         assert str(caught.value) == expected[profile]
 

@@ -283,15 +283,6 @@ async def test_a_single_server_is_chosen_again_at_each_reconnect(profile: Profil
 
 
 @BOTH
-async def test_without_a_list_calls_fail(profile: Profile) -> None:
-    async with Bench(profile) as b:
-        empty = NameServerClient(b.world.context(), b.instance.remoting, (), profile)
-        empty.start()
-        with pytest.raises(ConnectError):
-            await empty.query_route("orders")
-
-
-@BOTH
 async def test_only_5_x_closes_the_channel_of_a_chosen_server_that_left_the_list(profile: Profile) -> None:
     async with Bench(profile) as b:
         await b.ask()

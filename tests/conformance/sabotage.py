@@ -78,15 +78,15 @@ def leaves_once(client: Client) -> None:
     instance._before_poll = count  # type: ignore[method-assign]
 
 
-def goes_back(of: NameServerClient, client: Client) -> None:
-    """Its third choice is the one before the last: 0 1 0 1 2 3."""
+def goes_back(of: NameServerClient, client: Client, *, at: Callable[[int], bool] = lambda made: made == 3) -> None:
+    """Its third choice is the one before the last: 0 1 0 1 2 3. `at` names other choices by their number."""
     next_index, made = of.selector.next_index, 0
 
     def there_and_back() -> int:
         nonlocal made
         made += 1
         index = next_index()
-        if made == 3:
+        if at(made):
             assert of.selector._index is not None
             of.selector._index -= 2
             index = of.selector._index % len(of.selector.addresses)
@@ -426,19 +426,7 @@ def prefers_the_first(of: NameServerClient, client: Client) -> None:
 
 def goes_back_to_the_failed(of: NameServerClient, client: Client) -> None:
     """Each second of its later choices is the one that it has left."""
-    next_index, made = of.selector.next_index, 0
-
-    def there_and_back() -> int:
-        nonlocal made
-        made += 1
-        index = next_index()
-        if made > 2 and made % 2:
-            assert of.selector._index is not None
-            of.selector._index -= 2
-            index = of.selector._index % len(of.selector.addresses)
-        return index
-
-    of.selector.next_index = there_and_back  # type: ignore[method-assign]
+    goes_back(of, client, at=lambda made: made > 2 and made % 2 == 1)
 
 
 def fails_back(of: NameServerClient, client: Client) -> None:

@@ -248,11 +248,6 @@ timeline:
     assert [entry.what for entry in entries] == [BlackHole(), Kill(), Heal()]
 
 
-def test_an_unknown_name_lists_the_shipped_ones() -> None:
-    with pytest.raises(ScenarioError, match="broker-partition"):
-        find("broker-partitoin")
-
-
 HEAD = "checks: [routes_converge]\n"
 
 

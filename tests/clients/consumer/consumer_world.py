@@ -1,6 +1,6 @@
 """One small broker, and the push consumers made on it."""
 
-from typing import Any
+from typing import Any, Self
 
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.headers.broker import PullMessageRequestHeader
@@ -16,9 +16,10 @@ RETRY = RETRY_GROUP_TOPIC_PREFIX + "group"
 
 
 class World:
-    """One broker with the topic `orders` and the retry topic, and the consumers made on it."""
+    """One broker with the topic `orders` and the retry topic, and the consumers made on it, which end with it."""
 
     def __init__(self, queues: int = 4) -> None:
+        self._consumers: list[Consuming] = []
         self.network = MemoryNetwork()
         self.broker = SmallBroker(self.network, {"orders": queues, RETRY: 1})
 
@@ -27,7 +28,15 @@ class World:
             await self.broker.listen()
         consuming = Consuming(self.network, (self.broker.address,), name=name, **config)
         await consuming.consumer.start()
+        self._consumers.append(consuming)
         return consuming
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for consuming in self._consumers:
+            await consuming.consumer.stop()
 
     async def fill(self, count: int, **properties: str) -> list[bytes]:
         queues = self.broker.topics["orders"]

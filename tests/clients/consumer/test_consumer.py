@@ -47,8 +47,7 @@ async def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
     assert taken == {"event": "queue_taken", "op_id": "take-1", "value": {"answered": None}, **at}
 
 
-async def test_a_held_pull_brings_a_new_message_at_once() -> None:
-    world = World(queues=1)
+async def test_a_held_pull_brings_a_new_message_at_once(world: World) -> None:
     consuming = await world.consumer()
     await CLOCK.sleep(4)
     asked = len(world.pulls())
@@ -56,34 +55,28 @@ async def test_a_held_pull_brings_a_new_message_at_once() -> None:
     await CLOCK.sleep(0.01)
     assert len(consuming.received) == 1
     assert asked == 1, "the broker holds the pull, nobody polls"
-    await consuming.consumer.stop()
 
 
 @pytest.mark.parametrize(
     ("where", "offset"),
     [(ConsumeFromWhere.FIRST_OFFSET, 0), (ConsumeFromWhere.LAST_OFFSET, 3), (ConsumeFromWhere.TIMESTAMP, 2)],
 )
-async def test_a_new_group_starts_where_it_was_told(where: ConsumeFromWhere, offset: int) -> None:
-    world = World(queues=1)
+async def test_a_new_group_starts_where_it_was_told(world: World, where: ConsumeFromWhere, offset: int) -> None:
     await world.fill(3)
-    consuming = await world.consumer(consume_from_where=where)
+    await world.consumer(consume_from_where=where)
     await CLOCK.sleep(1)
     assert world.pulls()[0].queue_offset == offset
-    await consuming.consumer.stop()
 
 
-async def test_a_known_group_goes_on_where_it_was() -> None:
-    world = World(queues=1)
+async def test_a_known_group_goes_on_where_it_was(world: World) -> None:
     sent = await world.fill(5)
     world.broker.committed["group", "orders", 0] = 2
     consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
     await CLOCK.sleep(1)
     assert consuming.bodies == sent[2:]
-    await consuming.consumer.stop()
 
 
-async def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance() -> None:
-    world = World(queues=1)
+async def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance(world: World) -> None:
     await world.fill(3)
     world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
     consuming = await world.consumer()
@@ -92,11 +85,9 @@ async def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalanc
     del world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET]
     await CLOCK.sleep(2)
     assert len(consuming.received) == 3
-    await consuming.consumer.stop()
 
 
-async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end() -> None:
-    world = World(queues=1)
+async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end(world: World) -> None:
     await world.fill(3)
     consuming = await world.consumer()
     await CLOCK.sleep(9)
@@ -113,9 +104,8 @@ async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end() -
     assert world.broker.members["group"] == {}
 
 
-async def test_a_pull_carries_the_offset_that_is_consumed() -> None:
-    world = World(queues=1)
-    consuming = await world.consumer()
+async def test_a_pull_carries_the_offset_that_is_consumed(world: World) -> None:
+    await world.consumer()
     await world.fill(3)
     await CLOCK.sleep(1)
     await world.fill(1)
@@ -125,11 +115,9 @@ async def test_a_pull_carries_the_offset_that_is_consumed() -> None:
     assert (second.sys_flag, second.commit_offset, second.queue_offset) == (3, 3, 4)
     assert first.suspend_timeout_millis == 15_000
     assert first.subscription is None
-    await consuming.consumer.stop()
 
 
-async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothing() -> None:
-    world = World(queues=1)
+async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothing(world: World) -> None:
     slave = SmallBroker(world.network, {}, port=10921)
     slave.queues, slave.suggested_broker_id = world.broker.queues, 1
     await world.broker.listen()
@@ -144,7 +132,6 @@ async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_
     header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].ext_fields)
     assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
     assert len(consuming.received) == 6
-    await consuming.consumer.stop()
 
 
 async def test_the_subscription_travels_in_the_heartbeat() -> None:
@@ -158,8 +145,7 @@ async def test_the_subscription_travels_in_the_heartbeat() -> None:
     await consuming.consumer.stop()
 
 
-async def test_a_message_of_another_tag_is_skipped_and_committed_past() -> None:
-    world = World(queues=1)
+async def test_a_message_of_another_tag_is_skipped_and_committed_past(world: World) -> None:
     consuming = await world.consumer(subscriptions=(("orders", "AaAa"),))
     await world.broker.append("orders", body=b"mine", TAGS="AaAa")
     await world.broker.append("orders", body=b"same hash", TAGS="BBBB")
@@ -172,9 +158,8 @@ async def test_a_message_of_another_tag_is_skipped_and_committed_past() -> None:
 
 @pytest.mark.parametrize(("profile", "silent_s", "mended_s"), [(Profile.V5_X, 0.4, 1.5), (Profile.V4_9, 10, 12)])
 async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_and_after_ten_seconds_by_4_9(
-    profile: Profile, silent_s: float, mended_s: float
+    world: World, profile: Profile, silent_s: float, mended_s: float
 ) -> None:
-    world = World(queues=1)
     world.broker.first_offsets["orders", 0] = 10
     await world.fill(3)
     consuming = await world.consumer(profile=profile)
@@ -182,25 +167,21 @@ async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_
     assert consuming.received == []
     await CLOCK.sleep(mended_s)
     assert [message.queue_offset for message in consuming.received] == [10, 11, 12]
-    await consuming.consumer.stop()
 
 
 @pytest.mark.parametrize(("code", "pulls"), [(ResponseCode.NO_PERMISSION, 5), (ResponseCode.FLOW_CONTROL, 225)])
 async def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_twenty_milliseconds(
-    code: int, pulls: int
+    world: World, code: int, pulls: int
 ) -> None:
-    world = World(queues=1)
     world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
     consuming = await world.consumer()
     await CLOCK.sleep(4.5)
     assert len(world.pulls()) == pytest.approx(pulls, abs=2)
     outcomes = [row for row in consuming.recorded("pull") if row["type"] != "invoke" and row["topic"] == "orders"]
     assert {(row["type"] == "ok", row["code"]) for row in outcomes} == {(False, code)}
-    await consuming.consumer.stop()
 
 
-async def test_a_listener_that_lags_stops_the_pulling() -> None:
-    world = World(queues=1)
+async def test_a_listener_that_lags_stops_the_pulling(world: World) -> None:
     gate = asyncio.Event()
     consuming = await world.consumer(pull_threshold_for_queue=40, consume_thread_max=1)
 
@@ -215,12 +196,12 @@ async def test_a_listener_that_lags_stops_the_pulling() -> None:
     gate.set()
     await CLOCK.sleep(5)
     assert world.pulls()[-1].queue_offset == 200
-    await consuming.consumer.stop()
 
 
 @pytest.mark.parametrize(("given_ms", "committed"), [(5000, 1), (0, 0)])
-async def test_stopping_lets_a_listener_call_end_when_it_is_given_time(given_ms: int, committed: int | None) -> None:
-    world = World(queues=1)
+async def test_stopping_lets_a_listener_call_end_when_it_is_given_time(
+    world: World, given_ms: int, committed: int | None
+) -> None:
     consuming = await world.consumer(await_termination_when_shutdown_ms=given_ms)
 
     async def slow(messages: list[Any]) -> bool:
@@ -258,8 +239,7 @@ def test_a_setting_that_cannot_work_is_refused(name: str, value: object) -> None
         ConsumerConfig(**{name: value})  # type: ignore[arg-type]
 
 
-async def test_an_update_names_its_queue_and_group() -> None:
-    world = World(queues=1)
+async def test_an_update_names_its_queue_and_group(world: World) -> None:
     consuming = await world.consumer()
     await world.fill(1)
     await CLOCK.sleep(1)

@@ -10,8 +10,7 @@ from nemesrv.remoting.message_properties import parse_properties
 from .consumer_world import CLOCK, RETRY, World
 
 
-async def test_a_failed_message_is_sent_back_and_not_received() -> None:
-    world = World(queues=1)
+async def test_a_failed_message_is_sent_back_and_not_received(world: World) -> None:
     consuming = await world.consumer(listener=lambda message: message.body != b"1")
     await world.fill(3)
     await CLOCK.sleep(1)
@@ -26,18 +25,15 @@ async def test_a_failed_message_is_sent_back_and_not_received() -> None:
     assert [row["msg_key"] for row in consuming.recorded("receive")] == ["k0", "k2"]
 
 
-async def test_a_listener_that_raises_has_failed() -> None:
-    world = World(queues=1)
+async def test_a_listener_that_raises_has_failed(world: World) -> None:
     consuming = await world.consumer(listener=lambda message: 1 / 0 > 1)
     await world.fill(1)
     await CLOCK.sleep(1)
     assert consuming.received == []
     assert len(world.broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
-    await consuming.consumer.stop()
 
 
-async def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry_topic() -> None:
-    world = World(queues=1)
+async def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry_topic(world: World) -> None:
     world.broker.answers[RequestCode.CONSUMER_SEND_MSG_BACK] = lambda _: RemotingCommand.response(1, "full")
     consuming = await world.consumer(listener=lambda message: message.topic != "orders" or bool(message.body != b"0"))
     await world.fill(1)
@@ -48,11 +44,9 @@ async def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry
     assert (header.topic, header.reconsume_times, header.max_reconsume_times) == (RETRY, 1, 16)
     assert (properties["RETRY_TOPIC"], properties["DELAY"], properties["KEYS"]) == ("orders", "3", "k0")
     assert consuming.recorded("send") == [], "it is no operation of the workload"
-    await consuming.consumer.stop()
 
 
-async def test_a_message_that_nobody_takes_back_is_tried_again_after_five_seconds() -> None:
-    world = World(queues=1)
+async def test_a_message_that_nobody_takes_back_is_tried_again_after_five_seconds(world: World) -> None:
     for code in (RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2):
         world.broker.answers[code] = lambda _: RemotingCommand.response(13, "no")
     tries: list[int] = []
@@ -68,14 +62,11 @@ async def test_a_message_that_nobody_takes_back_is_tried_again_after_five_second
     await CLOCK.sleep(5.5)
     assert tries == [0, 1, 2]
     assert len(consuming.received) == 1
-    await consuming.consumer.stop()
 
 
-async def test_a_message_of_the_retry_topic_comes_under_its_own_topic() -> None:
-    world = World(queues=1)
+async def test_a_message_of_the_retry_topic_comes_under_its_own_topic(world: World) -> None:
     consuming = await world.consumer()
     await world.broker.append(RETRY, 0, b"again", RETRY_TOPIC="orders", KEYS="k9")
     await CLOCK.sleep(1)
     assert [(message.topic, message.body) for message in consuming.received] == [("orders", b"again")]
     assert [row["topic"] for row in consuming.recorded("receive")] == ["orders"]
-    await consuming.consumer.stop()

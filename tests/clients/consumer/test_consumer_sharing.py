@@ -113,8 +113,7 @@ async def test_a_queue_that_left_the_route_is_released() -> None:
     await consuming.consumer.stop()
 
 
-async def test_a_queue_stuck_for_two_minutes_is_taken_anew() -> None:
-    world = World(queues=1)
+async def test_a_queue_stuck_for_two_minutes_is_taken_anew(world: World) -> None:
     consuming = await world.consumer()
     await CLOCK.sleep(17)
     (process_queue,) = [
@@ -126,7 +125,6 @@ async def test_a_queue_stuck_for_two_minutes_is_taken_anew() -> None:
     assert process_queue.dropped
     assert process_queue not in held.values()
     assert "orders" in {queue.topic for queue in held}
-    await consuming.consumer.stop()
 
 
 async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for_offsets() -> None:
@@ -142,8 +140,7 @@ async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for
     assert not asked & {14, 15, 36, 38}
 
 
-async def test_a_broadcasting_consumer_goes_on_from_its_own_file(tmp_path: Path) -> None:
-    world = World(queues=1)
+async def test_a_broadcasting_consumer_goes_on_from_its_own_file(world: World, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "data_dir": tmp_path}
     before = await world.consumer(**settings)
     await world.fill(3)
@@ -155,7 +152,6 @@ async def test_a_broadcasting_consumer_goes_on_from_its_own_file(tmp_path: Path)
     assert (len(before.received), after.bodies) == (3, [b"later"])
     kept = [event for event in before.events if event["event"] == "commit"]
     assert [(row["f"], row["offset"], row["value"]["before"]) for row in kept] == [("persist", 3, -1)]
-    await after.consumer.stop()
 
 
 async def test_an_unreadable_offset_file_is_named(tmp_path: Path) -> None:
@@ -167,11 +163,9 @@ async def test_an_unreadable_offset_file_is_named(tmp_path: Path) -> None:
         await World().consumer(message_model=MessageModel.BROADCASTING, data_dir=tmp_path)
 
 
-async def test_a_broadcast_message_that_fails_is_dropped() -> None:
-    world = World(queues=1)
+async def test_a_broadcast_message_that_fails_is_dropped(world: World) -> None:
     consuming = await world.consumer(message_model=MessageModel.BROADCASTING, listener=lambda message: False)
     await world.fill(2)
     await CLOCK.sleep(10)
     assert consuming.received == []
     assert consuming.consumer._offsets.in_memory(next(iter(consuming.consumer._rebalancer.process_queues))) == 2
-    await consuming.consumer.stop()

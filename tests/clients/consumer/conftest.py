@@ -1,0 +1,9 @@
+import pytest
+
+from .consumer_world import World
+
+
+@pytest.fixture
+def world() -> World:
+    """With one queue."""
+    return World(queues=1)
