@@ -19,6 +19,7 @@ _STATES: Mapping[str, str] = {
     "must not hold": "{who} {still}listed {about} {until}",
     "must not hold what was silent": "{who} still listed {about} until {end}, {took} after its last registration",
     "must not hold what left": "{who} still listed {about} until {end}, after the broker's channel had ended",
+    "must not hold what was unregistered": "{who} still listed {about} until {end}, after it was unregistered",
     "must not hold what never registered": "{who} listed {about} from {at} on, but {what} never registered there",
     "must not hold what registered uncalled": "{what} registered at {who}, which is not in its namesrvAddr; "
     "{who} listed {about} {until}",
@@ -48,6 +49,7 @@ _ACTS: Mapping[str, str] = {
     "an address that no broker has": "{who} listed {about} at an address that no broker has",
     "another broker's address": "{who} listed {about} at another broker's address",
     "no broker has this name": "{who} listed {about}, but no broker has this name",
+    "under two ids": "{who} listed one address of {about} under two broker ids",
     "registered by nobody": "{who} listed {about}, but no broker had registered it",
     "keeps its topics": "{who} had lost topic {topic}, or its number of queues, when it was started again",
     "counts topics": "{who} counted other topics of {what} in its answer to an operator than it had",
@@ -62,6 +64,8 @@ _ACTS: Mapping[str, str] = {
     "deleted": "{who} listed topic {topic}, which the action {what} had deleted",
     "spared": "{who} deleted {topic} in another cluster than the action {what} had named",
     "silent": "{who} listed {topic}, which the action {what} had registered, and which was silent since",
+    "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
+    "answered before it serves": "{who} answered {what} during its waitSecondsForService",
     "the broker's topic": "{who} did not have topic {topic} as the action {what} had set it",
     # a client's routes, and its NameServer
     "must have": "{who} had no route to {about}, though its NameServer had answered with one",
@@ -164,7 +168,7 @@ _ACTS: Mapping[str, str] = {
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
-    r"registers (.+)": "{who} registered at {what} {0}",
+    r"(un)?registers (.+)": "{who} {0}registered at {what} {1}",
     r"(code \d+)": "{who} answered {what} with {0} for {topic}",
     r"never used (in \d+ sends)": "{who} did not use {about} {0}",
     r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0} (tries to send it: {1})",
@@ -230,7 +234,7 @@ def _act(e: Example, kind: str) -> str:
         return sentence.format(**words)
     for pattern, sentence in _OF_PATTERN.items():
         if found := re.fullmatch(pattern, kind):
-            return sentence.format(*found.groups(), **words)
+            return sentence.format(*found.groups(""), **words)
     kind = kind or str(e.more.get("rule") or "")
     who = e.who if kind.startswith(("must", "may")) or not kind else f"{e.who}:"
     return " ".join(filter(None, (who, kind, _about(e))))

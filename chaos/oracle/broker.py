@@ -13,7 +13,8 @@
 |                                                           | under way                    | (synchronized)            |
 | gives a registration up                                   | after B                      | BrokerOuterAPI            |
 | registers its own name, an id that it has, its address,   | each time                    | registerBrokerAll         |
-| and all topics that it has at the version that it names   |                              |                           |
+| and all topics that it has at the version that it names;  |                              |                           |
+| unregisters the same                                      |                              |                           |
 | sends a light heartbeat (904), where a slave may act for  | 1 s after it has registered, | sendHeartbeat             |
 | it                                                        | then each h                  |                           |
 | fetches its list, where an address server has it          | after 10 s, then each N      | fetchNameServerAddr       |
@@ -34,7 +35,7 @@ from ...remoting.top_addressing import TIMEOUT_S
 from ..topology import ADDRESS_SERVER, broker_name, is_slave
 from .link import Stops, Troubles
 from .lists import fetches
-from .name_server import Request, Sent
+from .name_server import UNREGISTERED, Request, Sent
 from .recorded import Life
 from .roles import elects, members_of
 from .timers import Act, Schedule
@@ -170,29 +171,34 @@ class Broker(Stops):
         return at_ms + (self.timers.F_ms if silent else self.timers.delivery_ms)
 
 
-Had = Callable[[float, Mapping[str, tuple[int, int, int]]], bool]
-"""Whether the broker had exactly these topics at that version (the counter)."""
+Had = Callable[[float, Mapping[str, tuple[int, int, int]], float], bool]
+"""Whether the broker had exactly these topics at that version (the counter); of one topic, then or later, until when
+it was read."""
 
 
 def misregistered(world: World, broker: str, one: Request, name_server: str, had: Had | None) -> str:
-    """In words, what is wrong with a registration that the NameServer read; "" for nothing. `had`: None if nobody
-    recorded what it had."""
-    node = world.node(broker)
+    """In words, what is wrong with a registration, or an unregistration, that the NameServer read; "" for nothing.
+    `had`: None if nobody recorded what it had."""
+    node, timers = world.node(broker), world.timers_of(broker)
+    does = "unregisters" if one.f == UNREGISTERED else "registers"
     if node is None or one.name != broker_name(broker):
-        return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
+        return f"{does} a name that no broker has" if one.name not in members_of(world) else f"{does} a name"
     if not world.lists(broker, name_server):
-        return "registers at a NameServer that is on no list of it"
+        return f"{does} at a NameServer that is on no list of it"
     if one.address not in node.addresses:
-        return "registers an address that it does not have"
+        return f"{does} an address that it does not have"
     if elects(world, broker):
         return ""
-    if one.id_ not in world.ids_of(broker, one.at_ms - world.timers_of(broker).R_ms, one.at_ms):
-        return "registers an id that it does not have"
-    topics = one.said["topics"]
-    if is_slave(broker) or had is None or len(topics) == 1:
+    if one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
+        return f"{does} an id that it does not have"
+    timeout_ms = one.said.get("timeout_ms")
+    if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
+        return "registers a heartbeatTimeoutMillis that it does not have"
+    topics = one.said.get("topics")
+    if is_slave(broker) or had is None or topics is None:
         return ""
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
-    return "" if had(one.said["version"][2], rows) else "registers other topics than it has"
+    return "" if had(one.said["version"][2], rows, one.at_ms) else "registers other topics than it has"
 
 
 def _nearest(times_ms: Sequence[float], at_ms: float) -> float:

@@ -50,6 +50,7 @@ from .recorded import OURS, Life
 from .timers import Schedule, Timers
 from .world import World
 
+UNREGISTERED = "UNREGISTER_BROKER"
 SCAN = "scanNotActiveBroker"
 FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
 """From the start of a process to its first scan."""
@@ -77,6 +78,17 @@ def may_refuse(world: World, lives: Iterable[Life], from_ms: float, to_ms: float
     return False
 
 
+def must_refuse(world: World, lives: Sequence[Life], from_ms: float, to_ms: float) -> bool:
+    """Whether each of these processes waits for service from then to then (needWaitForService), and answers code 1."""
+    for life in lives:
+        timers = world.timers_of(life.node)
+        ages_ms = [world.age_ms(life.node, life.start_ms, at_ms) for at_ms in (from_ms, to_ms)]
+        oldest_ms = max(to_ms - life.start_ms, *ages_ms) + timers.delivery_ms
+        if timers.profile is not Profile.V5_X or timers.W_ms is None or oldest_ms >= timers.W_ms:
+            return False
+    return bool(lives) and all(world.made_by(life.node) == OURS for life in lives)
+
+
 def is_stopping(world: World, node: str, from_ms: float, to_ms: float) -> bool:
     """Whether it may have been between SIGTERM and its end at some time of these."""
     stops = (f for f in world.process_faults(node) if isinstance(f.kind, Stop))
@@ -100,8 +112,8 @@ class Read(NamedTuple):
 
     at_ms: float
     f: str
-    """REGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or ended: it left, or
-    the channel of its last registration did, by the peer, or by the NameServer itself (closed)."""
+    """REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or
+    ended: the channel of its last registration, by the peer, or by the NameServer itself (closed)."""
     is_taken: bool = True
     """Whether it was registered, or heard, for certain."""
 
@@ -131,7 +143,7 @@ class Silence(NamedTuple):
     last_ms: float | None
     """When it was heard for the last time; None where nothing was before."""
     formula: str
-    """By which rule it is gone: "" where it was never there, "closed" or the rule of silence."""
+    """By which rule it is gone: "" where it was never there, UNREGISTERED, "closed" or the rule of silence."""
 
 
 class BrokerAtNameServer:
@@ -165,7 +177,8 @@ class BrokerAtNameServer:
         else:
             self.registered = self._read_here(read)
             self._heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
-            self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced")]
+            self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced", UNREGISTERED)]
+        self._left_ms = {r.at_ms for r in read or () if r.f == UNREGISTERED}
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
 
     # -- what came
@@ -243,7 +256,8 @@ class BrokerAtNameServer:
             if end.sure and end.sent_ms > one.sent_ms and end.last_ms >= one.last_ms
         )
         closed_ms = min(closed, default=math.inf)
-        return (closed_ms, "closed") if closed_ms < due_ms else (due_ms, formula)
+        how = UNREGISTERED if closed_ms in self._left_ms else "closed"
+        return (closed_ms, how) if closed_ms < due_ms else (due_ms, formula)
 
     # -- silence
 
@@ -341,7 +355,7 @@ class RoutesRead:
     def __init__(self, world: World, life: Life) -> None:
         self._world, self._life, self._timers = world, life, world.timers_of(life.node)
         self._is_5 = self._timers.profile is Profile.V5_X
-        self._shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
+        self.shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
         self._brokers: dict[str, dict[int, str]] = {}
         self._clusters: dict[str, set[str]] = defaultdict(set)
         self._first_cluster: dict[str, str] = {}
@@ -505,7 +519,8 @@ class RoutesRead:
         self._end(one, self._name_of(key), key[1])
 
     def _end(self, one: Request, name: str, address: str) -> None:
-        self.read[name, address].append(Read(one.at_ms, "closed" if one.f == "closed" else "ended"))
+        f = one.f if one.f in ("closed", UNREGISTERED) else "ended"
+        self.read[name, address].append(Read(one.at_ms, f))
 
     def _expire(self, at_ms: float, key: _Key) -> None:
         name, address = self._name_of(key), key[1]
@@ -556,7 +571,7 @@ class RoutesRead:
 
     def _route(self, topic: str) -> Route | None:
         rows = self._rows[topic]
-        acts = self._shows_acting and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX)
+        acts = self.shows_acting and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX)
         brokers = {name: self._ids(name, rows[name], acts) for name in rows if name in self._brokers}
         return {"brokers": brokers, "queues": dict(rows)} if brokers else None
 

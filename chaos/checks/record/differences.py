@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import Stretch, without
 from ...oracle.name_server import RoutesRead
 from ...oracle.promises import Segment, told_by_hand
@@ -25,6 +26,7 @@ from .settling import Wrong
 
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
+TWICE = "under two ids"
 
 
 class Difference(NamedTuple):
@@ -96,13 +98,16 @@ def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: R
     row, due_row = ((route.get("queues") or {}).get(name) for route in (shown, due))
     for id_, address in ids.items():
         if due_ids.get(id_) != address and (name, id_, address) not in routes.registered:
-            return ADDRESS
+            is_acting = routes.shows_acting and id_ == str(MASTER_ID) and address in due_ids.values()
+            return MISSING if is_acting else ADDRESS  # a slave acts for the master that is missing
     if not ids and row is not None:
         return QUEUES
     if not due_ids:
         return GONE if ids else ""
     if not ids:
         return MISSING
+    if len({*ids.values()}) < len(ids):
+        return TWICE
     if row is None or [*row] != [*(due_row or ())]:
         return ROW
     if ids != due_ids:

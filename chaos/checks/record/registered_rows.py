@@ -49,11 +49,17 @@ class RegisteredRows:
         return _spans(settings, self._sent_by.get((broker, name_server), ()))
 
     def had(self, broker: str) -> Had | None:
-        """Whether some process of the broker had exactly these topics at this version (the counter)."""
+        """Whether some process of the broker had exactly these topics at this version (the counter). One topic that
+        changed has the broker's permission of when it is sent, which may be of a later version."""
         settings = self._settings.get(broker, {})
         started = {setting.version[0] for of in settings.values() for setting in of}
 
-        def exactly(version: float, rows: Mapping[str, QueueRow]) -> bool:
+        def exactly(version: float, rows: Mapping[str, QueueRow], at_ms: float) -> bool:
+            if len(rows) == 1:
+                ((topic, row),) = rows.items()
+                of = settings.get(topic, ())
+                then = {_newest(of, (life, version)) for life in started}
+                return row in then | {one.row for one in of if one.version[1] >= version and one.at_ms <= at_ms}
             had = ({topic: _newest(of, (life, version)) for topic, of in settings.items()} for life in started)
             return any(rows == {topic: row for topic, row in of.items() if row is not None} for of in had)
 

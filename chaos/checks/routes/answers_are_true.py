@@ -9,8 +9,8 @@ routes_are_true's to say:
     order        it has an order configuration only with orderMessageEnable
     rows         where nobody recorded that: queue counts and permissions are those that the broker registered there,
                  and none older than the newest that was acknowledged (registered_rows.py); its own addresses and ids
-    codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped;
-                 such a one keeps its table to its end
+    codes        0, or 17; 1 only by a NameServer that is to wait for service, and always by that, or by one of 5.x
+                 that is being stopped; such a one keeps its table to its end
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from ....remoting.codes import ResponseCode
-from ...oracle.name_server import is_stopping, may_refuse
+from ...oracle.name_server import is_stopping, may_refuse, must_refuse
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -89,6 +89,8 @@ class _Judged:
         span = answer.from_ms, answer.to_ms
         if answer.code == ResponseCode.SYSTEM_ERROR and may_refuse(self._world, lives, *span):
             return _RIGHT
+        if must_refuse(self._world, lives, *span):
+            return "answered before it serves", "code 1, as it waits for service"
         if answer.name_server not in self._records:
             due, values = "a route, or code 17", None
         else:  # whether its table is right, routes_as_registered says

@@ -52,7 +52,9 @@ def judge(control: Control, world: World) -> Verdict:
         every += here
         if any(row.event == "registration" for row in rows):
             findings += [finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW)) for span in kept]
-        counted = [drop for drop in here if drop.short_ms > 0 or drop.reason in _SOON]
+        # one that never registered with this process, it must not have had: registrations_are_kept
+        aged = [drop for drop in here if drop.age_ms is not None]
+        counted = [drop for drop in here if drop.short_ms > 0 or (drop in aged and drop.reason in _SOON)]
         findings += [_finding(control, world, life, broker, machine, drop) for drop in counted]
     ages = (drop.age_ms for drop in every if drop.reason in _SOON and drop.age_ms is not None)
     measured = {

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...oracle.intervals import until_next
-from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
+from ...oracle.name_server import UNREGISTERED, BrokerAtNameServer, Kept, Silence, joined
 from ...oracle.recorded import Life
 from ...oracle.roles import elects
 from ...oracle.world import World
@@ -29,7 +29,9 @@ NAME = "registrations_are_kept"
 _HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
 _NEVER = "must not hold what never registered", "registerBroker: only a registration brings a broker into the table"
 _SILENT = "must not hold what was silent", "silence counts from the last registration that arrived"
-_LEFT = "must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"
+_CLOSED = "must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"
+_LEFT = "must not hold what was unregistered", "unregisterBroker: at once, of 4.9 whatever address is named"
+_GONE = {"closed": _CLOSED, UNREGISTERED: _LEFT}
 
 
 class _Hold(NamedTuple):
@@ -119,7 +121,7 @@ class _Pair:
 
     def expiry_finding(self, silence: Silence) -> Finding:
         due_ms, never = silence.start_ms, silence.last_ms is None
-        kind, row = _NEVER if never else _LEFT if silence.formula == "closed" else _SILENT
+        kind, row = _NEVER if never else _GONE.get(silence.formula, _SILENT)
         last_ms = due_ms if silence.last_ms is None else silence.last_ms
         held = [
             (min(stretch.e, silence.end_ms), topic, max(stretch.s, due_ms))

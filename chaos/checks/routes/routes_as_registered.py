@@ -17,9 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.broker import misregistered
 from ...oracle.link import MOMENT_MS
-from ...oracle.name_server import Request
+from ...oracle.name_server import UNREGISTERED, Request
 from ...oracle.promises import told_by_hand
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import member_at
@@ -28,7 +29,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, of_many, verdict_of
 from ..record.control import Control, Row
-from ..record.differences import ADDRESS, QUEUES, ROW, by_hand, differences, unlike_what_was_sent
+from ..record.differences import ADDRESS, QUEUES, ROW, TWICE, by_hand, differences, unlike_what_was_sent
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
 from ..record.registered_rows import registered_rows, row_of
@@ -38,6 +39,8 @@ from ..tolerance import tolerance
 NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
+_GROUP_ROW = "ClientManageProcessor.heartBeat: a group's retry topic has retryQueueNums queues, by default 1"
+_OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 _LAST_MS = 1000.0
 """What is done to a broker that is being killed it may not live to record."""
 _OWN_ROW = "BrokerController.registerBrokerAll: a broker registers what it is, and all that it has"
@@ -58,6 +61,7 @@ def judge(control: Control, world: World) -> Verdict:
                 findings.append(finding(life.node, "as registered", span, at_no_time(_ROW), examined=len(held)))
     findings += _Registering(control, world).findings()
     findings += _kept(control, world)
+    findings += _of_groups(control, world)
     return verdict_of(
         NAME,
         findings,
@@ -84,7 +88,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         found = [*unlike_what_was_sent(control, world, life)]
     else:
         found = [one for one in found if not by_hand(world, life, one)]
-        found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES) or one.name not in known]
+        found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES, TWICE) or one.name not in known]
     for one in found:
         lag_ms = control.lateness.largest(world, (life.node,), one.from_ms, one.from_ms)
         yield finding(
@@ -130,17 +134,21 @@ class _Registering:
     def __init__(self, control: Control, world: World) -> None:
         self._world, self._rows, self._received = world, registered_rows(control, world), received(control, world)
         self._by_hand, self._is_open = told_by_hand(world), world.run.get("scenario") == "up"
+        self._asked = {(UNREGISTERED, act.node, *act.identity) for act in world.acts if act.f == "unregister"}
         self._owners = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
 
     def findings(self) -> Iterator[Finding]:
         of: dict[str, list[tuple[str, Request, str]]] = defaultdict(list)
         for node in self._world.of_kind("name_server"):
             for life in self._world.lives_of(node.name):
-                for one in {id(one.said): one for one in self._received.requests(life) if one.f == REGISTERED}.values():
-                    if one.said and not self._by_hand.may_name(one.name, str(one.id_), one.address):
-                        broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
-                        had = self._rows.had(broker)
-                        of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
+                came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
+                for one in {id(one.said): one for one in came if one.f in (REGISTERED, UNREGISTERED)}.values():
+                    who = one.name, one.address, one.id_
+                    if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):
+                        continue
+                    broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
+                    had = self._rows.had(broker)
+                    of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
         for broker, read in of.items():
             if self._is_open and broker not in self._owners.values():
                 continue
@@ -180,6 +188,22 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
         yield of_many(about, "keeps its topics", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+
+
+def _of_groups(control: Control, world: World) -> Iterator[Finding]:
+    """The topics that a broker of ours makes for consumer groups: retry, and dead letters."""
+    of: dict[str, list[Row]] = defaultdict(list)
+    asked = {act.topic for act in world.acts if act.f == "update_topic"}
+    for row in control.rows("topic"):
+        is_judged = world.made_by(row.node) == OURS and row.topic not in asked and row.decoded
+        if is_judged and (row.topic or "").startswith(_OF_GROUPS):
+            of[row.node].append(row)
+    for broker, rows in of.items():
+        wrong = [row for row in rows if _queues(row) != (1, 1)]
+        about, span = (broker, "topics", (wrong or rows)[0].topic or ""), (rows[0].time_ms, rows[-1].time_ms)
+        more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
+        times = [row.time_ms for row in wrong]
+        yield of_many(about, "makes one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
 
 
 def _queues(row: Row) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
     of a NameServer   register, unregister, wipe_write_perm, add_write_perm, delete_topic: its routes are what these
                       and the brokers' own registrations make of each other (differences.py)
-    of a broker       update_topic, delete_topic: it has the topic as asked, or not at all
+    of a broker       update_topic, delete_topic: it has the topic as asked, with its permission, or not at all
 
 Only what was answered with success is judged, and of NameServers where their transports recorded what they read.
 What brokers have to tell NameServers of it, and what clients do then, is for the other checks.
@@ -11,6 +11,7 @@ What brokers have to tell NameServers of it, and what clients do then, is for th
 from collections.abc import Iterator
 from typing import Any
 
+from ....remoting.codes import PERM_READ, PERM_WRITE
 from ...oracle.by_hand import Act
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -24,6 +25,7 @@ from ..routes.promised import wipes_last
 from ..tolerance import tolerance
 
 NAME = "done_by_hand"
+RW, _PERMISSION = PERM_READ | PERM_WRITE, "brokerPermission"
 _ROW = "what was done by hand is in the table at once, until a broker or somebody else has the next say"
 _KINDS = {
     "register": "registered",
@@ -83,11 +85,22 @@ def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
         return
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic == act.topic]
     has = next((row_of(row.decoded) for row in reversed(rows) if row.time_ms <= act.ended_ms + 0.5), None)
-    asked = (act.value.get("read_queues"), act.value.get("write_queues")) if act.f == "update_topic" else None
-    is_right = has is None if asked is None else has is not None and has[:2] == asked
+    asked: tuple[Any, ...] | None = None
+    if act.f == "update_topic":
+        asked = act.value.get("read_queues"), act.value.get("write_queues"), act.value.get("perm", RW)
+        asked = asked if _permits_all(world, act) else asked[:2]
+    is_right = has is None if asked is None else has is not None and has[: len(asked)] == asked
     more = {} if is_right else {"came": str(has), "due": str(asked)}
     out = None if is_right else (act.ended_ms, act.ended_ms + world.timers.R_ms)
     yield _finding(control, world, act, "the broker's topic", out, more)
+
+
+def _permits_all(world: World, act: Act) -> bool:
+    """Whether the broker's own permission, which limits that of its topics, was to read and write."""
+    before = (one for one in world.acts if one.node == act.node and one.began_ms < act.ended_ms)
+    changes = [one for one in before if _PERMISSION in one.value.get("settings", {})]
+    said = [world.setting(act.node, _PERMISSION), *(one.value["settings"][_PERMISSION] for one in changes[-1:])]
+    return all(one.is_done for one in changes[-1:]) and all(int(str(permission)) & RW == RW for permission in said)
 
 
 def _finding(

@@ -216,6 +216,17 @@ def name_server_answers_another_topic(server: NameServer) -> None:
     _answering(server, other)
 
 
+@planted(NS_0, "waits-for-service", caught_by="answers_are_true")
+def name_server_waits_milliseconds(server: NameServer) -> None:
+    """a NameServer takes waitSecondsForService for milliseconds"""
+    processor, clock = server.processor, server._context.clock
+
+    def ready() -> bool:
+        return clock.now_ms() - processor.started_ms >= processor.config.wait_seconds_for_service
+
+    replace_part(processor, "_ready", ready)
+
+
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_a_queue_more(server: NameServer) -> None:

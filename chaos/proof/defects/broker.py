@@ -156,6 +156,25 @@ def broker_registers_rarely(broker: Broker) -> None:
     replace_part(registration, "_periodically", register_all_rarely)
 
 
+@planted(BROKER_A, "broker-crash-5x", caught_by="routes_as_registered")
+@may_find("client_routes_are_true no_false_eviction routes_are_true routes_converge")
+@in_its_parts
+def broker_registers_its_time_out_in_seconds(broker: Broker) -> None:
+    """a broker registers heartbeatTimeoutMillis in seconds, so NameServers drop it at their next scan"""
+    registers_with(broker, heartbeatTimeoutMillis=lambda text: str(int(text) // 1000))
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+@in_its_parts
+def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
+    """a broker makes retry topics with as many queues as an ordinary topic has"""
+
+    @around(broker.services.topics, "create_for_group")
+    def create_as_any(create: Any, topic: str, queue_nums: int, **more: Any) -> TopicConfig | None:
+        made: TopicConfig | None = create(topic, broker.services.config.default_topic_queue_nums, **more)
+        return made
+
+
 @planted(BROKER_A, "topic-then-kill", caught_by="routes_as_registered")
 @may_find("messages_delivered no_acknowledged_loss")
 @in_its_parts

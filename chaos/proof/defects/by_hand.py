@@ -1,12 +1,13 @@
 """Defects of acts by hand: a NameServer or broker does not execute an operator's command, or undoes it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ....actors.broker.server import Broker
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Registration
-from ....remoting.bodies.route import TopicConfig
+from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.node.clock import AdjustableClock
 from ...defects import around, does_nothing, in_its_parts, replace_part
 from .planting import BROKER_A, NS_0, Planted, may_find, registering
@@ -118,6 +119,34 @@ def name_server_keeps_strangers(server: NameServer) -> None:
         if registration.broker_name in _ITS_BROKERS:
             return register(registration, now_ms=now_ms)
         return register(replace(registration, channel_id=-1), now_ms=now_ms + 10**9)
+
+
+@planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
+@in_its_parts
+def broker_keeps_permissions(broker: Broker) -> None:
+    """a broker changes a topic's queues, but not its permission"""
+    topics = broker.services.topics
+
+    @around(topics, "put")
+    def put_with_the_old(put: Any, topic: TopicConfig, *, now_ms: int) -> Any:
+        before = topics.get(topic.topic_name)
+        return put(topic if before is None else replace(topic, perm=before.perm), now_ms=now_ms)
+
+
+@planted(BROKER_A, _SCENARIO, caught_by="routes_as_registered")
+@in_its_parts
+def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
+    """a broker registers a single topic that changed with the topic's permission, and not with its own"""
+    registration = broker._registration
+    permitted = registration.as_permitted
+
+    @around(registration, "_command")
+    def command_of_one(command: Any, changed: Sequence[TopicConfig], version: DataVersion) -> Any:
+        replace_part(registration, "as_permitted", permitted if len(changed) != 1 else lambda topic: topic)
+        try:
+            return command(changed, version)
+        finally:
+            replace_part(registration, "as_permitted", permitted)
 
 
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")

@@ -12,7 +12,7 @@ from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ....clients.client_instance import FindBrokerResult
 from ....remoting.bodies.route import BrokerData, QueueData, Row
-from ....remoting.codes import MASTER_ID, PERM_WRITE, ResponseCode
+from ....remoting.codes import MASTER_ID, PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.node.network import Address
 from ...defects import around, does_nothing, does_nothing_async, in_its_parts, registers_with, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
@@ -170,6 +170,31 @@ def slave_stops_copying(broker: Broker) -> None:
     @around(broker._copying, "_copy")
     async def copy_for_a_while(copy: Any, master: Address) -> bool:
         return clock.monotonic_s() - began_s < COPIES_S and await copy(master)
+
+
+@planted(SLAVE_OF_A, "slave-stop", caught_by="routes_as_registered")
+@may_find(f"{_OF_ROUTES} availability one_master")
+@in_its_parts
+def slave_unregisters_its_master(broker: Broker) -> None:
+    """a slave unregisters id 0 when it stops"""
+
+    @around(broker._registration, "_request")
+    def request_of_id_0(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
+        is_last = code == RequestCode.UNREGISTER_BROKER
+        return request(code, {**fields, "brokerId": str(MASTER_ID)} if is_last else fields, body)
+
+
+@planted(NS_0, "slave-made-master", caught_by="routes_as_registered")
+@may_find("routes_are_true routes_converge")
+def name_server_keeps_the_id_of_a_slave(server: NameServer) -> None:
+    """a NameServer keeps the old id of a slave that has become master"""
+
+    @around(server.table, "_register_into")
+    def register_and_keep(register: Any, group: BrokerGroup, registration: Registration, *more: Any) -> Any:
+        before = dict(group.addrs)
+        answer = register(group, registration, *more)
+        group.addrs |= {id_: held for id_, held in before.items() if held == registration.broker_addr}
+        return answer
 
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="routes_are_true")

@@ -94,6 +94,15 @@ def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
     assert waiting(at_s=46).verdict is Validity.INVALID
 
 
+def test_a_name_server_of_5_x_that_waits_for_service_answers_nothing_else() -> None:
+    def answers(at_s: float, profile: str = "5.x") -> Validity:
+        builder = asked(story(), at_s, route_of(*BOTH)).end(100)
+        builder.rows[0]["value"] |= {"timers": {"W_ms": 45_000.0}, "profile": profile}
+        return check(builder).verdict
+
+    assert [answers(40), answers(46), answers(40, "4.9")] == [Validity.INVALID, Validity.VALID, Validity.VALID]
+
+
 def test_a_name_server_whose_wall_clock_goes_back_waits_for_service_again() -> None:
     def waiting(at_s: float) -> Verdict:
         builder = story().at(60).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -30_000.0})

@@ -162,6 +162,55 @@ def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: Hi
     assert found[0][1].startswith(kind)
 
 
+def test_a_broker_that_registers_another_time_out_than_it_has_is_guilty() -> None:
+    def registers(timeout_ms: str) -> list[str]:
+        builder = read((1, 1, MORE))
+        builder.rows[0]["value"]["profile"] = "5.x"
+        for row in builder.rows:
+            if row["event"] == "request_read":
+                row["value"]["registers"]["timeout_ms"] = timeout_ms
+        return [kind for who, kind in kinds(builder) if who == "broker-a" and "heartbeat" in kind]
+
+    assert registers("120000") == []
+    assert registers("120") == ["registers a heartbeatTimeoutMillis that it does not have"]
+
+
+def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
+    def unregisters(id_: int, *, by_hand: bool = False) -> list[tuple[str, str]]:
+        builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")
+        about = {"broker_id": id_, "address": address_of("broker-a/1")}
+        builder.at(20).read("ns-0", "UNREGISTER_BROKER", "broker-a/1", **about)
+        if by_hand:
+            who = {"target": "ns-0", "type": "ok", "fault_id": "u", "broker_name": "broker-a", **about}
+            builder.event("admin", "admin", f="unregister", **who)
+        return [one for one in kinds(builder) if one[0] == "broker-a/1"]
+
+    assert unregisters(1) == []
+    assert unregisters(0) == [("broker-a/1", "unregisters an id that it does not have")]
+    assert unregisters(0, by_hand=True) == []
+
+
+@pytest.mark.parametrize(("perm", "wrong"), [(4, []), (6, ["registers other topics than it has"])])
+def test_a_broker_registers_one_topic_with_its_own_permission(perm: int, wrong: list[str]) -> None:
+    builder = read((1, 1, ORDERS), (20, 2, {"fresh": [4, 4, perm, 0]})).at(19)
+    builder.event("broker-a", "topic", topic="fresh", value={"read": 4, "write": 4, "perm": 4, "version": 2})
+    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
+
+
+@pytest.mark.parametrize(("queues", "wrong"), [(1, []), (8, ["makes one queue for a group"])])
+def test_a_broker_makes_one_queue_for_a_group(queues: int, wrong: list[str]) -> None:
+    value = {"read": queues, "write": queues, "perm": 6, "version": 1}
+    builder = story().at(20).event("broker-a", "topic", topic="%RETRY%group", value=value)
+    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
+
+
+def test_a_name_server_has_no_address_under_two_ids() -> None:
+    shown = {"brokers": {"broker-a": {"0": A, "1": A}}, "queues": {"broker-a": [4, 4, 6, 0]}}
+    builder = read((1, 1, ORDERS)).at(1).registers("ns-0", "broker-a", ORDERS, broker_id=1)
+    builder.at(2).registers("ns-0", "broker-a", ORDERS).event("ns-0", "route", topic="orders", value=shown)
+    assert ("ns-0", "under two ids") in kinds(builder)
+
+
 def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -> None:
     def registers(*listed: str) -> list[str]:
         builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": [*listed]}})

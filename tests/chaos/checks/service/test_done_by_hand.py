@@ -133,6 +133,14 @@ def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() ->
     assert check(act(changed, 40, "update_topic", **asked).end(90)).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("perm", "is_valid"), [(4, True), (6, False)])
+def test_an_update_of_a_topic_changes_its_permission_too(*, perm: int, is_valid: bool) -> None:
+    asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 4}}
+    changed = story().at(40).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": perm})
+    verdict = check(act(changed, 40, "update_topic", **asked).end(90)).verdict
+    assert verdict is (Validity.VALID if is_valid else Validity.INVALID)
+
+
 def test_a_late_machine_is_an_excuse_that_is_said() -> None:
     builder = act(story(), 40, "unregister", broker_name="broker-a", address=OWN)
     holds(builder, 43.5).at(0).lag(4000.0, until_s=90)
