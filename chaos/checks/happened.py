@@ -106,7 +106,7 @@ _ACTS: Mapping[str, str] = {
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
     "committed at a slave": "{who} committed offsets to the slave {what}",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
-    "began below the offset that it was answered": "{who} started a queue of {about} below the answered offset",
+    "began at another offset than it was answered": "{who} started a queue of {about} elsewhere than answered",
     "answered an older offset than was committed": "{who} sent {what} an older offset{of_topic} than was committed",
     "had another offset than was committed": "{who} stored another offset{of_topic} than {what} had committed",
     "a broadcast group's offsets at a broker": "{who} committed to a broker, which a broadcast group must not do",

@@ -98,11 +98,14 @@ class ConsumeService:
     async def _consume(self, batch: _Batch) -> None:
         consumed = await self._call_listener(batch)
         if consumed:
-            self._record_received(batch)
+            self._record_received(batch, "receive")
         if batch.process_queue.dropped:
             self._context.log.warning("%s was dropped while its messages were consumed", batch.queue)
             return
-        finished = batch.messages if consumed else await self._settle_failure(batch)
+        finished = batch.messages
+        if not consumed:
+            finished = await self._settle_failure(batch)
+            self._record_received(replace(batch, messages=finished), "sent_back")
         batch.process_queue.last_consume_ms = self._context.clock.now_ms()
         offset = batch.process_queue.finish(message.queue_offset for message in finished)
         if offset is not None and not batch.process_queue.dropped:
@@ -117,10 +120,10 @@ class ConsumeService:
             self._context.log.warning("the listener failed on %s", batch.queue, exc_info=True)
             return False
 
-    def _record_received(self, batch: _Batch) -> None:
+    def _record_received(self, batch: _Batch, event: str) -> None:
         for message in batch.messages:
             self._context.record(
-                "receive",
+                event,
                 msg_key=message.keys,
                 **batch.queue._replace(topic=restore_topic(message, self._config.consumer_group).topic)._asdict(),
                 offset=message.queue_offset,

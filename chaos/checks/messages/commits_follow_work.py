@@ -88,6 +88,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
+        *_begun(control, groups),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(unkept, rules, groups),
@@ -275,10 +276,11 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        below = one.answered is not None and one.offset < one.answered
+        if one.answered is not None and one.offset != one.answered:
+            continue  # `_begun` tells of this
         yield finding(
-            (one.consumer, answered, one.topic) if below else (answered, one.consumer, one.topic),
-            "began below the offset that it was answered" if below else "answered an older offset than was committed",
+            (answered, one.consumer, one.topic),
+            "answered an older offset than was committed",
             (since_ms, one.taken_ms),
             Rule(_ROW, "SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query", bound_ms),
             out=(one.taken_ms, one.taken_ms),
@@ -287,6 +289,25 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             over_ms=over_ms,
             more=one.told("older"),
         )
+
+
+def _begun(control: Control, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+    """Queues that a consumer began to read elsewhere than at the committed offset that it was answered."""
+    group_of = {member: group.name for group in groups.values() for member in group.members}
+    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
+        answered = (row.decoded or {}).get("answered")
+        if answered is not None and answered >= 0 and row.offset != answered:
+            said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
+            yield finding(
+                (row.node, row.broker_name or "", row.topic or ""),
+                "began at another offset than it was answered",
+                (row.time_ms, row.time_ms),
+                at_no_time("RebalancePushImpl.computePullFromWhere"),
+                out=(row.time_ms, row.time_ms + 1.0),
+                examined=1,
+                wrong=1,
+                more={**said, "answered": answered},
+            )
 
 
 def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def commits(part: Part, world: World) -> CommitFacts:
     of_place, at_brokers = _by_place(part, world, broadcasting=broadcasting)
     first = {place: FirstPast(found) for place, found in of_place.items()}
     sends = with_offset(part.of("send", types=("ok",)))
-    receipts = with_offset(part.of("receive"))
+    receipts = with_offset(part.of("receive", "sent_back"))
     return CommitFacts(
         commits=sum(map(len, of_place.values())),
         at_brokers=at_brokers,
@@ -70,7 +70,11 @@ def commits(part: Part, world: World) -> CommitFacts:
 
 
 COMMITS = Reading(
-    Together.QUEUE, ("commit", "send", "receive"), ("type", "role", "op_id", "offset", "value"), commits, types=("ok",)
+    Together.QUEUE,
+    ("commit", "send", "receive", "sent_back"),
+    ("type", "role", "op_id", "offset", "value"),
+    commits,
+    types=("ok",),
 )
 
 

@@ -1,7 +1,8 @@
 """Which acknowledged messages a consumer group did not have within D, or not as they were sent; the others are counted.
 
 send (ok) ─┐                 ┌─ once, received within D, the same digest: counted ─┐
-receive ───┴─► by message ───┴─ the others: looked at one by one ──────────────────┴─► Prompt
+receive,   ├─► by message ───┴─ the others: looked at one by one ──────────────────┴─► Prompt
+sent_back ─┘
 pull ────────► of their queues: the last ones at or below such a message, and the first one beyond it
 """
 
@@ -80,7 +81,7 @@ def deliveries(part: Part, world: World) -> Prompt:
     groups = askers(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
     members = {member: group.name for group in groups for member in group.members}
-    receipts = part.of("receive").select(_COLUMNS)
+    receipts = part.of("receive", "sent_back").select(_COLUMNS)
     receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
     message = codes(pa.concat_tables([sends, receipts]), *PLACE, "msg_key")
     sent, received = message[: len(sends)], message[len(sends) :]
@@ -110,7 +111,7 @@ def deliveries(part: Part, world: World) -> Prompt:
 
 DELIVERIES = Reading(
     Together.QUEUE,
-    ("send", "receive", "pull"),
+    ("send", "receive", "sent_back", "pull"),
     ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms", "value"),
     deliveries,
     types=("ok", "invoke"),

@@ -91,6 +91,11 @@ def test_a_message_that_is_committed_past_before_it_is_received_is_wrong_whether
     assert example.more["offset"] == 3
 
 
+def test_a_message_that_the_listener_failed_and_the_broker_took_back_may_be_committed_past() -> None:
+    builder = sent(story(), 100).at(100.2).event("consumer-0", "sent_back", msg_key="k-0", offset=0, **AT)
+    assert verdict(committed(builder, 100.5, 1, 0)).verdict is Validity.VALID
+
+
 def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
     found = verdict(committed(sent(worked(story(), 3), 104, 3), 105, 4, 3))
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
