@@ -127,8 +127,9 @@ class Unasked(Process):
     # -- dials
 
     def _dials(self) -> tuple[int, Sequence[float]]:
-        """How many of brokers, and when those ended whose broker it had forgotten by then."""
-        examined, wrong = 0, list[float]()
+        """How many of brokers, and when those ended whose broker it had forgotten by then: a round of heartbeats that a
+        rebalance had begun before may go on meanwhile, C longer for each broker that does not answer."""
+        examined, wrong, under_way_ms = 0, list[float](), self.timers.C_ms * len(self.brokers)
         for run in self.rows("channel"):
             address = run.row.address or ""
             if run.row.f not in _DIALS or address not in self.named:
@@ -138,7 +139,7 @@ class Unasked(Process):
                 continue
             examined += 1
             forgotten_ms = self._forgotten_ms(address, run.ended_ms)
-            if forgotten_ms is not None and forgotten_ms + self.timers.delivery_ms < began_ms:
+            if forgotten_ms is not None and forgotten_ms + under_way_ms + self.timers.delivery_ms < began_ms:
                 wrong.append(run.ended_ms)
         return examined, wrong
 
