@@ -138,6 +138,7 @@ _ACTS: Mapping[str, str] = {
     "runs out when its setting says": "{who}'s {what} did not run out at its configured time",
     "ends by its time-out": "{who}'s {what} did not end by its time-out",
     "is closed": "{who} dropped a silent peer and left its channel open",
+    "takes out who is gone": "{who} kept a client in its groups whose process had been killed",
     "has no client": "{who} kept a client whose channel had ended",
     "is closed at once": "{who} did not at once close the {what}",
     "as long as its setting says": "{who}'s {what} did not last as long as its setting says",

@@ -18,6 +18,7 @@ from functools import cached_property
 
 from ....remoting.codes import ResponseCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...faults.fault import Loss
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import heard_by, node_of_client
@@ -30,6 +31,7 @@ from ...verdict import Finding
 from ..findings import of_many
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process
+from .expired_channels import CHANNEL
 
 NOTICE = "notifyConsumerIdsChanged"
 
@@ -84,6 +86,23 @@ class Members(Process):
         row = "ClientManageProcessor.unregisterClient: who unregisters is a member no longer"
         for broker in sorted(answered):
             yield from self.leave(gone, [broker], row, "takes out who unregisters", of=broker)
+        row = "ConsumerManager, ProducerManager: doChannelCloseEvent"
+        for broker, act in self._killed():
+            yield from self.finding(CHANNEL, "takes out who is gone", row, [act], of=broker)
+
+    def _killed(self) -> Iterator[tuple[str, Act]]:
+        """Broker to how long after this process was killed, when the kernel closed its channel, it still had it."""
+        at_ms, near_ms = self.life.end_ms, self.timers.delivery_ms
+        faults = self.world.process_faults(self.life.node)
+        if not any(one.start_ms == at_ms and one.loss(self.timers) is Loss.CRASH for one in faults):
+            return
+        for broker, of in _heard_by(self.control, self.world).items():
+            had = max((one for one in of.get(self.life.node, ()) if one.start_ms <= at_ms), default=None)
+            if had is None or had.end_ms < at_ms or at_ms + near_ms >= self.world.end_ms:
+                continue
+            if not self.troubles.between(broker, had.start_ms, at_ms + near_ms):
+                is_missing = had.end_ms >= self.world.end_ms
+                yield broker, Act(at_ms, had.end_ms - at_ms, None, 0.0, "at once", missing=is_missing, peers=[broker])
 
     # -- what brokers tell
 

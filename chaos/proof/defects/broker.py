@@ -17,7 +17,7 @@ from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.transport import Connection
-from ...defects import around, does_nothing_async, every, in_its_parts, registers_with, replace_part
+from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, registers_with, replace_part
 from .planting import BROKER_A, BROKERS, Planted, may_find
 
 STORE_DELAY_S = 5.0
@@ -512,6 +512,14 @@ def broker_keeps_producers_of_closed_channels(broker: Broker) -> None:
     @around(clients, "channel_lost")
     def lose_consumers(_: Any, channel_id: int) -> list[str]:
         return [group for group in [*clients.consumers] if clients._remove_consumer(group, channel_id)]
+
+
+@planted(BROKER_A, "consumer-crash", caught_by="timers_kept")
+@may_find("commits_follow_work duplicates living_are_used messages_delivered queue_ownership")
+@in_its_parts
+def broker_keeps_who_was_killed(broker: Broker) -> None:
+    """a broker does not notice that a client's channel has closed"""
+    replace_part(broker._clients, "connection_lost", does_nothing)
 
 
 @planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")

@@ -58,7 +58,7 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
 
 
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
-@may_find("duplicates")
+@may_find("duplicates timers_kept")
 def consumer_takes_all_queues(node: ConsumerNode) -> None:
     """a consumer takes every queue, also those of the group's other consumers"""
     rebalancer = _rebalancer(node)
