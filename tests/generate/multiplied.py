@@ -162,6 +162,8 @@ def _of_more(row: Row, copies: int) -> Row:
         row.pop("value", None)
     if row["event"] == "commit":
         row["value"] = {**row["value"], "before": max(-1, row["value"]["before"] * copies)}
+    if row["event"] == "queue_taken" and (answered := row.get("value", {}).get("answered")) is not None:
+        row["value"] = {**row["value"], "answered": max(-1, answered * copies)}
     if row["event"] == "boot":  # each queue is recovered as far as its copies reach
         recovered = row["value"].get("recovered") or {}
         ends = {topic: {queue: end * copies for queue, end in of.items()} for topic, of in recovered.items()}
