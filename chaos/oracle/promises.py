@@ -180,9 +180,11 @@ class _Pair:
 
     def _is_unnoticed(self, episode: _Episode) -> bool:
         """Whether it is a pause of the NameServer that no registration outlasts: what it missed waits in its sockets; a
-        longer one makes brokers close theirs."""
+        longer one makes brokers close theirs. With acting masters they ask each second for the members of their group
+        (901), which runs out sooner."""
         is_pause = episode.first.on == "name_server" and episode.alone_until_ms == episode.end_ms
-        return is_pause and episode.end_ms - episode.start_ms <= self.timers.B_ms - self.timers.C_ms
+        is_short = episode.end_ms - episode.start_ms <= self.timers.B_ms - self.timers.C_ms
+        return is_pause and is_short and self.timers.h_ms is None
 
     def _over_ms(self, cause: Cause) -> float:
         """By when nothing of the cause is under way any more: at once, where its process only had not begun."""

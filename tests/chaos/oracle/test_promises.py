@@ -260,3 +260,12 @@ def test_a_clean_stop_began_when_it_was_asked_for_or_as_early_as_it_may_have_unr
     stop, *_ = process_causes(told.end(200).facts()[1], "broker-a")
     assert stop.start_ms == began_s * 1000
     assert stop.start_ms + stop.begins_late_ms == 100_000
+
+
+@pytest.mark.parametrize(("h_ms", "kept"), [(None, True), (1_000.0, False)])
+def test_a_short_pause_of_a_name_server_is_unnoticed_unless_brokers_ask_it_each_second(
+    h_ms: float | None, kept: bool
+) -> None:
+    hangs = world(fault(("pause", "sigstop", "ns-0", None, None), 100, 105))
+    timers = Timers.for_profile("5.x", **({} if h_ms is None else {"h_ms": h_ms}))
+    assert (demanded(replace(hangs, timers=timers)) == [("return", 33, 600)]) == kept
