@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast
 
@@ -165,24 +165,8 @@ def serve_pass_through(upstream: int) -> None:
         runner.run(forever())
 
 
-@contextlib.contextmanager
-def _process(serves: str, upstream: Address) -> Iterator[Server]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", _SERVE.format(serves), str(upstream.port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        if not port.isdigit():
-            process.kill()
-            raise BenchError(f"the front did not start: {process.communicate()[1].strip()[-500:]}")
-        yield Server(Address("127.0.0.1", int(port)), process.pid)
-    finally:
-        process.kill()
-        process.communicate()
+def _process(serves: str, upstream: Address) -> AbstractContextManager[Server]:
+    return measure.served_by([sys.executable, "-c", _SERVE.format(serves), str(upstream.port)], pinned=False)
 
 
 @contextlib.contextmanager

@@ -94,14 +94,12 @@ def look_ups(
                     cpu_us = spent_s[name] / answered[name] * 1e6
                     figures.add(f"CPU µs a look-up {what}", name, cpu_us, less_is_better=True)
                 figures.aims.append(Aim(what=f"look-ups/s {what}", of="Java", at_least=WANTED[count]))
-                if tools.compiled:
-                    figures.aims.append(Aim(what=f"look-ups/s {what}", of="C echo", at_least=WANTED_OF_ECHO))
+                figures.aims.append(Aim(what=f"look-ups/s {what}", of="C echo", at_least=WANTED_OF_ECHO))
 
 
 def _echoes(stack: contextlib.ExitStack, tools: Tools, shot: Shot, folder: Path) -> dict[str, int]:
-    ports = {"C echo": stack.enter_context(measure.c_echo(tools, shot, folder))} if tools.compiled else {}
-    ports["uvloop echo"] = stack.enter_context(measure.uvloop_echo(shot, folder))
-    return ports
+    echoes = {"C echo": measure.c_echo(tools, shot, folder), "uvloop echo": measure.uvloop_echo(shot, folder)}
+    return {name: stack.enter_context(echo).address.port for name, echo in echoes.items()}
 
 
 def look_ups_beside_registrations(

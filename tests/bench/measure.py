@@ -1,4 +1,4 @@
-"""Load against a port of this machine: the C load generator and C echo where there is a compiler, else Python's.
+"""Load against a port of this machine: the load generator and an echo in C, and an echo in Python.
 
 A `Shot` is one request frame with its expected response and the place of the opaque in each. Both frames keep their
 length whatever the opaque (nine digits in JSON, four bytes in ROCKETMQ), so baseline and server move the same bytes.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -82,23 +83,23 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The compiled programs; None where there is no C compiler and Python stands in."""
+    """The compiled programs."""
 
-    loadgen: Path | None
-    echo: Path | None
+    loadgen: Path
+    echo: Path
 
-    @property
-    def compiled(self) -> bool:
-        return self.loadgen is not None
+
+def compiler() -> str | None:
+    """This machine's C compiler."""
+    return next((found for name in ("cc", "gcc", "clang") if (found := which(name))), None)
 
 
 def build(folder: Path) -> Tools:
-    """Compile both programs into `folder`. BenchError when there is a compiler and it fails."""
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := which(name))), None)
-    if compiler is None:
-        return Tools(loadgen=None, echo=None)
+    """Compile both programs into `folder`. BenchError when there is no compiler, or it fails."""
+    if (cc := compiler()) is None:
+        raise BenchError("the load generator needs a C compiler: cc, gcc or clang")
     for name in ("loadgen", "echo"):
-        command = [compiler, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")]
+        command = [cc, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BenchError(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -167,12 +168,14 @@ def loading(
         request, response = Path(name) / "request.bin", Path(name) / "response.bin"
         request.write_bytes(shot.request)
         response.write_bytes(shot.response)
-        program = [str(tools.loadgen)] if tools.loadgen else [sys.executable, "-P", str(HERE / "pyload.py")]
         numbers = [port, connections, in_flight, seconds, per_s]
         frames = [request, shot.frames, shot.request_offset, _kind(shot.text)]
         frames += [response, shot.response_offset, _kind(shot.response_text)]
         process = subprocess.Popen(
-            [*program, *map(str, numbers), *map(str, frames)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [str(tools.loadgen), *map(str, numbers), *map(str, frames)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
         def ended() -> Load:
@@ -194,37 +197,35 @@ def loading(
 
 
 @contextlib.contextmanager
-def served_by(command: list[str]) -> Iterator[int]:
-    """Run a server that prints its port; the port. It is killed at the end."""
+def served_by(command: list[str], *, pinned: bool = True) -> Iterator[Server]:
+    """Run a server that prints its port. It is killed at the end."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        pin(process.pid, cpus()[0])
+        if pinned:
+            pin(process.pid, cpus()[0])
         assert process.stdout is not None
         line = process.stdout.readline().strip()
         if not line.isdigit():
             process.kill()
             raise BenchError(f"{command[0]} did not start: {process.communicate()[1].strip()[-500:]}")
-        yield int(line)
+        yield Server(Address("127.0.0.1", int(line)), process.pid)
     finally:
         process.kill()
         process.communicate()
 
 
-@contextlib.contextmanager
-def c_echo(tools: Tools, shot: Shot, folder: Path) -> Iterator[int]:
-    """The C baseline for one shot; its port."""
+def c_echo(tools: Tools, shot: Shot, folder: Path) -> AbstractContextManager[Server]:
+    """The C baseline for one shot."""
+    return _echo([str(tools.echo)], shot, folder)
+
+
+def uvloop_echo(shot: Shot, folder: Path) -> AbstractContextManager[Server]:
+    """The Python baseline for one shot: a bare protocol on uvloop."""
+    return _echo([sys.executable, "-P", str(HERE / "pyecho.py")], shot, folder)
+
+
+def _echo(program: list[str], shot: Shot, folder: Path) -> AbstractContextManager[Server]:
     path = folder / "echo.bin"
     path.write_bytes(shot.response)
     numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, _kind(shot.text)]
-    with served_by([str(tools.echo), *map(str, numbers)]) as port:
-        yield port
-
-
-@contextlib.contextmanager
-def uvloop_echo(shot: Shot, folder: Path) -> Iterator[int]:
-    """The Python baseline for one shot: a bare protocol on uvloop; its port."""
-    path = folder / "echo.bin"
-    path.write_bytes(shot.response)
-    numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, _kind(shot.text)]
-    with served_by([sys.executable, "-P", str(HERE / "pyecho.py"), *map(str, numbers)]) as port:
-        yield port
+    return served_by([*program, *map(str, numbers)])

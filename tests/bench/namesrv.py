@@ -76,8 +76,6 @@ def run(
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder = Path(name)
         tools = measure.build(folder)
-        if not tools.compiled:
-            console.print("No C compiler: load generator and baseline are Python on uvloop, so all is slower.")
         all_targets: dict[str, Target] = {OURS: partial(own_process, folder), **(targets or {})}
         if with_java:
             all_targets |= _java(folder, console)

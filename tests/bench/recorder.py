@@ -10,13 +10,12 @@ import asyncio
 import contextlib
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ def _writers(folder: Path, processes: int, seconds: float) -> tuple[float, float
 
 
 def serve(folder: str, port: int, how: str) -> None:
-    """A NameServer until SIGTERM; `how` is RECORDING or SILENT. Prints its port when it listens."""
+    """A NameServer until it is killed; `how` is RECORDING or SILENT. Prints its port when it listens."""
 
     async def run() -> None:
         clock = RealClock.starting_now()
@@ -138,20 +137,14 @@ def serve(folder: str, port: int, how: str) -> None:
         context = NodeContext(
             name="ns-0", clock=clock, network=TcpNetwork(), rng=random.Random(1), record=writer or ignore
         )
-        probe = LagProbe()
         server = NameServer(context, NamesrvConfig(), listen=Address("127.0.0.1", port))
-        stop = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         await server.listen()
         await server.start()
         if writer is not None:
+            probe = LagProbe()
             probe.start(writer, clock)
         print(port, flush=True)
-        await stop.wait()
-        await probe.stop()
-        await server.stop()
-        if writer is not None:
-            writer.close()
+        await asyncio.Event().wait()
 
     with contextlib.suppress(ImportError):
         import uvloop
@@ -160,25 +153,9 @@ def serve(folder: str, port: int, how: str) -> None:
     asyncio.run(run())
 
 
-@contextlib.contextmanager
-def _served(folder: Path, how: str) -> Iterator[Server]:
-    address = measure.free_address()
-    command = [sys.executable, "-W", "ignore", "-c", _SERVE, str(folder / how), str(address.port), how]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        measure.pin(process.pid, measure.cpus()[0])
-        assert process.stdout is not None
-        if not process.stdout.readline().strip():
-            process.kill()
-            raise BenchError(f"the NameServer did not start: {process.communicate()[1].strip()[-500:]}")
-        yield Server(address, process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+def _served(folder: Path, how: str) -> AbstractContextManager[Server]:
+    port = str(measure.free_address().port)
+    return measure.served_by([sys.executable, "-W", "ignore", "-c", _SERVE, str(folder / how), port, how])
 
 
 def _cost(figures: Figures, tools: Tools, folder: Path, seconds: float, rounds: int) -> None:

@@ -18,7 +18,7 @@ from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 
-from . import checks, clients, collecting, fronts, logs, namesrv, recorder, virtual
+from . import checks, collecting, fronts, logs, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -64,38 +64,17 @@ def _checks(_seconds: float, events: Sequence[int]) -> None:
     checks.run(events)
 
 
-def _recorder(seconds: float, _events: Sequence[int]) -> None:
-    recorder.run(seconds)
-
-
-def _fronts(seconds: float, _events: Sequence[int]) -> None:
-    fronts.run(seconds)
-
-
-def _collect(_seconds: float, _events: Sequence[int]) -> None:
-    collecting.run()
-
-
-def _virtual(_seconds: float, _events: Sequence[int]) -> None:
-    virtual.run()
-
-
-def _clients(_seconds: float, _events: Sequence[int]) -> None:
-    clients.run()
-
-
 def _logs(_seconds: float, _events: Sequence[int]) -> None:
     require_java()
     logs.run()
 
 
-BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
+BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], object]] = {
     "namesrv": _look_ups,
-    "recorder": _recorder,
-    "fronts": _fronts,
-    "collect": _collect,
-    "virtual": _virtual,
-    "clients": _clients,
+    "recorder": lambda seconds, _events: recorder.run(seconds),
+    "fronts": lambda seconds, _events: fronts.run(seconds),
+    "collect": lambda _seconds, _events: collecting.run(),
+    "virtual": lambda _seconds, _events: virtual.run(),
     "logs": _logs,
     "checks": _checks,
 }

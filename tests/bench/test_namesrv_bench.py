@@ -1,10 +1,10 @@
-"""The benchmark measures what it says, with a compiler and without."""
+"""The benchmark measures what it says."""
 
 import contextlib
+import dataclasses
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 
 import pytest
 from rich.console import Console
@@ -14,7 +14,7 @@ from nemesrv.chaos.apache import maven
 from nemesrv.chaos.apache.maven import JavaMissing
 from tests.bench import java, measure, namesrv
 from tests.bench.figures import OURS, Aim, Figures
-from tests.bench.measure import BenchError, Shot, Tools
+from tests.bench.measure import BenchError, Shot, compiler
 from tests.bench.namesrv import Size
 
 SMALL = Size(
@@ -27,22 +27,14 @@ SMALL = Size(
     connections=5,
     warm_up_s=0,
 )
-COMPILERS = ("cc", "gcc", "clang")
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 
 
-@pytest.mark.nightly_but("True")
-@pytest.mark.parametrize("compiler", [True, False])
-def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not compiler:
-        monkeypatch.setattr(measure, "which", lambda name: None)
-    compiled = compiler and any(map(which, COMPILERS))
-    figures, text = _every_row(4 * 3 + 3 + 4 + 2 + 2, (["C echo"] if compiled else []) + ["uvloop echo", OURS])
+def test_everything_is_measured_and_every_aim_judged() -> None:
+    figures, text = _every_row(4 * 3 + 3 + 4 + 2 + 2, ["C echo", "uvloop echo", OURS])
     for what in ("look-ups/s JSON, 64 brokers, 16x2", "registrations/s", "every 30 s", "bytes a route", "beside"):
         assert what in text
-    assert {aim.of for aim in figures.aims if figures.ratio(aim) is not None} == (
-        {"C echo", None} if compiled else {None}
-    )
-    assert ("No C compiler" in text) is not compiled
+    assert {aim.of for aim in figures.aims if figures.ratio(aim) is not None} == {"C echo", None}
 
 
 @retry(retry=retry_if_exception_type(AssertionError), stop=stop_after_attempt(5), reraise=True)
@@ -100,39 +92,28 @@ def test_the_best_value_counts_and_a_ratio_is_to_the_best_of_the_others() -> Non
     assert "NO" in text.getvalue()
 
 
+SHOT = Shot(
+    name="x",
+    request=b"as00 123456789",
+    request_offset=5,
+    response=b"good 123456789",
+    response_offset=5,
+    text=True,
+    response_text=True,
+)
+
+
 @contextlib.contextmanager
 def _echoed(tmp_path: Path, word: bytes, *, frames: int = 1) -> Iterator[tuple[int, Shot]]:
     """A port where `good` is answered with `word`, and the shot that expects `good`."""
     request = b"".join(b"as%02d 123456789" % number for number in range(frames))
-    answered, wanted = (
-        Shot(
-            name="x",
-            request=request,
-            frames=frames,
-            request_offset=5,
-            response=b"%b 123456789" % text,
-            response_offset=5,
-            text=True,
-            response_text=True,
-        )
-        for text in (word, b"good")
-    )
-    one = Shot(
-        name="x",
-        request=request[:14],
-        request_offset=5,
-        response=answered.response,
-        response_offset=5,
-        text=True,
-        response_text=True,
-    )
-    with measure.uvloop_echo(one, tmp_path) as port:
-        yield port, wanted
+    answered = dataclasses.replace(SHOT, request=request[:14], response=b"%b 123456789" % word)
+    with measure.uvloop_echo(answered, tmp_path) as server:
+        yield server.address.port, dataclasses.replace(SHOT, request=request, frames=frames)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_an_answer_with_other_bytes_is_counted(compiled: bool, tmp_path: Path) -> None:
-    tools = measure.build(tmp_path) if compiled else Tools(loadgen=None, echo=None)
+def test_an_answer_with_other_bytes_is_counted(tmp_path: Path) -> None:
+    tools = measure.build(tmp_path)
     with _echoed(tmp_path, b"good") as (port, shot):
         load = measure.load(tools, port, shot, tmp_path, seconds=0.1, connections=2, in_flight=2)
         assert load.checked("x").bad == 0
@@ -143,9 +124,8 @@ def test_an_answer_with_other_bytes_is_counted(compiled: bool, tmp_path: Path) -
             load.checked("x")
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_paced_load_sends_so_many_and_frames_in_turn(compiled: bool, tmp_path: Path) -> None:
-    tools = measure.build(tmp_path) if compiled else Tools(loadgen=None, echo=None)
+def test_a_paced_load_sends_so_many_and_frames_in_turn(tmp_path: Path) -> None:
+    tools = measure.build(tmp_path)
     with _echoed(tmp_path, b"good", frames=3) as (port, shot):
         load = measure.load(tools, port, shot, tmp_path, seconds=1.0, connections=3, in_flight=50, per_s=300)
     assert 30 <= load.checked("x").requests <= 301  # a busy machine may stand still for most of the second
@@ -154,14 +134,5 @@ def test_a_paced_load_sends_so_many_and_frames_in_turn(compiled: bool, tmp_path:
 
 def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
     tools = measure.build(tmp_path)
-    shot = Shot(
-        name="x",
-        request=b"1234",
-        request_offset=0,
-        response=b"1234",
-        response_offset=0,
-        text=False,
-        response_text=False,
-    )
     with pytest.raises(BenchError, match="load generator failed"):
-        measure.load(tools, 1, shot, tmp_path, seconds=0.1, connections=1, in_flight=1)
+        measure.load(tools, 1, SHOT, tmp_path, seconds=0.1, connections=1, in_flight=1)

@@ -8,7 +8,9 @@ from rich.console import Console
 
 from tests.bench import recorder
 from tests.bench.figures import OURS, Figures
-from tests.bench.measure import BenchError
+from tests.bench.measure import BenchError, compiler
+
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 
 
 def measured() -> tuple[str, Figures]:

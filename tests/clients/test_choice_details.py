@@ -51,13 +51,6 @@ async def test_a_route_is_a_success_with_a_body_and_nothing_else(profile: Profil
 
 
 @BOTH
-async def test_a_request_carries_the_version_of_its_profile(profile: Profile) -> None:
-    async with Bench(profile) as b:
-        await b.ask()
-        assert b.servers[0].requests[0].command.version == profile.version
-
-
-@BOTH
 async def test_calls_of_other_codes_are_in_the_history_by_name_or_by_number(profile: Profile) -> None:
     async with Bench(profile) as b:
         b.servers[0].delay_s = 0.25

@@ -16,7 +16,6 @@ from nemesrv.remoting.errors import (
     RequestTimeout,
     RocketMQError,
     TooManyRequests,
-    TopicNotExist,
 )
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
@@ -179,12 +178,6 @@ async def test_an_error_code_never_fails_over(profile: Profile, code: int) -> No
             assert await b.outcome() is not None
         assert b.chosen == b.in_order[:1]
         assert {(row["type"], row["code"]) for row in b.world.rows("name_server_call")} == {("fail", code)}
-
-
-async def test_code_17_is_topic_not_exist() -> None:
-    async with Bench(Profile.V4_9) as b:
-        with pytest.raises(TopicNotExist, match="No topic route"):
-            await b.client.query_route("nothing")
 
 
 @BOTH

@@ -98,14 +98,6 @@ def test_a_shorter_list_is_a_change() -> None:
     assert selector().update((A, B))
 
 
-def test_shuffle_and_start_can_be_replaced_on_an_instance() -> None:
-    made = NameServerSelector(random.Random(3))
-    made.shuffle = lambda addresses: None  # type: ignore[method-assign]
-    made._start_index = lambda: -1  # type: ignore[method-assign]
-    made.update((A, B, C))
-    assert [made.advance(None).new for _ in range(3)] == [A, B, C]
-
-
 def test_a_list_is_split_on_semicolons() -> None:
     assert parse_name_servers("10.0.0.1:1;10.0.0.1:2") == (A, B)
     assert parse_name_servers("http://anything/10.0.0.1:3") == (C,)

@@ -37,12 +37,6 @@ async def test_answers_find_their_calls_in_any_order(world: World) -> None:
     assert world.network.dials == [ADDRESS]
 
 
-async def test_any_response_code_is_returned_and_not_raised() -> None:
-    async with World(handler=lambda connection, command: RemotingCommand.response(17, "no")) as world:
-        response = await world.client().invoke(ADDRESS, request())
-        assert (response.code, response.remark) == (17, "no")
-
-
 async def test_a_request_that_names_no_version_carries_its_client_s(world: World) -> None:
     client = world.client(language=LanguageCode.JAVA, version=409)
     await client.invoke(ADDRESS, request())
@@ -150,11 +144,6 @@ async def test_calls_in_flight_are_bounded(monkeypatch: pytest.MonkeyPatch, worl
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(result, TooManyRequests) for result in results) == 1
     assert (await client.invoke(ADDRESS, request())).code == 0
-
-
-async def test_a_port_in_use_is_an_os_error(world: World) -> None:
-    with pytest.raises(OSError, match="in use"):
-        await World(world.network).server.listen(ADDRESS)
 
 
 async def test_what_the_network_is_asked_for_is_only_connect_and_listen() -> None:

@@ -10,10 +10,7 @@ from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.headers import broker as broker_headers
 from nemesrv.remoting.headers import namesrv as namesrv_headers
 from nemesrv.remoting.headers.broker import (
-    CreateTopicRequestHeader,
     GetMaxOffsetResponseHeader,
-    PullMessageRequestHeader,
-    QueryMessageRequestHeader,
     SendMessageRequestHeader,
     UnregisterClientRequestHeader,
 )
@@ -100,6 +97,7 @@ def test_the_wire_names_are_java_s() -> None:
         "bodyCrc32": "123",
         "__ZONE_NAME": "z",
     }
+    assert UnregisterClientRequestHeader(client_id="c").to_ext_fields() == {"clientID": "c"}
     names = {field.wire for cls in CLASSES for field in plan(cls)}
     assert {"clientID", "heartbeatTimeoutMills", "heartbeatTimeoutMillis", "proxyFrowardClientId", "bname"} <= names
     assert {"_UNIQUE_KEY_QUERY", "indexLastUpdatePhyoffset", "MSG_REGION", "TRACE_ON", "__ZONE_MODE"} <= names
@@ -182,27 +180,3 @@ def test_a_v2_send_names_the_letter_that_is_missing_or_unreadable(letter: str) -
     if letter in "defgh":
         with pytest.raises(HeaderError, match=f"field {letter} cannot be read"):
             SendMessageRequestHeader.from_v2({**fields, letter: "x"})
-
-
-def test_the_odd_names_are_spelt_as_upstream_spells_them() -> None:
-    assert UnregisterClientRequestHeader(client_id="c").to_ext_fields() == {"clientID": "c"}
-    pull = PullMessageRequestHeader(
-        consumer_group="g",
-        topic="T",
-        queue_id=0,
-        queue_offset=5,
-        max_msg_nums=32,
-        sys_flag=2,
-        commit_offset=-1,
-        suspend_timeout_millis=15000,
-        sub_version=0,
-        proxy_forward_client_id="p",
-    )
-    assert pull.to_ext_fields()["proxyFrowardClientId"] == "p"
-    assert pull.to_ext_fields()["suspendTimeoutMillis"] == "15000"
-    query = QueryMessageRequestHeader(
-        topic="T", key="k", max_num=1, begin_timestamp=0, end_timestamp=1, unique_key_query=True
-    )
-    assert query.to_ext_fields()["_UNIQUE_KEY_QUERY"] == "true"
-    create = CreateTopicRequestHeader(topic="T", default_topic="TBW102", read_queue_nums=4, write_queue_nums=4, perm=6)
-    assert create.to_ext_fields()["order"] == "false"
