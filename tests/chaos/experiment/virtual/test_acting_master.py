@@ -19,10 +19,7 @@ SMALL: dict[str, Any] = {
         "brokers": {"enableSlaveActingMaster": True},
     },
     "workload": {"producers": 1, "consumers": 1, "queues": 1, "sends_per_s": 1, "client_starts": 0},
-    "timeline": [
-        {"at_s": 20, "do": "pause", "nodes": ["broker-a"]},
-        {"at_s": 90, "do": "resume", "nodes": ["broker-a"]},
-    ],
+    "timeline": [{"at_s": 20, "do": "pause", "nodes": ["broker-a"], "for_s": 70}],
     "settle_s": 60,
     "checks": ["one_master"],
 }
