@@ -18,26 +18,23 @@ from nemesrv.remoting.frame import encode_frame
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
+from tests.played import Test, played
 
 LOG = logging.getLogger("nemesrv.test")
 MIB = 1 << 20
 
-Runner = Callable[[Callable[[], Awaitable[None]]], None]
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Runner:
-    factory = asyncio.new_event_loop if request.param == "asyncio" else uvloop.new_event_loop
+def on_loop(body: Callable[[Server], Awaitable[None]], loop: str) -> None:
+    """With a server, which is closed at the end."""
 
-    def on_loop(body: Callable[[], Awaitable[None]]) -> None:
-        async def main() -> None:
-            async with asyncio.timeout(20):
-                await body()
+    async def main() -> None:
+        async with asyncio.timeout(20), Server() as server:
+            await body(server)
 
-        with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(main())
-
-    return on_loop
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(main())
 
 
 class Server:
@@ -69,6 +66,10 @@ class Server:
         assert list(self.remoting.connections) == []
 
 
+def on_each_loop(test: Test) -> Test:
+    return pytest.mark.parametrize("loop", LOOPS)(played(on_loop)(test))
+
+
 def client(on_event: Callable[[str, Address, str], None] | None = None) -> RemotingClient:
     return RemotingClient(clock=RealClock.starting_now(), network=TcpNetwork(), on_event=on_event, log=LOG)
 
@@ -82,103 +83,85 @@ async def raw_socket(address: Address, receive_buffer: int | None = None) -> soc
     return sock
 
 
-def test_calls_of_all_sizes_cross_real_sockets(run: Runner) -> None:
-    async def body() -> None:
-        async with Server() as server:
-            remoting = client()
-            bodies = [b"", b"x", bytes(70_000), bytes(5 * MIB)]
-            answers = await asyncio.gather(
-                *(remoting.invoke(server.address, RemotingCommand.request(1, body=sent)) for sent in bodies)
-            )
-            assert [answer.body for answer in answers] == bodies
-            connection = await server.opened.get()
-            assert server.opened.empty()
-            assert connection.local_address == server.address
-            assert connection.remote_address.host == "127.0.0.1"
-            await remoting.close()
-            assert await server.lost.get() == "closed"
-
-    run(body)
+@on_each_loop
+async def test_calls_of_all_sizes_cross_real_sockets(server: Server) -> None:
+    remoting = client()
+    bodies = [b"", b"x", bytes(70_000), bytes(5 * MIB)]
+    answers = await asyncio.gather(
+        *(remoting.invoke(server.address, RemotingCommand.request(1, body=sent)) for sent in bodies)
+    )
+    assert [answer.body for answer in answers] == bodies
+    connection = await server.opened.get()
+    assert server.opened.empty()
+    assert connection.local_address == server.address
+    assert connection.remote_address.host == "127.0.0.1"
+    await remoting.close()
+    assert await server.lost.get() == "closed"
 
 
-def test_a_peer_that_never_reads_is_closed_with_one_log_line(
-    run: Runner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@on_each_loop
+async def test_a_peer_that_never_reads_is_closed_with_one_log_line(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(connection_module, "MAX_UNSENT", 2 * MIB)
-
-    async def body() -> None:
-        async with Server() as server:
-            loop = asyncio.get_running_loop()
-            sock = await raw_socket(server.address, receive_buffer=4096)
-            remoting = client()
-            try:
-                with pytest.raises(OSError):  # noqa: PT012  # the server resets it sooner or later
-                    while True:
-                        await loop.sock_sendall(sock, encode_frame(RemotingCommand.request(2)))
-                        await asyncio.sleep(0)
-                assert await server.lost.get() == "closed"
-                lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-                assert len(lines) == 1
-                assert "too slow" in lines[0]
-                answer = await remoting.invoke(server.address, RemotingCommand.request(1, body=b"still here"))
-                assert answer.body == b"still here"
-            finally:
-                sock.close()
-                await remoting.close()
-
-    run(body)
-
-
-def test_a_reset_connection_is_lost_by_exception(run: Runner) -> None:
-    async def body() -> None:
-        async with Server() as server:
-            sock = await raw_socket(server.address)
-            await asyncio.get_running_loop().sock_sendall(sock, encode_frame(RemotingCommand.request(1)))
-            await server.opened.get()
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            sock.close()
-            assert await server.lost.get() == "exception"
-
-    run(body)
-
-
-def test_a_server_that_goes_away_fails_its_calls_and_refuses_the_next(run: Runner) -> None:
-    async def body() -> None:
-        events: asyncio.Queue[str] = asyncio.Queue()
-        remoting = client(lambda event, address, reason: events.put_nowait(event))
-        async with Server() as server:
-            await remoting.invoke(server.address, RemotingCommand.request(1))
-            connection = await server.opened.get()
-            assert remoting.is_active(server.address)
-            call = asyncio.create_task(connection.invoke(RemotingCommand.request(1, oneway=True), timeout_s=10))
-            await asyncio.sleep(0)
-        with pytest.raises(ConnectionLost):
-            await call
-        assert [await events.get(), await events.get()] == ["open", "close"]
-        assert not remoting.is_active(server.address)
-        with pytest.raises(ConnectError, match="refused"):
-            await remoting.invoke(server.address, RemotingCommand.request(1))
+    loop = asyncio.get_running_loop()
+    sock = await raw_socket(server.address, receive_buffer=4096)
+    remoting = client()
+    try:
+        with pytest.raises(OSError):  # noqa: PT012  # the server resets it sooner or later
+            while True:
+                await loop.sock_sendall(sock, encode_frame(RemotingCommand.request(2)))
+                await asyncio.sleep(0)
+        assert await server.lost.get() == "closed"
+        lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(lines) == 1
+        assert "too slow" in lines[0]
+        answer = await remoting.invoke(server.address, RemotingCommand.request(1, body=b"still here"))
+        assert answer.body == b"still here"
+    finally:
+        sock.close()
         await remoting.close()
 
-    run(body)
+
+@on_each_loop
+async def test_a_reset_connection_is_lost_by_exception(server: Server) -> None:
+    sock = await raw_socket(server.address)
+    await asyncio.get_running_loop().sock_sendall(sock, encode_frame(RemotingCommand.request(1)))
+    await server.opened.get()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+    assert await server.lost.get() == "exception"
 
 
-def test_bytes_that_are_not_remoting_close_the_socket(run: Runner) -> None:
-    async def body() -> None:
-        async with Server() as server:
-            sock = await raw_socket(server.address)
-            loop = asyncio.get_running_loop()
-            await loop.sock_sendall(sock, b"GET / HTTP/1.1\r\n\r\n")
-            assert await loop.sock_recv(sock, 100) == b""
-            sock.close()
+@on_each_loop
+async def test_a_server_that_goes_away_fails_its_calls_and_refuses_the_next(server: Server) -> None:
+    events: asyncio.Queue[str] = asyncio.Queue()
+    remoting = client(lambda event, address, reason: events.put_nowait(event))
+    async with Server() as gone:
+        await remoting.invoke(gone.address, RemotingCommand.request(1))
+        connection = await gone.opened.get()
+        assert remoting.is_active(gone.address)
+        call = asyncio.create_task(connection.invoke(RemotingCommand.request(1, oneway=True), timeout_s=10))
+        await asyncio.sleep(0)
+    with pytest.raises(ConnectionLost):
+        await call
+    assert [await events.get(), await events.get()] == ["open", "close"]
+    assert not remoting.is_active(gone.address)
+    with pytest.raises(ConnectError, match="refused"):
+        await remoting.invoke(gone.address, RemotingCommand.request(1))
+    await remoting.close()
 
-    run(body)
+
+@on_each_loop
+async def test_bytes_that_are_not_remoting_close_the_socket(server: Server) -> None:
+    sock = await raw_socket(server.address)
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(sock, b"GET / HTTP/1.1\r\n\r\n")
+    assert await loop.sock_recv(sock, 100) == b""
+    sock.close()
 
 
-def test_a_port_in_use_is_an_os_error(run: Runner) -> None:
-    async def body() -> None:
-        async with Server() as server:
-            with pytest.raises(OSError):
-                await Server().remoting.listen(server.address)
-
-    run(body)
+@on_each_loop
+async def test_a_port_in_use_is_an_os_error(server: Server) -> None:
+    with pytest.raises(OSError):
+        await Server().remoting.listen(server.address)

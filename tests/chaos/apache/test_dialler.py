@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 
 from nemesrv.chaos.apache.dialler import Dialler
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation
@@ -11,6 +12,7 @@ from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext
 from tests.chaos.fronts.world import LIMIT_S, Peer, request, response
+from tests.played import played
 
 NS, BROKER = Address("127.0.0.1", 9876), Address("127.0.0.1", 10911)
 """What everybody is told; nobody listens there."""
@@ -57,8 +59,8 @@ class Stand:
         return await asyncio.wait_for(self.accepted.get(), LIMIT_S)
 
 
-def on_stand(
-    body: Callable[[Stand, Address], Coroutine[None, None, None]], *, vip: bool = False, nobody: bool = False
+def _on_stand(
+    body: Callable[[Stand, Address], Coroutine[None, None, None]], vip: bool = False, nobody: bool = False
 ) -> None:
     async def whole() -> None:
         stand = Stand(vip, nobody)
@@ -73,116 +75,105 @@ def on_stand(
     asyncio.run(whole())
 
 
-def test_a_server_is_dialled_where_the_nodes_links_say_at_that_moment() -> None:
-    async def body(stand: Stand, at: Address) -> None:
-        assert await (await stand.dial("ns-0")).end() == "fin"  # no link yet
-        stand.network.set_links({NS: at})
-        client = await stand.dial("ns-0")
-        await stand.server()
-        client.writer.close()
-
-    on_stand(body)
+on_stand = played(_on_stand, worlds=2)
 
 
-def test_the_java_process_is_told_its_own_fronts_and_the_history_what_everybody_is_told() -> None:
-    async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({NS: at})
-        client = await stand.dial("ns-0")
-        server = await stand.server()
-        client.say(request(105, 7, topic="t"))
-        await server.command()
-        server.say(response(7, 0, json.dumps(ROUTE).encode()))
-        told = json.loads((await client.command()).body)
-        assert told["brokerDatas"][0]["brokerAddrs"] == {"0": str(stand.dialler.address("broker-a"))}
-        assert stand.dialler.everybodys == {str(stand.dialler.address("broker-a")): str(BROKER)}
-        [asked] = [one for one in stand.seen if isinstance(one, Asked)]
-        [answered] = [one for one in stand.seen if isinstance(one, Answered)]
-        assert asked.fields == {"topic": "t"}
-        assert json.loads(answered.body) == ROUTE
-
-    on_stand(body)
+@on_stand
+async def test_a_server_is_dialled_where_the_nodes_links_say_at_that_moment(stand: Stand, at: Address) -> None:
+    assert await (await stand.dial("ns-0")).end() == "fin"  # no link yet
+    stand.network.set_links({NS: at})
+    client = await stand.dial("ns-0")
+    await stand.server()
+    client.writer.close()
 
 
-def test_a_server_that_is_gone_refuses_until_it_is_there_again() -> None:
-    async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({BROKER: at})
-        client = await stand.dial("broker-a")
-        await stand.server()
-        await stand.dialler.faulted({"broker-a": "refused"})
-        await client.end()
-        assert any(isinstance(one, Closed) for one in stand.seen)
+@on_stand
+async def test_the_java_process_is_told_its_own_fronts_and_the_history_what_everybody_is_told(
+    stand: Stand, at: Address
+) -> None:
+    stand.network.set_links({NS: at})
+    client = await stand.dial("ns-0")
+    server = await stand.server()
+    client.say(request(105, 7, topic="t"))
+    await server.command()
+    server.say(response(7, 0, json.dumps(ROUTE).encode()))
+    told = json.loads((await client.command()).body)
+    assert told["brokerDatas"][0]["brokerAddrs"] == {"0": str(stand.dialler.address("broker-a"))}
+    assert stand.dialler.everybodys == {str(stand.dialler.address("broker-a")): str(BROKER)}
+    [asked] = [one for one in stand.seen if isinstance(one, Asked)]
+    [answered] = [one for one in stand.seen if isinstance(one, Answered)]
+    assert asked.fields == {"topic": "t"}
+    assert json.loads(answered.body) == ROUTE
+
+
+@on_stand
+async def test_a_server_that_is_gone_refuses_until_it_is_there_again(stand: Stand, at: Address) -> None:
+    stand.network.set_links({BROKER: at})
+    client = await stand.dial("broker-a")
+    await stand.server()
+    await stand.dialler.faulted({"broker-a": "refused"})
+    await client.end()
+    assert any(isinstance(one, Closed) for one in stand.seen)
+    try:
+        await stand.dial("broker-a")
+    except ConnectionRefusedError:
+        pass
+    else:
+        raise AssertionError("the front of a dead broker accepted")
+    await stand.dialler.faulted({})
+    (await stand.dial("broker-a")).writer.close()
+
+
+@played(partial(_on_stand, nobody=True), worlds=2)
+async def test_an_entry_of_the_list_where_nobody_is_refuses_always(stand: Stand, at: Address) -> None:
+    for meets in ({}, {"127.0.0.1:9": "refused"}, {}):
+        await stand.dialler.faulted(meets)
         try:
-            await stand.dial("broker-a")
+            await stand.dial("127.0.0.1:9")
         except ConnectionRefusedError:
-            pass
-        else:
-            raise AssertionError("the front of a dead broker accepted")
-        await stand.dialler.faulted({})
-        (await stand.dial("broker-a")).writer.close()
-
-    on_stand(body)
+            continue
+        raise AssertionError("a front accepted where nobody listens")
+    assert stand.dialler.namesrv_addr.count(";") == 1
 
 
-def test_an_entry_of_the_list_where_nobody_is_refuses_always() -> None:
-    async def body(stand: Stand, at: Address) -> None:
-        for meets in ({}, {"127.0.0.1:9": "refused"}, {}):
-            await stand.dialler.faulted(meets)
-            try:
-                await stand.dial("127.0.0.1:9")
-            except ConnectionRefusedError:
-                continue
-            raise AssertionError("a front accepted where nobody listens")
-        assert stand.dialler.namesrv_addr.count(";") == 1
-
-    on_stand(body, nobody=True)
+@played(partial(_on_stand, vip=True), worlds=2)
+async def test_a_broker_is_dialled_at_its_vip_port_too(stand: Stand, at: Address) -> None:
+    stand.network.set_links({BROKER: at})
+    host, port = stand.dialler.address("broker-a")
+    assert {Address(host, port), Address(host, port - 2)} <= stand.dialler.own_addresses
+    assert stand.dialler.front_of(Address(host, port - 2)) == "broker-a"
+    _reader, writer = await asyncio.open_connection(host, port - 2)
+    await stand.server()
+    writer.close()
 
 
-def test_a_broker_is_dialled_at_its_vip_port_too() -> None:
-    async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({BROKER: at})
-        host, port = stand.dialler.address("broker-a")
-        assert {Address(host, port), Address(host, port - 2)} <= stand.dialler.own_addresses
-        assert stand.dialler.front_of(Address(host, port - 2)) == "broker-a"
-        _reader, writer = await asyncio.open_connection(host, port - 2)
-        await stand.server()
-        writer.close()
-
-    on_stand(body, vip=True)
-
-
-def test_what_the_java_process_says_of_itself_is_what_everybody_is_told() -> None:
+@on_stand
+async def test_what_the_java_process_says_of_itself_is_what_everybody_is_told(stand: Stand, at: Address) -> None:
     """Its registration names the port behind its front; the NameServer, and the history, hear of the front's."""
-
-    async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({NS: at})
-        stand.dialler.says({"127.0.0.1:17527": str(BROKER)})
-        client = await stand.dial("ns-0")
-        server = await stand.server()
-        client.say(request(103, 7, brokerAddr="127.0.0.1:17527", haServerAddr="127.0.0.1:17528", brokerName="broker-a"))
-        heard = await server.command()
-        assert heard.ext_fields == {
-            "brokerAddr": str(BROKER),
-            "haServerAddr": "127.0.0.1:17528",
-            "brokerName": "broker-a",
-        }
-        client.say(request(105, 8, topic="t"))
-        assert (await server.command()).ext_fields == {"topic": "t"}
-        assert [one.fields.get("brokerAddr") for one in stand.seen if isinstance(one, Asked)] == [str(BROKER), None]
-
-    on_stand(body)
+    stand.network.set_links({NS: at})
+    stand.dialler.says({"127.0.0.1:17527": str(BROKER)})
+    client = await stand.dial("ns-0")
+    server = await stand.server()
+    client.say(request(103, 7, brokerAddr="127.0.0.1:17527", haServerAddr="127.0.0.1:17528", brokerName="broker-a"))
+    heard = await server.command()
+    assert heard.ext_fields == {
+        "brokerAddr": str(BROKER),
+        "haServerAddr": "127.0.0.1:17528",
+        "brokerName": "broker-a",
+    }
+    client.say(request(105, 8, topic="t"))
+    assert (await server.command()).ext_fields == {"topic": "t"}
+    assert [one.fields.get("brokerAddr") for one in stand.seen if isinstance(one, Asked)] == [str(BROKER), None]
 
 
-def test_what_is_held_is_seen_and_goes_on_when_it_is_released() -> None:
+@on_stand
+async def test_what_is_held_is_seen_and_goes_on_when_it_is_released(stand: Stand, at: Address) -> None:
     """So a broker's JVM comes up, as far as its first registration, before its node is at work."""
-
-    async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({NS: at})
-        stand.dialler.hold()
-        client = await stand.dial("ns-0")
-        client.say(request(103, 7, brokerName="broker-a"))
-        await asyncio.wait_for(stand.asked.wait(), LIMIT_S)
-        assert stand.accepted.empty()
-        stand.dialler.release()
-        assert (await (await stand.server()).command()).code == 103
-
-    on_stand(body)
+    stand.network.set_links({NS: at})
+    stand.dialler.hold()
+    client = await stand.dial("ns-0")
+    client.say(request(103, 7, brokerName="broker-a"))
+    await asyncio.wait_for(stand.asked.wait(), LIMIT_S)
+    assert stand.accepted.empty()
+    stand.dialler.release()
+    assert (await (await stand.server()).command()).code == 103

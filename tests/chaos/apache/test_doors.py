@@ -113,43 +113,39 @@ def test_ours_and_apaches_under_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("first", [bytes(8), request(105, 7, topic="T")])
-def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(first: bytes) -> None:
-    async def body(world: World) -> None:
-        asked: list[bytes] = []
+@in_world
+async def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(world: World, first: bytes) -> None:
+    asked: list[bytes] = []
 
-        async def leads(said: bytes) -> Address | None:
-            asked.append(said)
-            assert isinstance(upstream, Address)
-            return upstream
+    async def leads(said: bytes) -> Address | None:
+        asked.append(said)
+        assert isinstance(upstream, Address)
+        return upstream
 
-        upstream = world.front.upstream
-        world.front.leads, world.front.tells_by = leads, doors.tells
-        client = await world.dial()
-        assert world.accepted.empty()
-        client.say(first[:2])
-        client.say(first[2:])
-        server = await world.server()
-        assert await server.hear(len(first)) == first  # nothing is lost, and nothing altered
-        assert first.startswith(asked[0])
-        assert len(asked[0]) >= doors.FIRST_BYTES
-        server.say(response(7))
-        assert await client.hear(len(response(7))) == response(7)
-
-    in_world(body)
+    upstream = world.front.upstream
+    world.front.leads, world.front.tells_by = leads, doors.tells
+    client = await world.dial()
+    assert world.accepted.empty()
+    client.say(first[:2])
+    client.say(first[2:])
+    server = await world.server()
+    assert await server.hear(len(first)) == first  # nothing is lost, and nothing altered
+    assert first.startswith(asked[0])
+    assert len(asked[0]) >= doors.FIRST_BYTES
+    server.say(response(7))
+    assert await client.hear(len(response(7))) == response(7)
 
 
-def test_a_dial_that_ends_before_it_says_anything_ends() -> None:
-    async def body(world: World) -> None:
-        async def nowhere(_: bytes) -> Address | None:
-            return None
+@in_world
+async def test_a_dial_that_ends_before_it_says_anything_ends(world: World) -> None:
+    async def nowhere(_: bytes) -> Address | None:
+        return None
 
-        world.front.leads = nowhere
-        client = await world.dial()
-        client.writer.close()
-        assert await client.end() == "fin"
-        await world.until(lambda: not world.front.connections)
-
-    in_world(body)
+    world.front.leads = nowhere
+    client = await world.dial()
+    client.writer.close()
+    assert await client.end() == "fin"
+    await world.until(lambda: not world.front.connections)
 
 
 def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> None:
@@ -162,15 +158,13 @@ def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> 
     assert told(frame, {"127.0.0.1:20000": "127.0.0.1:40001"}) == frame  # no request
 
 
-def test_who_waits_for_the_first_bytes_is_not_left_waiting_when_the_front_closes() -> None:
-    async def body(world: World) -> None:
-        async def nowhere(_: bytes) -> Address | None:
-            return None
+@in_world
+async def test_who_waits_for_the_first_bytes_is_not_left_waiting_when_the_front_closes(world: World) -> None:
+    async def nowhere(_: bytes) -> Address | None:
+        return None
 
-        world.front.leads = nowhere
-        client = await world.dial()
-        await world.until(lambda: world.front.connections)
-        await asyncio.wait_for(world.front.close(), 10)
-        assert await client.end() in ("fin", "rst")
-
-    in_world(body)
+    world.front.leads = nowhere
+    client = await world.dial()
+    await world.until(lambda: world.front.connections)
+    await asyncio.wait_for(world.front.close(), 10)
+    assert await client.end() in ("fin", "rst")

@@ -70,57 +70,50 @@ def closed_port() -> tuple[socket.socket, Address]:
     return bound, Address(*bound.getsockname())
 
 
-def test_dials_that_are_let_in_refused_and_dropped_are_seen_with_their_fronts() -> None:
-    async def body(world: World) -> None:
-        refusing, refuses = closed_port()
-        dropping = World([])
-        await dropping.open()
-        await dropping.front.behave(DROPS_SYNS)
-        with refusing:
-            fronts = {world.address: "ns-0", dropping.address: "ns-1"}
-            asked = [str(part) for each in (world.address, refuses, dropping.address) for part in each]
-            it = await ran([*PYTHON, DIALS, *asked], fronts)
-        await dropping.close()
-        assert it.said.split() == ["connected", "ConnectionRefusedError", "TimeoutError"]
-        it.need_sight()
-        assert [(one.address, one.front) for one in it.seen] == [
-            (world.address, "ns-0"),
-            (refuses, None),
-            (dropping.address, "ns-1"),
-        ]
-        assert {one.process for one in it.seen} == {it.dials.process}
-        assert it.seen[0].at_ms < it.seen[2].at_ms
-        assert (it.status, it.dials.exit_code, it.dials.lost) == (0, 0, 0)
-
-    in_world(body)
+@in_world
+async def test_dials_that_are_let_in_refused_and_dropped_are_seen_with_their_fronts(world: World) -> None:
+    refusing, refuses = closed_port()
+    dropping = World([])
+    await dropping.open()
+    await dropping.front.behave(DROPS_SYNS)
+    with refusing:
+        fronts = {world.address: "ns-0", dropping.address: "ns-1"}
+        asked = [str(part) for each in (world.address, refuses, dropping.address) for part in each]
+        it = await ran([*PYTHON, DIALS, *asked], fronts)
+    await dropping.close()
+    assert it.said.split() == ["connected", "ConnectionRefusedError", "TimeoutError"]
+    it.need_sight()
+    assert [(one.address, one.front) for one in it.seen] == [
+        (world.address, "ns-0"),
+        (refuses, None),
+        (dropping.address, "ns-1"),
+    ]
+    assert {one.process for one in it.seen} == {it.dials.process}
+    assert it.seen[0].at_ms < it.seen[2].at_ms
+    assert (it.status, it.dials.exit_code, it.dials.lost) == (0, 0, 0)
 
 
-def test_a_dial_without_an_answer_is_given_up_when_its_socket_is_closed() -> None:
+@in_world
+async def test_a_dial_without_an_answer_is_given_up_when_its_socket_is_closed(world: World) -> None:
     once = (
         "import socket, sys, time; d = socket.socket(); d.settimeout(0.7); started = time.monotonic()\n"
         "try: d.connect((sys.argv[1], int(sys.argv[2])))\n"
         "except TimeoutError: d.close(); print(time.monotonic() - started, flush=True); time.sleep(0.5)"
     )
-
-    async def body(world: World) -> None:
-        await world.front.behave(DROPS_SYNS)
-        it = await ran([*PYTHON, once, *map(str, world.address)], {world.address: "ns-0"})
-        it.need_sight()
-        (dialled,), (given_up,) = it.seen, it.given_up
-        took_ms = given_up.at_ms - dialled.at_ms
-        assert given_up.front == "ns-0"
-        assert -100.0 <= took_ms - 1000 * float(it.said) <= 400.0  # this machine may be late
-
-    in_world(body)
+    await world.front.behave(DROPS_SYNS)
+    it = await ran([*PYTHON, once, *map(str, world.address)], {world.address: "ns-0"})
+    it.need_sight()
+    (dialled,), (given_up,) = it.seen, it.given_up
+    took_ms = given_up.at_ms - dialled.at_ms
+    assert given_up.front == "ns-0"
+    assert -100.0 <= took_ms - 1000 * float(it.said) <= 400.0  # this machine may be late
 
 
-def test_a_dial_that_is_answered_is_not_given_up() -> None:
-    async def body(world: World) -> None:
-        it = await ran([*PYTHON, DIALS, *map(str, world.address)], {world.address: "ns-0"})
-        it.need_sight()
-        assert (len(it.seen), it.given_up) == (1, [])
-
-    in_world(body)
+@in_world
+async def test_a_dial_that_is_answered_is_not_given_up(world: World) -> None:
+    it = await ran([*PYTHON, DIALS, *map(str, world.address)], {world.address: "ns-0"})
+    it.need_sight()
+    assert (len(it.seen), it.given_up) == (1, [])
 
 
 def test_descendants_and_mapped_addresses_are_seen_and_other_sockets_are_not() -> None:
@@ -145,18 +138,16 @@ subprocess.run([sys.executable, "-I", "-S", "-c", sys.argv[1], "127.0.0.1", port
     assert it.dials.process not in {one.process for one in it.seen}
 
 
-def test_asking_again_how_a_dial_goes_is_no_second_dial() -> None:
-    async def body(world: World) -> None:
-        await world.front.behave(DROPS_SYNS)
-        twice = (
-            "import socket, sys; d = socket.socket(); d.setblocking(False)\n"
-            "print([d.connect_ex((sys.argv[1], int(sys.argv[2]))) for _ in range(3)])"
-        )
-        it = await ran([*PYTHON, twice, *map(str, world.address)])
-        it.need_sight()
-        assert len(it.seen) == 1
-
-    in_world(body)
+@in_world
+async def test_asking_again_how_a_dial_goes_is_no_second_dial(world: World) -> None:
+    await world.front.behave(DROPS_SYNS)
+    twice = (
+        "import socket, sys; d = socket.socket(); d.setblocking(False)\n"
+        "print([d.connect_ex((sys.argv[1], int(sys.argv[2]))) for _ in range(3)])"
+    )
+    it = await ran([*PYTHON, twice, *map(str, world.address)])
+    it.need_sight()
+    assert len(it.seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -241,21 +232,21 @@ def test_nobody_s_dials_are_seen_without_root() -> None:
     assert f'"host": "127.0.0.1", "port": {address.port}' in lines
 
 
-def test_where_it_cannot_be_had_dropped_syns_are_seen_and_the_reason_is_told(tmp_path: Path) -> None:
-    async def body(world: World) -> None:
-        blind = tmp_path / "supervise.py"
-        source = Path(dials_module.__file__).with_name("supervise.py").read_text()
-        blind.write_text(source.replace('{"x86_64":', '{"none":').replace('"aarch64":', '"none too":'))
-        await world.front.behave(DROPS_SYNS)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(dials_module, "_SUPERVISE", blind)
-            it = await ran([*PYTHON, DIALS, *map(str, world.address)], {world.address: "ns-0"})
-        assert it.said.split() == ["TimeoutError"]
-        assert it.dials.why_unseen is not None
-        assert "connect() calls are not known on" in it.dials.why_unseen
-        assert [(one.address, one.front) for one in it.seen] == [(world.address, "ns-0")]
-
-    in_world(body)
+@in_world
+async def test_where_it_cannot_be_had_dropped_syns_are_seen_and_the_reason_is_told(
+    world: World, tmp_path: Path
+) -> None:
+    blind = tmp_path / "supervise.py"
+    source = Path(dials_module.__file__).with_name("supervise.py").read_text()
+    blind.write_text(source.replace('{"x86_64":', '{"none":').replace('"aarch64":', '"none too":'))
+    await world.front.behave(DROPS_SYNS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dials_module, "_SUPERVISE", blind)
+        it = await ran([*PYTHON, DIALS, *map(str, world.address)], {world.address: "ns-0"})
+    assert it.said.split() == ["TimeoutError"]
+    assert it.dials.why_unseen is not None
+    assert "connect() calls are not known on" in it.dials.why_unseen
+    assert [(one.address, one.front) for one in it.seen] == [(world.address, "ns-0")]
 
 
 def test_whose_a_connection_is_and_who_dials_is_read_from_proc() -> None:

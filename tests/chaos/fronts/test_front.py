@@ -29,68 +29,62 @@ LOOPS = ("uvloop", "asyncio")
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("binary", [False, True])
-def test_a_look_up_and_its_answer_are_passed_on_and_seen(binary: bool, loop: str) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        asked, answered = request(105, 7, topic="T", binary=binary), response(7, body=ROUTE, binary=binary)
-        client.say(asked)
-        assert await server.hear(len(asked)) == asked
-        server.say(answered)
-        assert await client.hear(len(answered)) == answered
-        await world.until(lambda: world.of(Answered))
-        [opened] = world.of(Opened)
-        [seen] = world.of(Asked)
-        [answer] = world.of(Answered)
-        assert opened.peer == client.writer.get_extra_info("sockname")
-        assert (seen.code, seen.opaque, seen.fields, seen.binary, seen.size) == (
-            105,
-            7,
-            {"topic": "T"},
-            binary,
-            len(asked),
-        )
-        assert (answer.opaque, answer.code, answer.body, answer.by) == (7, 0, ROUTE, By.SERVER)
-        assert opened.connection == seen.connection == answer.connection
-        assert opened.at_ms <= seen.at_ms <= answer.at_ms
-
-    in_world(body, loop)
+@in_world
+async def test_a_look_up_and_its_answer_are_passed_on_and_seen(world: World, binary: bool, loop: str) -> None:
+    client, server = await world.pair()
+    asked, answered = request(105, 7, topic="T", binary=binary), response(7, body=ROUTE, binary=binary)
+    client.say(asked)
+    assert await server.hear(len(asked)) == asked
+    server.say(answered)
+    assert await client.hear(len(answered)) == answered
+    await world.until(lambda: world.of(Answered))
+    [opened] = world.of(Opened)
+    [seen] = world.of(Asked)
+    [answer] = world.of(Answered)
+    assert opened.peer == client.writer.get_extra_info("sockname")
+    assert (seen.code, seen.opaque, seen.fields, seen.binary, seen.size) == (
+        105,
+        7,
+        {"topic": "T"},
+        binary,
+        len(asked),
+    )
+    assert (answer.opaque, answer.code, answer.body, answer.by) == (7, 0, ROUTE, By.SERVER)
+    assert opened.connection == seen.connection == answer.connection
+    assert opened.at_ms <= seen.at_ms <= answer.at_ms
 
 
-def test_bodies_of_other_answers_and_requests_are_not_kept() -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        client.say(request(11, 1, b"x" * 100) + request(34, 2, b"{}") + request(310, 3, b"hi"))
-        server.say(response(1, body=b"y" * 100) + request(40, 9, oneway=True, consumerGroup="g"))
-        await world.until(lambda: world.of(Pushed))
-        assert [(one.code, one.body) for one in world.of(Asked)] == [(11, b""), (34, b"{}"), (310, b"hi")]
-        assert [one.body for one in world.of(Answered)] == [b""]
-        assert [(one.code, one.fields) for one in world.of(Pushed)] == [(40, {"consumerGroup": "g"})]
-
-    in_world(body)
+@in_world
+async def test_bodies_of_other_answers_and_requests_are_not_kept(world: World) -> None:
+    client, server = await world.pair()
+    client.say(request(11, 1, b"x" * 100) + request(34, 2, b"{}") + request(310, 3, b"hi"))
+    server.say(response(1, body=b"y" * 100) + request(40, 9, oneway=True, consumerGroup="g"))
+    await world.until(lambda: world.of(Pushed))
+    assert [(one.code, one.body) for one in world.of(Asked)] == [(11, b""), (34, b"{}"), (310, b"hi")]
+    assert [one.body for one in world.of(Answered)] == [b""]
+    assert [(one.code, one.fields) for one in world.of(Pushed)] == [(40, {"consumerGroup": "g"})]
 
 
 @pytest.mark.parametrize(
     ("by", "how"), [(By.CLIENT, How.FIN), (By.SERVER, How.FIN), (By.CLIENT, How.RST), (By.SERVER, How.RST)]
 )
-def test_who_ends_a_connection_and_how_is_passed_on_and_seen(by: By, how: How) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        client.say(request(105, 1))
-        await server.command()
-        one, other = (client, server) if by is By.CLIENT else (server, client)
-        if how is How.RST:
-            one.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01" + b"\0" * 7)
-            one.writer.transport.abort()
-        else:
-            one.writer.close()
-        assert await other.end() == how
-        await world.until(lambda: world.of(Closed))
-        assert [(one.by, one.how) for one in world.of(Closed)] == [(by, how)]
-        other.writer.close()
-        await world.until(lambda: world.front.connections == 0)
-        assert len(world.of(Closed)) == 1
-
-    in_world(body)
+@in_world
+async def test_who_ends_a_connection_and_how_is_passed_on_and_seen(world: World, by: By, how: How) -> None:
+    client, server = await world.pair()
+    client.say(request(105, 1))
+    await server.command()
+    one, other = (client, server) if by is By.CLIENT else (server, client)
+    if how is How.RST:
+        one.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01" + b"\0" * 7)
+        one.writer.transport.abort()
+    else:
+        one.writer.close()
+    assert await other.end() == how
+    await world.until(lambda: world.of(Closed))
+    assert [(one.by, one.how) for one in world.of(Closed)] == [(by, how)]
+    other.writer.close()
+    await world.until(lambda: world.front.connections == 0)
+    assert len(world.of(Closed)) == 1
 
 
 def _met_by_a_dial(address: tuple[str, int], within_s: float = 0.4) -> str:
@@ -113,59 +107,53 @@ def _is_connected(dialler: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_dials_meet_what_the_front_is_to_do_again_and_again_on_one_port(loop: str) -> None:
-    async def body(world: World) -> None:
-        for dials, met in (
-            (Dials.REFUSED, "refused"),
-            (Dials.ACCEPTED, "accepted"),
-            (Dials.DROPPED, "no answer to the SYN"),
-            (Dials.REFUSED, "refused"),
-            (Dials.DROPPED, "no answer to the SYN"),
-            (Dials.DROPPED, "no answer to the SYN"),
-            (Dials.ACCEPTED, "accepted"),
-            (Dials.RESET, "reset"),
-        ):
-            await world.front.behave(Behaviour(dials=dials))
-            assert await asyncio.to_thread(_met_by_a_dial, world.address) == met, dials
-            assert world.front.address == world.address
-        await world.front.behave(CLOSES_EACH)
-        client = await world.dial()
-        assert await client.end() == "fin"
-        assert [(one.by, one.how) for one in world.of(Closed)][-2:] == [(By.FRONT, How.RST), (By.FRONT, How.FIN)]
-        assert len(world.of(Behaved)) == 9
-
-    in_world(body, loop)
+@in_world
+async def test_dials_meet_what_the_front_is_to_do_again_and_again_on_one_port(world: World, loop: str) -> None:
+    for dials, met in (
+        (Dials.REFUSED, "refused"),
+        (Dials.ACCEPTED, "accepted"),
+        (Dials.DROPPED, "no answer to the SYN"),
+        (Dials.REFUSED, "refused"),
+        (Dials.DROPPED, "no answer to the SYN"),
+        (Dials.DROPPED, "no answer to the SYN"),
+        (Dials.ACCEPTED, "accepted"),
+        (Dials.RESET, "reset"),
+    ):
+        await world.front.behave(Behaviour(dials=dials))
+        assert await asyncio.to_thread(_met_by_a_dial, world.address) == met, dials
+        assert world.front.address == world.address
+    await world.front.behave(CLOSES_EACH)
+    client = await world.dial()
+    assert await client.end() == "fin"
+    assert [(one.by, one.how) for one in world.of(Closed)][-2:] == [(By.FRONT, How.RST), (By.FRONT, How.FIN)]
+    assert len(world.of(Behaved)) == 9
 
 
-def test_a_broker_s_front_does_at_the_vip_port_what_it_does_at_its_own() -> None:
-    async def body(world: World) -> None:
-        front = Front("broker-a", world.front.upstream, world.seen.append, world.clock, vip=True)
-        own = await front.open()
-        assert front.doors == (own, own.vip_channel)
-        for behaviour, meets in ((PASSES, "accepted"), (REFUSES, "refused"), (PASSES, "accepted")):
-            await front.behave(behaviour)
-            assert [await asyncio.to_thread(_met_by_a_dial, door) for door in front.doors] == [meets] * 2
-        await front.close()
-        assert {one.front for one in world.of(Opened)} == {"broker-a"}
-
-    in_world(body)
+@in_world
+async def test_a_broker_s_front_does_at_the_vip_port_what_it_does_at_its_own(world: World) -> None:
+    front = Front("broker-a", world.front.upstream, world.seen.append, world.clock, vip=True)
+    own = await front.open()
+    assert front.doors == (own, own.vip_channel)
+    for behaviour, meets in ((PASSES, "accepted"), (REFUSES, "refused"), (PASSES, "accepted")):
+        await front.behave(behaviour)
+        assert [await asyncio.to_thread(_met_by_a_dial, door) for door in front.doors] == [meets] * 2
+    await front.close()
+    assert {one.front for one in world.of(Opened)} == {"broker-a"}
 
 
-def test_a_dial_whose_syn_is_dropped_is_let_in_at_its_next_one() -> None:
-    async def body(world: World) -> None:
-        await world.front.behave(DROPS_SYNS)
-        dialling = asyncio.create_task(world.dial())
-        await asyncio.wait((dialling,), timeout=0.3)
-        assert not dialling.done()
-        assert not world.of(Opened)
-        await world.front.behave(PASSES)
-        client = await dialling
-        server = await world.server()
-        client.say(request(105, 1))
-        assert (await server.command()).code == 105
-        assert len(world.of(Opened)) == 1
-
-    in_world(body)
+@in_world
+async def test_a_dial_whose_syn_is_dropped_is_let_in_at_its_next_one(world: World) -> None:
+    await world.front.behave(DROPS_SYNS)
+    dialling = asyncio.create_task(world.dial())
+    await asyncio.wait((dialling,), timeout=0.3)
+    assert not dialling.done()
+    assert not world.of(Opened)
+    await world.front.behave(PASSES)
+    client = await dialling
+    server = await world.server()
+    client.say(request(105, 1))
+    assert (await server.command()).code == 105
+    assert len(world.of(Opened)) == 1
 
 
 @pytest.mark.parametrize(
@@ -179,141 +167,129 @@ def test_a_dial_whose_syn_is_dropped_is_let_in_at_its_next_one() -> None:
     ],
     ids=str,
 )
-def test_connections_that_are_there_end_when_the_behaviour_changes(
-    behaviour: Behaviour, how: str, dials_meet: str
+@in_world
+async def test_connections_that_are_there_end_when_the_behaviour_changes(
+    world: World, behaviour: Behaviour, how: str, dials_meet: str
 ) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        client.say(request(105, 1))
-        await server.command()
-        await world.front.behave(behaviour)
-        assert [(one.by, one.how) for one in world.of(Closed)] == [(By.FRONT, How(how))]
-        assert await client.end() == how
-        assert await asyncio.to_thread(_met_by_a_dial, world.address) == dials_meet
-
-    in_world(body)
+    client, server = await world.pair()
+    client.say(request(105, 1))
+    await server.command()
+    await world.front.behave(behaviour)
+    assert [(one.by, one.how) for one in world.of(Closed)] == [(By.FRONT, How(how))]
+    assert await client.end() == how
+    assert await asyncio.to_thread(_met_by_a_dial, world.address) == dials_meet
 
 
 @pytest.mark.parametrize("behaviour", [SILENT, BLACK_HOLE], ids=str)
-def test_a_silent_front_takes_requests_and_nobody_answers_until_it_passes_on_again(behaviour: Behaviour) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        client.say(request(105, 1))
-        await server.command()
-        await world.front.behave(behaviour)
-        server.say(response(1))
-        client.say(request(105, 2))
-        await world.until(lambda: len(world.of(Asked)) == 2)
-        await world.front.behave(PASSES)
-        client.say(request(105, 3))
-        assert (await server.command()).opaque == 3
-        server.say(response(3))
-        assert (await client.command()).opaque == 3
-        assert [one.opaque for one in world.of(Answered)] == [3]
+@in_world
+async def test_a_silent_front_takes_requests_and_nobody_answers_until_it_passes_on_again(
+    world: World, behaviour: Behaviour
+) -> None:
+    client, server = await world.pair()
+    client.say(request(105, 1))
+    await server.command()
+    await world.front.behave(behaviour)
+    server.say(response(1))
+    client.say(request(105, 2))
+    await world.until(lambda: len(world.of(Asked)) == 2)
+    await world.front.behave(PASSES)
+    client.say(request(105, 3))
+    assert (await server.command()).opaque == 3
+    server.say(response(3))
+    assert (await client.command()).opaque == 3
+    assert [one.opaque for one in world.of(Answered)] == [3]
 
-    in_world(body)
 
-
-def test_a_frame_that_has_begun_to_pass_passes_whole_and_one_that_was_held_back_too() -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        first, second, third = request(105, 1), request(105, 2), request(105, 3)
-        client.say(first[:20])
-        assert await server.hear(20) == first[:20]
-        await world.front.behave(SILENT)
-        client.say(first[20:] + second + third[:30])
-        assert await server.hear(len(first) - 20) == first[20:]
-        await world.until(lambda: len(world.of(Asked)) == 2)
-        await world.front.behave(PASSES)
-        client.say(third[30:])
-        assert (await server.command()).opaque == 3
-
-    in_world(body)
+@in_world
+async def test_a_frame_that_has_begun_to_pass_passes_whole_and_one_that_was_held_back_too(world: World) -> None:
+    client, server = await world.pair()
+    first, second, third = request(105, 1), request(105, 2), request(105, 3)
+    client.say(first[:20])
+    assert await server.hear(20) == first[:20]
+    await world.front.behave(SILENT)
+    client.say(first[20:] + second + third[:30])
+    assert await server.hear(len(first) - 20) == first[20:]
+    await world.until(lambda: len(world.of(Asked)) == 2)
+    await world.front.behave(PASSES)
+    client.say(third[30:])
+    assert (await server.command()).opaque == 3
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_codes_are_answered_by_the_front_with_the_request_s_opaque_and_header_type(binary: bool) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        await world.front.behave(Behaviour(codes={105: 17}))
-        client.say(request(105, 41, topic="T", binary=binary) + request(34, 42, binary=binary))
-        answer = await client.command()
-        assert (answer.code, answer.opaque, answer.is_response) == (17, 41, True)
-        assert answer.serialize_type == binary
-        assert (await server.command()).code == 34
-        [answered] = world.of(Answered)
-        assert (answered.opaque, answered.code, answered.by) == (41, 17, By.FRONT)
-
-    in_world(body)
-
-
-def test_an_answer_of_the_front_s_own_waits_until_the_server_s_frame_is_whole() -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        slow = response(1, body=b"z" * 1000)
-        client.say(request(11, 1))
-        await server.command()
-        server.say(slow[:100])
-        assert await client.hear(100) == slow[:100]
-        await world.front.behave(Behaviour(codes={105: 1}))
-        client.say(request(105, 2))
-        await world.until(lambda: len(world.of(Asked)) == 2)
-        server.say(slow[100:])
-        assert await client.hear(len(slow) - 100) == slow[100:]
-        assert ((await client.command()).opaque, world.of(Answered)[1].by) == (2, By.FRONT)
-
-    in_world(body)
+@in_world
+async def test_codes_are_answered_by_the_front_with_the_request_s_opaque_and_header_type(
+    world: World, binary: bool
+) -> None:
+    client, server = await world.pair()
+    await world.front.behave(Behaviour(codes={105: 17}))
+    client.say(request(105, 41, topic="T", binary=binary) + request(34, 42, binary=binary))
+    answer = await client.command()
+    assert (answer.code, answer.opaque, answer.is_response) == (17, 41, True)
+    assert answer.serialize_type == binary
+    assert (await server.command()).code == 34
+    [answered] = world.of(Answered)
+    assert (answered.opaque, answered.code, answered.by) == (41, 17, By.FRONT)
 
 
-def test_answers_wait_for_their_delay_in_order_and_a_close_waits_behind_them() -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        await world.front.behave(Behaviour(delay_ms=80))
-        for opaque in range(20):
-            server.say(response(opaque))
-        await world.front.behave(Behaviour(delay_ms=80, codes={105: 1}))
-        server.writer.close()
-        assert [(await client.command()).opaque for _ in range(20)] == list(range(20))
-        assert await client.end() == "fin"
-        assert min(one.at_ms for one in world.of(Answered)) >= 80
+@in_world
+async def test_an_answer_of_the_front_s_own_waits_until_the_server_s_frame_is_whole(world: World) -> None:
+    client, server = await world.pair()
+    slow = response(1, body=b"z" * 1000)
+    client.say(request(11, 1))
+    await server.command()
+    server.say(slow[:100])
+    assert await client.hear(100) == slow[:100]
+    await world.front.behave(Behaviour(codes={105: 1}))
+    client.say(request(105, 2))
+    await world.until(lambda: len(world.of(Asked)) == 2)
+    server.say(slow[100:])
+    assert await client.hear(len(slow) - 100) == slow[100:]
+    assert ((await client.command()).opaque, world.of(Answered)[1].by) == (2, By.FRONT)
 
-    in_world(body)
+
+@in_world
+async def test_answers_wait_for_their_delay_in_order_and_a_close_waits_behind_them(world: World) -> None:
+    client, server = await world.pair()
+    await world.front.behave(Behaviour(delay_ms=80))
+    for opaque in range(20):
+        server.say(response(opaque))
+    await world.front.behave(Behaviour(delay_ms=80, codes={105: 1}))
+    server.writer.close()
+    assert [(await client.command()).opaque for _ in range(20)] == list(range(20))
+    assert await client.end() == "fin"
+    assert min(one.at_ms for one in world.of(Answered)) >= 80
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_a_route_is_told_without_a_broker_in_its_own_dialect(quoted: bool) -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        await world.front.behave(Behaviour(without=frozenset({"a"})))
-        told = ROUTE.replace(b"{0:", b'{"0":') if quoted else ROUTE
-        client.say(request(105, 1, topic="T"))
-        await server.command()
-        server.say(response(1, body=told))
-        body = (await client.command()).body
-        addresses = b'{"0":"10.0.0.2:10911"}' if quoted else b'{0:"10.0.0.2:10911"}'
-        broker = b'{"brokerAddrs":%s,"brokerName":"b"}' % addresses
-        assert body == b'{"brokerDatas":[%s],"queueDatas":[{"brokerName":"b"}]}' % broker
-        await world.front.behave(Behaviour(without=frozenset({"a", "b"})))
-        client.say(request(105, 2, topic="T"))
-        await server.command()
-        server.say(response(2, body=told))
-        answer = await client.command()
-        assert (answer.code, answer.opaque, answer.body) == (17, 2, b"")
-
-    in_world(body)
+@in_world
+async def test_a_route_is_told_without_a_broker_in_its_own_dialect(world: World, quoted: bool) -> None:
+    client, server = await world.pair()
+    await world.front.behave(Behaviour(without=frozenset({"a"})))
+    told = ROUTE.replace(b"{0:", b'{"0":') if quoted else ROUTE
+    client.say(request(105, 1, topic="T"))
+    await server.command()
+    server.say(response(1, body=told))
+    body = (await client.command()).body
+    addresses = b'{"0":"10.0.0.2:10911"}' if quoted else b'{0:"10.0.0.2:10911"}'
+    broker = b'{"brokerAddrs":%s,"brokerName":"b"}' % addresses
+    assert body == b'{"brokerDatas":[%s],"queueDatas":[{"brokerName":"b"}]}' % broker
+    await world.front.behave(Behaviour(without=frozenset({"a", "b"})))
+    client.say(request(105, 2, topic="T"))
+    await server.command()
+    server.say(response(2, body=told))
+    answer = await client.command()
+    assert (answer.code, answer.opaque, answer.body) == (17, 2, b"")
 
 
-def test_other_addresses_are_given_out_in_routes_and_nothing_else_is_changed() -> None:
-    async def body(world: World) -> None:
-        world.front.addresses = {"10.0.0.1:10911": "127.0.0.1:40001"}
-        client, server = await world.pair()
-        client.say(request(105, 1, topic="T") + request(11, 2))
-        await server.command()
-        server.say(response(1, body=ROUTE) + response(2, body=b'"10.0.0.1:10911"'))
-        assert (await client.command()).body == ROUTE.replace(b"10.0.0.1:10911", b"127.0.0.1:40001")
-        assert (await client.command()).body == b'"10.0.0.1:10911"'
-
-    in_world(body)
+@in_world
+async def test_other_addresses_are_given_out_in_routes_and_nothing_else_is_changed(world: World) -> None:
+    world.front.addresses = {"10.0.0.1:10911": "127.0.0.1:40001"}
+    client, server = await world.pair()
+    client.say(request(105, 1, topic="T") + request(11, 2))
+    await server.command()
+    server.say(response(1, body=ROUTE) + response(2, body=b'"10.0.0.1:10911"'))
+    assert (await client.command()).body == ROUTE.replace(b"10.0.0.1:10911", b"127.0.0.1:40001")
+    assert (await client.command()).body == b'"10.0.0.1:10911"'
 
 
 @pytest.mark.parametrize(
@@ -327,26 +303,29 @@ def test_other_addresses_are_given_out_in_routes_and_nothing_else_is_changed() -
     ],
 )
 @pytest.mark.parametrize("behaviour", [PASSES, Behaviour(codes={105: 1}, delay_ms=1)], ids=str)
-def test_another_protocol_is_named_and_passed_on(began: bytes, protocol: Protocol, behaviour: Behaviour) -> None:
-    async def body(world: World) -> None:
-        await world.front.behave(behaviour)
-        client, server = await world.pair()
-        client.say(began)
-        assert await server.hear(len(began)) == began
-        server.say(b"\x15\x03\x03\x00\x02\x02\x28")
-        assert await client.hear(7) == b"\x15\x03\x03\x00\x02\x02\x28"
-        client.say(b"and more")
-        assert await server.hear(8) == b"and more"
-        [foreign] = world.of(Foreign)
-        assert foreign.protocol is protocol
-        assert foreign.began
-        assert began.startswith(foreign.began)
-
-    in_world(body)
+@in_world
+async def test_another_protocol_is_named_and_passed_on(
+    world: World, began: bytes, protocol: Protocol, behaviour: Behaviour
+) -> None:
+    await world.front.behave(behaviour)
+    client, server = await world.pair()
+    client.say(began)
+    assert await server.hear(len(began)) == began
+    server.say(b"\x15\x03\x03\x00\x02\x02\x28")
+    assert await client.hear(7) == b"\x15\x03\x03\x00\x02\x02\x28"
+    client.say(b"and more")
+    assert await server.hear(8) == b"and more"
+    [foreign] = world.of(Foreign)
+    assert foreign.protocol is protocol
+    assert foreign.began
+    assert began.startswith(foreign.began)
 
 
 @pytest.mark.parametrize("behaviour", [PASSES, Behaviour(codes={999: 1}, delay_ms=0.5)], ids=str)
-def test_nothing_is_altered_whatever_the_frames_and_however_they_are_split(behaviour: Behaviour) -> None:
+@in_world
+async def test_nothing_is_altered_whatever_the_frames_and_however_they_are_split(
+    world: World, behaviour: Behaviour
+) -> None:
     chance = random.Random(12)
 
     def frames(makes: object) -> bytes:
@@ -368,48 +347,41 @@ def test_nothing_is_altered_whatever_the_frames_and_however_they_are_split(behav
             if chance.random() < 0.3:
                 await asyncio.sleep(0)
 
-    async def body(world: World) -> None:
-        await world.front.behave(behaviour)
-        client, server = await world.pair()
-        heard = await asyncio.gather(
-            server.hear(len(up)), client.hear(len(down)), in_pieces(client, up), in_pieces(server, down)
-        )
-        assert heard[0] == up
-        assert heard[1] == down
-        await world.until(lambda: len(world.of(Answered)) == 120)
-        assert len(world.of(Asked)) == 120
-        assert not world.of(Foreign)
-
-    in_world(body)
+    await world.front.behave(behaviour)
+    client, server = await world.pair()
+    heard = await asyncio.gather(
+        server.hear(len(up)), client.hear(len(down)), in_pieces(client, up), in_pieces(server, down)
+    )
+    assert heard[0] == up
+    assert heard[1] == down
+    await world.until(lambda: len(world.of(Answered)) == 120)
+    assert len(world.of(Asked)) == 120
+    assert not world.of(Foreign)
 
 
-def test_a_server_that_refuses_closes_the_client_s_connection() -> None:
-    async def body(world: World) -> None:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            world.front.upstream = type(world.address)(*nobody.getsockname())
-            client = await world.dial()
-            assert await client.end() == "fin"
-        assert [(one.by, one.how) for one in world.of(Closed)] == [(By.SERVER, How.FIN)]
-
-    in_world(body)
+@in_world
+async def test_a_server_that_refuses_closes_the_client_s_connection(world: World) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        world.front.upstream = type(world.address)(*nobody.getsockname())
+        client = await world.dial()
+        assert await client.end() == "fin"
+    assert [(one.by, one.how) for one in world.of(Closed)] == [(By.SERVER, How.FIN)]
 
 
-def test_a_reader_that_is_slow_holds_the_other_side_up() -> None:
-    async def body(world: World) -> None:
-        client, server = await world.pair()
-        server.reader._transport.pause_reading()  # type: ignore[attr-defined]
-        sent = 0
-        frame = request(310, 1, b"x" * 1_000_000)
-        for _ in range(64):
-            client.say(frame)
-            sent += 1
-            try:
-                await asyncio.wait_for(client.writer.drain(), 0.3)
-            except TimeoutError:
-                break
-        assert sent < 64, "64 MB were taken although nobody read"
-        server.reader._transport.resume_reading()  # type: ignore[attr-defined]
-        assert len(await server.hear(sent * len(frame))) == sent * len(frame)
-
-    in_world(body)
+@in_world
+async def test_a_reader_that_is_slow_holds_the_other_side_up(world: World) -> None:
+    client, server = await world.pair()
+    server.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    sent = 0
+    frame = request(310, 1, b"x" * 1_000_000)
+    for _ in range(64):
+        client.say(frame)
+        sent += 1
+        try:
+            await asyncio.wait_for(client.writer.drain(), 0.3)
+        except TimeoutError:
+            break
+    assert sent < 64, "64 MB were taken although nobody read"
+    server.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert len(await server.hear(sent * len(frame))) == sent * len(frame)

@@ -184,23 +184,44 @@ def test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outs
     assert rule in verdict.measured["broken_rules"], verdict.measured["broken_rules"]
 
 
+def opened(at_ms: float, front: str, connection: int) -> Observation:
+    return Opened(at_ms=at_ms, front=front, connection=connection, peer=PEER)
+
+
+def asked(at_ms: float, front: str, connection: int, opaque: int = 1) -> Observation:
+    fields = {"topic": "orders"}
+    return Asked(at_ms=at_ms, front=front, connection=connection, opaque=opaque, code=105, fields=fields)
+
+
+def answered(at_ms: float, front: str, connection: int, opaque: int = 1) -> Observation:
+    return Answered(at_ms=at_ms, front=front, connection=connection, opaque=opaque, code=0, body=ROUTE)
+
+
+def closed(at_ms: float, front: str, connection: int) -> Observation:
+    return Closed(at_ms=at_ms, front=front, connection=connection, by=By.CLIENT)
+
+
+def held_against(
+    profile: str, seen: Sequence[Observation], end_ms: float, *more: TimedRow, dials: bool = True
+) -> Verdict:
+    """A client of which this was seen, in order of time, and then no more."""
+    rows: list[TimedRow] = []
+    of = ClientRows(rows.append, rules_of(PROFILES[profile]), NS, BROKERS, seen=dials)
+    for one in sorted(seen, key=lambda one: one.at_ms):
+        of.saw(one)
+    of.end(end_ms)
+    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": profile})
+    with_rows(builder, "producer-0", [*rows, *more])
+    return judge(*builder.end(900).facts())
+
+
 def closed_after(waited_s: float, gone_s: float) -> Verdict:
     """A Go client asks once, and then, at a silent NameServer, until it closes its channel; its process ends later."""
-    rows: list[TimedRow] = []
-    of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS)
     ends_ms = 33_000 + 1000 * waited_s
-    for connection, (name, at_ms) in enumerate((("ns-0", 3_000), ("ns-1", 33_000))):
-        where: dict[str, Any] = {"front": name, "connection": connection}
-        of.saw(Opened(at_ms=at_ms - 1.0, **where, peer=PEER))
-        of.saw(Asked(at_ms=at_ms, **where, opaque=1, code=105, fields={"topic": "orders"}))
-        if name == "ns-0":
-            of.saw(Answered(at_ms=at_ms + 5.0, **where, opaque=1, code=0, body=ROUTE))
-    of.saw(Closed(at_ms=ends_ms, front="ns-1", connection=1, by=By.CLIENT))
+    seen = [opened(2_999, "ns-0", 0), asked(3_000, "ns-0", 0), answered(3_005, "ns-0", 0)]
+    seen += [opened(32_999, "ns-1", 1), asked(33_000, "ns-1", 1), closed(ends_ms, "ns-1", 1)]
     gone_ms = ends_ms + 1000 * gone_s
-    of.end(gone_ms)
-    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
-    with_rows(builder, "producer-0", [*rows, TimedRow(gone_ms, "stopped", {})])
-    return judge(*builder.end(900).facts())
+    return held_against("go", seen, gone_ms, TimedRow(gone_ms, "stopped", {}))
 
 
 def test_a_program_that_ends_while_it_asks_has_not_given_up_and_one_that_lives_on_has() -> None:
@@ -212,24 +233,10 @@ def test_a_program_that_ends_while_it_asks_has_not_given_up_and_one_that_lives_o
 def closed_late(seen_ms: float) -> Verdict:
     """A Java client leaves a silent NameServer at 6 s and dials another, which lets it in at 6.5 s; its close of the
     channel is seen when a busy machine comes to it."""
-    rows: list[TimedRow] = []
-    of = ClientRows(rows.append, rules_of(PROFILES["java-5.3"]), NS, BROKERS)
-    left, taken = ({"front": name, "connection": number} for number, name in enumerate(("ns-0", "ns-1")))
-    happened: list[Observation] = [
-        Opened(at_ms=2_999, **left, peer=PEER),  # type: ignore[arg-type]
-        Asked(at_ms=3_000, **left, opaque=1, code=105, fields={"topic": "orders"}),  # type: ignore[arg-type]
-        Dialled(at_ms=6_000, address=Address.parse(NS["ns-1"]), front="ns-1", process=1),
-        Closed(at_ms=seen_ms, **left, by=By.CLIENT),  # type: ignore[arg-type]
-        Opened(at_ms=6_500, **taken, peer=PEER),  # type: ignore[arg-type]
-        Asked(at_ms=6_501, **taken, opaque=2, code=105, fields={"topic": "orders"}),  # type: ignore[arg-type]
-        Answered(at_ms=6_502, **taken, opaque=2, code=0, body=ROUTE),  # type: ignore[arg-type]
-    ]
-    for one in sorted(happened, key=lambda one: one.at_ms):
-        of.saw(one)
-    of.end(60_000)
-    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "java-5.3"})
-    with_rows(builder, "producer-0", rows)
-    return judge(*builder.end(900).facts())
+    dialled = Dialled(at_ms=6_000, address=Address.parse(NS["ns-1"]), front="ns-1", process=1)
+    left = [opened(2_999, "ns-0", 0), asked(3_000, "ns-0", 0), dialled, closed(seen_ms, "ns-0", 0)]
+    taken = [opened(6_500, "ns-1", 1), asked(6_501, "ns-1", 1, 2), answered(6_502, "ns-1", 1, 2)]
+    return held_against("java-5.3", [*left, *taken], 60_000)
 
 
 def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -> None:
@@ -241,39 +248,25 @@ def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -
 
 def test_who_chose_another_before_it_asked_had_connected_too_slowly() -> None:
     """As Java does where the machine hardly lets it run: both connections are there before its first request."""
-    rows: list[TimedRow] = []
-    of = ClientRows(rows.append, rules_of(PROFILES["java-4.9"]), NS, BROKERS)
-    for number, name in enumerate(("ns-0", "ns-1")):
-        of.saw(Opened(at_ms=3_000 + 15 * number, front=name, connection=number, peer=PEER))
-    for number, name in enumerate(("ns-0", "ns-1")):
-        asked = {"front": name, "connection": number, "opaque": number, "code": 105, "fields": {"topic": "orders"}}
-        of.saw(Asked(at_ms=3_800 + number, **asked))  # type: ignore[arg-type]
-    of.saw(Closed(at_ms=3_840, front="ns-0", connection=0, by=By.CLIENT))
-    of.saw(Answered(at_ms=3_850, front="ns-1", connection=1, opaque=1, code=0, body=ROUTE))
-    of.end(60_000)
-    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "java-4.9"})
-    with_rows(builder, "producer-0", rows)
-    assert judge(*builder.end(900).facts()).violations == 0
+    seen = [opened(3_000, "ns-0", 0), opened(3_015, "ns-1", 1), asked(3_800, "ns-0", 0, 0), asked(3_801, "ns-1", 1)]
+    seen += [closed(3_840, "ns-0", 0), answered(3_850, "ns-1", 1)]
+    assert held_against("java-4.9", seen, 60_000).violations == 0
 
 
 def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
     """A client held against another's rules is INVALID: what is inferred fits a profile only where the client does."""
     for is_, held in (("go", "java-4.9"), ("java-4.9", "go"), ("node", "cpp-2.1")):
-        profile = PROFILES[is_]
-        builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": held})
         client = ObservedClient(
-            builder=builder, node="producer-0", profile=profile, configured=[*NS.values()], rng=random.Random(1)
+            builder=cluster(name_servers=3, clients=["producer-0"]),
+            node="producer-0",
+            profile=PROFILES[is_],
+            configured=[*NS.values()],
+            rng=random.Random(1),
         )
         at_s = client.start(2).query(3)
         for _ in range(5):
             at_s = client.query(at_s + 30)
-        rows: list[TimedRow] = []
-        of = ClientRows(rows.append, rules_of(PROFILES[held]), NS, BROKERS)
-        for one in client.seen:
-            of.saw(one)
-        of.end(at_s * 1000)
-        with_rows(builder, "producer-0", rows)
-        verdict = judge(*builder.end(900).facts())
+        verdict = held_against(held, client.seen, at_s * 1000)
         assert verdict.verdict is Validity.INVALID, f"{is_} passed as {held}"
 
 
@@ -476,17 +469,10 @@ def test_what_a_client_asked_whose_start_failed_is_not_said_of_the_next_one() ->
 
 @pytest.mark.parametrize(("first", "verdict"), [(1, Validity.VALID), (2, Validity.INVALID)])
 def test_who_starts_while_the_first_is_dead_must_go_on_to_the_next(first: int, verdict: Validity) -> None:
-    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
-    rows: list[TimedRow] = []
-    of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS, seen=False)
-    of.saw(Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES))
-    of.saw(Opened(at_ms=2_000, front=f"ns-{first}", connection=1, peer=PEER))
-    of.saw(Asked(at_ms=2_001, front=f"ns-{first}", connection=1, opaque=1, code=105, fields={"topic": "orders"}))
-    of.saw(Answered(at_ms=2_002, front=f"ns-{first}", connection=1, opaque=1, code=0, body=ROUTE))
-    of.end(9_000)
-    with_rows(builder, "producer-0", rows)
-    builder.end(60)
-    found = judge(Control.of_rows(builder.rows), World.of_rows(builder.rows))
+    front = f"ns-{first}"
+    seen = [opened(2_000, front, 1), asked(2_001, front, 1), answered(2_002, front, 1)]
+    dead = Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES)
+    found = held_against("go", [dead, *seen], 9_000, dials=False)
     assert found.verdict is verdict
     assert found.measured["broken_rules"] == ({} if verdict is Validity.VALID else {"start": 1})
 

@@ -13,6 +13,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import FrameReader, decode_frame, encode_frame
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
+from tests.played import played
 
 LIMIT_S = 20.0
 Seen = TypeVar("Seen", bound=Observation)
@@ -88,7 +89,10 @@ class World:
                 await asyncio.sleep(0.002)
 
 
+@played
 def in_world(body: Callable[[World], Coroutine[None, None, None]], loop: str = "uvloop") -> None:
+    """For tests: a front and its server on a loop of their own."""
+
     async def whole() -> None:
         world = World([])
         await world.open()
