@@ -70,8 +70,14 @@ class World:
         return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body.encode())
 
 
-async def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from_the_one_named() -> None:
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from_the_one_named(
+    world: World,
+) -> None:
     async with world.admin() as admin:
         route = await admin.topic_route("orders")
         assert [row.broker_name for row in route.queue_datas] == ["broker-a"]
@@ -115,8 +121,7 @@ async def test_the_name_servers_settings_are_read_and_changed() -> None:
         assert (await admin.name_server_config())["orderMessageEnable"] == "true"
 
 
-async def test_a_topic_is_created_at_a_broker() -> None:
-    world = World()
+async def test_a_topic_is_created_at_a_broker(world: World) -> None:
     world.broker.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
     async with world.admin() as admin:
         await admin.create_topic(world.broker.address, "new", read_queue_nums=3, write_queue_nums=2)
@@ -126,8 +131,7 @@ async def test_a_topic_is_created_at_a_broker() -> None:
     assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
 
 
-async def test_an_error_code_is_an_error_with_the_peers_remark() -> None:
-    world = World()
+async def test_an_error_code_is_an_error_with_the_peers_remark(world: World) -> None:
     async with world.admin() as admin:
         with pytest.raises(ResponseError, match="no consumer for this group, nobody"):
             await admin.consumer_list(world.broker.address, "nobody")
@@ -137,8 +141,7 @@ async def read(admin: AdminClient, world: World, queue_id: int = 0) -> list[Stor
     return [message async for message in admin.read_queue("orders", world.broker.address, queue_id)]
 
 
-async def test_a_queue_is_read_whole_and_leaves_no_trace() -> None:
-    world = World()
+async def test_a_queue_is_read_whole_and_leaves_no_trace(world: World) -> None:
     world.broker.first_offsets["orders", 1] = 7
     async with world.admin() as admin:
         for number in range(100):
@@ -155,8 +158,7 @@ async def test_a_queue_is_read_whole_and_leaves_no_trace() -> None:
     assert (header.consumer_group, header.sys_flag, header.subscription) == ("TOOLS_CONSUMER", 4, "*")
 
 
-async def test_reading_ends_where_the_queue_ended_when_it_began() -> None:
-    world = World()
+async def test_reading_ends_where_the_queue_ended_when_it_began(world: World) -> None:
     async with world.admin() as admin:
         await world.broker.append("orders")
         offsets = []
@@ -167,8 +169,7 @@ async def test_reading_ends_where_the_queue_ended_when_it_began() -> None:
         assert await read(admin, world, 1) == []
 
 
-async def test_a_read_that_gets_nowhere_fails_instead_of_being_short() -> None:
-    world = World()
+async def test_a_read_that_gets_nowhere_fails_instead_of_being_short(world: World) -> None:
     async with world.admin() as admin:
         await world.broker.append("orders")
         world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: world.broker._pulled(19, ("orders", 0), 0, [])
@@ -176,9 +177,7 @@ async def test_a_read_that_gets_nowhere_fails_instead_of_being_short() -> None:
             await read(admin, world)
 
 
-async def test_a_damaged_record_fails_the_read() -> None:
-    world = World()
-
+async def test_a_damaged_record_fails_the_read(world: World) -> None:
     def damaged(_: RemotingCommand) -> RemotingCommand:
         response = world.broker._pulled(0, ("orders", 0), 1, world.broker.queues["orders", 0])
         response.body = response.body[:-1]
@@ -191,8 +190,7 @@ async def test_a_damaged_record_fails_the_read() -> None:
             await read(admin, world)
 
 
-async def test_a_broker_tells_its_members_and_its_runtime_info() -> None:
-    world = World()
+async def test_a_broker_tells_its_members_and_its_runtime_info(world: World) -> None:
     table = b'{"table":{"brokerVersionDesc":"V5_3_3","putTps":"1 2 3"}}'
     world.broker.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
     world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(

@@ -166,7 +166,6 @@ async def test_a_client_without_any_list_says_so(profile: Profile) -> None:
 
 async def test_lists_choices_and_calls_are_logged_as_java_does(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "tests.clients")
-
     async with Bench(V4) as b:
         b.servers[0].delay_s = 0.25
         await b.world.clock.sleep(5)

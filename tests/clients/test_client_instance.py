@@ -199,7 +199,6 @@ async def test_brokers_that_left_every_route_are_forgotten_before_the_heartbeat(
 
 async def test_a_broker_that_hangs_delays_the_next_poll(b: Bench) -> None:
     """windows.md section 3: J, three seconds for each unreachable broker of the heartbeat round."""
-
     hung = [await b.world.broker(f"broker-{number}") for number in range(11)]
     b.ns.routes["orders"] = route(b.a, *hung)
     for broker in hung:
@@ -344,7 +343,6 @@ async def test_a_poll_round_begins_with_the_hook(b: Bench) -> None:
 
 async def test_a_named_instance_has_a_stable_client_id() -> None:
     world = World()
-
     config = ClientConfig(instance_name="mine", client_ip="10.1.1.1")
     instance = MQClientInstance(world.context(), config, (Address("10.0.0.1", 1),))
     assert instance.client_id == "10.1.1.1@mine"

@@ -195,7 +195,6 @@ async def test_a_server_that_closes_fails_the_calls_in_flight_at_once(profile: P
 
 async def test_4_9_with_two_servers_never_recovers_from_one_that_swallows_dials() -> None:
     """windows.md section 4: the live channel is opened at 3.0 s, judged timed out, and closed again."""
-
     async with Bench(Profile.V4_9, servers=2) as b:
         b.world.network.swallow(b.servers[0].address)
         assert [await b.outcome() for _ in range(6)] == [TooManyRequests] * 6

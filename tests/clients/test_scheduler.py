@@ -70,7 +70,6 @@ def test_a_job_that_fails_runs_again() -> None:
 
 async def test_a_lock_is_waited_for_only_so_long() -> None:
     clock, lock = VirtualClock(), asyncio.Lock()
-
     assert await try_lock(lock, clock)
     assert not await try_lock(lock, clock)
     assert clock.monotonic_s() == 3.0

@@ -103,7 +103,6 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
     assert re.search(r"│start +│ 0 .*│ +15 │ 0 +│ VALID +│", done.stdout), done.stdout
     assert done.stdout.splitlines()[-1] == f"kept in {out}"
     assert sorted(path.name for path in out.iterdir()) == ["conform.json", "junit.xml", "logs", "verdicts.json"]
-
     told = json.loads((out / "conform.json").read_text())
     assert (told["verdict"], told["profile"], told["seed"], told["starts"]) == ("VALID", "mine", 7, 15)
     assert told["command"] == list(CLIENT)
@@ -111,7 +110,6 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
     assert {key: start[key] for key in ("rule", "measured", "count", "expected", "verdict")} == {
         **{"rule": "start", "measured": "0", "count": 15, "expected": "0", "verdict": "VALID"}
     }
-
     verdicts = json.loads((out / "verdicts.json").read_text())
     assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("conform", 7, "VALID")
     assert [(check["name"], check["verdict"]) for check in verdicts["checks"]] == [

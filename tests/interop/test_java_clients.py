@@ -250,7 +250,6 @@ def test_traces_of_producer_and_consumer_can_be_read(world: World) -> None:
     _make(world, f"{PREFIX}-traced")
     _command(world, "trace")
     ((id_,),) = _fields(world, "TRACED")
-
     # before 4.6 the tracers of one program share an inner producer, and the second's traces are lost, at Apache's too
     kinds = ["Pub", "SubAfter", "SubBefore"] if world.age.number >= (4, 6) else ["Pub"]
 

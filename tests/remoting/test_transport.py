@@ -122,7 +122,6 @@ async def test_no_more_is_read_from_a_peer_while_too_many_of_its_requests_are_se
     monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
     monkeypatch.setattr(connection_module, "MAX_SERVED", 10)
-
     bare = await world.socket()
     server_side: Any = world.network.transports[1]
     reading: list[str] = []
@@ -138,7 +137,6 @@ async def test_no_more_is_read_from_a_peer_while_too_many_of_its_requests_are_se
 
 async def test_calls_in_flight_are_bounded(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     monkeypatch.setattr(connection_module, "MAX_IN_FLIGHT", 2)
-
     client = world.client()
     calls = [client.invoke(ADDRESS, request(s=1)) for _ in range(3)]
     results = await asyncio.gather(*calls, return_exceptions=True)

@@ -83,7 +83,6 @@ async def test_the_fast_path_answers_raw_frames_and_leaves_the_rest_to_the_handl
         return encode_frame(response)
 
     seen: list[tuple[bytes, int]] = []
-
     async with World(fast_path=fast) as world:
         client = world.client()
         assert (await client.invoke(ADDRESS, request(topic="quick"))).remark == "quick"

@@ -242,7 +242,6 @@ async def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it
 
 async def test_a_broker_that_only_listens_is_reached_by_nobody(world: World) -> None:
     """In a scenario its port is bound before it joins."""
-
     broker, asked = await world.broker(start=False), RemotingCommand.request(RequestCode.GET_ALL_TOPIC_CONFIG)
     with pytest.raises(RocketMQError):
         await world.client.invoke(Address("127.0.0.1", 10911), asked, timeout_s=1)

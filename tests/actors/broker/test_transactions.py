@@ -232,7 +232,6 @@ async def test_the_first_check_makes_the_topic_of_half_messages_in_4_9_and_5_x_b
     world: World, profile: Profile, made_s: int
 ) -> None:
     """Seen at Apache's 4.9.7 (`nemesrv compare`) and read in `TopicConfigManager.init` of 5.3.3."""
-
     broker = await world.broker(profile=profile)
     if made_s:
         await asyncio.sleep(made_s - 1)

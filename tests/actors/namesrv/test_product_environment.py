@@ -145,7 +145,6 @@ def test_an_address_server_without_a_port_is_asked_at_8080_and_without_a_unit_fo
 async def test_what_was_told_at_the_start_is_asked_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logging.getLogger("tests.namesrv")
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.7:9876")
-
     assert await product_name_servers(NamesrvConfig(), log)() == "10.0.0.7:9876"
     told = NamesrvConfig.from_properties({"rocketmq.namesrv.addr": "10.0.0.8:9876"})
     assert await product_name_servers(told, log)() == "10.0.0.8:9876"

@@ -38,7 +38,6 @@ async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: 
 @pytest.mark.parametrize("profile", BOTH)
 async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: World, profile: Profile) -> None:
     """Found by tests/differential."""
-
     call = world.client()
     for filters, held in ((b'["f:1"]', True), (b"null", True), (None, False)):
         sent = b"" if filters is None else b'"filterServerList":' + filters + b","
@@ -50,7 +49,6 @@ async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: Wo
 
 async def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_default_dialect() -> None:
     """Found by tests/differential."""
-
     async with World(V5) as world:
         call = world.client()
         mapping = b'{"T":{"bname":"broker-a","currIdMap":{"0":1},"topic":"T","totalQueues":1}}'

@@ -124,7 +124,6 @@ def test_the_cache_is_bounded_in_answers_and_in_bytes() -> None:
 @pytest.mark.parametrize("profile", BOTH)
 async def test_cached_and_uncached_answers_are_the_same_bytes_whatever_happens_in_between(profile: Profile) -> None:
     """Random changes and questions; each answer is compared with what a fresh look at the table gives."""
-
     rng = random.Random(7)
     async with World(profile) as world:
         server, call = world.server, world.client()

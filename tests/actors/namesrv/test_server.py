@@ -59,7 +59,6 @@ async def test_an_idle_channel_is_closed_and_takes_its_broker(profile: Profile) 
 @pytest.mark.parametrize("profile", BOTH)
 async def test_an_idle_channel_takes_two_of_its_brokers_in_4_9_because_it_is_also_closed(profile: Profile) -> None:
     """Found by tests/differential; in 5.x the second event finds the first broker still there."""
-
     async with World(profile, server_channel_max_idle_time_seconds=60) as world:
         client = world.client(idle_s=1000)
         for number in range(3):

@@ -134,15 +134,18 @@ def test_a_scan_drops_all_that_are_silent_though_two_of_them_share_a_channel() -
     assert [gone.broker_name for gone in expired.dropped] == ["broker-b", "broker-c", "broker-d"]
 
 
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
 @pytest.mark.parametrize("profile", BOTH)
-def test_a_scan_is_announced_in_5_x_only(profile: Profile) -> None:
-    heard = Heard()
+def test_a_scan_is_announced_in_5_x_only(heard: Heard, profile: Profile) -> None:
     RouteTable(profile, say=heard).expire(now_ms=0)
     assert heard == ([(INFO, "start scanNotActiveBroker")] if profile is V5 else [])
 
 
-def test_a_queue_of_unregistrations_that_is_full_is_said_to_refuse() -> None:
-    heard = Heard()
+def test_a_queue_of_unregistrations_that_is_full_is_said_to_refuse(heard: Heard) -> None:
     table = table_with(V5, registration(), options=RouteOptions(unregister_queue_capacity=0), say=heard)
     table.on_channel_destroy(1, "anywhere", DropReason.CLOSED)
     assert heard[-1][1].endswith("submit result: false")
@@ -287,8 +290,7 @@ def test_permissions_of_a_broker_are_wiped_beyond_topics_that_it_does_not_have()
 # -- in words
 
 
-def test_refusals_are_said_with_their_reason() -> None:
-    heard = Heard()
+def test_refusals_are_said_with_their_reason(heard: Heard) -> None:
     table = RouteTable(V5, say=heard)
     refused = register(table, broker="b" * 2000).refused
     assert refused is not None
@@ -300,8 +302,7 @@ def test_refusals_are_said_with_their_reason() -> None:
     ]
 
 
-def test_topics_registered_for_several_brokers_are_said_row_by_row() -> None:
-    heard = Heard()
+def test_topics_registered_for_several_brokers_are_said_row_by_row(heard: Heard) -> None:
     table = table_with(V5, registration(), registration("broker-b", addr=OTHER, channel=2), say=heard)
     rows = [QueueData(broker_name=name) for name in ("broker-a", "broker-b")]
     heard.clear()
@@ -314,8 +315,7 @@ def test_topics_registered_for_several_brokers_are_said_row_by_row() -> None:
     ]
 
 
-def test_topics_that_a_registration_leaves_out_are_said_to_go() -> None:
-    heard = Heard()
+def test_topics_that_a_registration_leaves_out_are_said_to_go(heard: Heard) -> None:
     options = RouteOptions(delete_topic_with_broker_registration=True)
     table = table_with(
         V5,
@@ -335,8 +335,7 @@ def test_topics_that_a_registration_leaves_out_are_said_to_go() -> None:
     assert not any("all queue U" in text for _, text in heard)
 
 
-def test_removals_of_what_is_not_there_are_said_to_have_failed() -> None:
-    heard = Heard()
+def test_removals_of_what_is_not_there_are_said_to_have_failed(heard: Heard) -> None:
     RouteTable(V4, say=heard).unregister(asked())
     assert heard == [(INFO, f"unregisterBroker, remove from brokerLiveTable Failed, {MASTER}")]
 

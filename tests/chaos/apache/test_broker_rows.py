@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.apache.broker_rows import BrokerRows
 from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, Opened, Pushed
@@ -103,8 +105,12 @@ class Seen:
         return [(at_ms, of["f"], of["value"]["before"], of["offset"]) for at_ms, of in self.of("commit")]
 
 
-def test_a_topic_is_had_from_when_it_is_registered_first_until_all_others_are_without_it() -> None:
-    seen = Seen()
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+def test_a_topic_is_had_from_when_it_is_registered_first_until_all_others_are_without_it(seen: Seen) -> None:
     seen.registered(1000, 1, 0, "SELF_TEST_TOPIC", "T")
     seen.registered(2000, 2, 1, "U")
     seen.registered(3000, 3, 1, "SELF_TEST_TOPIC", "T", "U")
@@ -119,9 +125,7 @@ def test_a_topic_is_had_from_when_it_is_registered_first_until_all_others_are_wi
     ]
 
 
-def test_of_a_broker_that_was_elected_topics_and_commits_are_those_of_its_time_as_master() -> None:
-    seen = Seen()
-
+def test_of_a_broker_that_was_elected_topics_and_commits_are_those_of_its_time_as_master(seen: Seen) -> None:
     def registers(at_ms: float, id_: int) -> None:
         version = DataVersion(timestamp=1, counter=1)
         wrapper = TopicConfigSerializeWrapper.of(
@@ -141,8 +145,7 @@ def test_of_a_broker_that_was_elected_topics_and_commits_are_those_of_its_time_a
     assert [of["type"] for _, of in seen.of("register")] == ["info"] * 6  # nobody tells it how they went
 
 
-def test_one_topic_by_itself_has_a_version_between_two() -> None:
-    seen = Seen()
+def test_one_topic_by_itself_has_a_version_between_two(seen: Seen) -> None:
     seen.registered(1000, 1, 5, "SELF_TEST_TOPIC")
     row = QueueData(broker_name="broker-a", read_queue_nums=4, write_queue_nums=4, perm=6)
     seen.asked(2000, 100, 217, 2, TopicRouteData(queue_datas=(row,)).encode(), topic="T")
@@ -154,8 +157,7 @@ def test_one_topic_by_itself_has_a_version_between_two() -> None:
     assert 5 < alone < 6
 
 
-def test_a_registration_ends_by_its_answer_its_connection_its_time_or_as_the_log_says() -> None:
-    seen = Seen()
+def test_a_registration_ends_by_its_answer_its_connection_its_time_or_as_the_log_says(seen: Seen) -> None:
     seen.registered(1000, 1, 0, "SELF_TEST_TOPIC", code=1)
     seen.registered(2000, 2, 0, "SELF_TEST_TOPIC", code=None)
     seen.closed(2500, 100)
@@ -171,8 +173,7 @@ def test_a_registration_ends_by_its_answer_its_connection_its_time_or_as_the_log
     ]
 
 
-def test_a_client_is_known_by_its_heartbeats_until_its_connection_closes_or_the_broker_forgets_it() -> None:
-    seen = Seen()
+def test_a_client_is_known_by_its_heartbeats_until_its_connection_closes_or_the_broker_forgets_it(seen: Seen) -> None:
     for connection in (1, 2):
         seen.opened(100, connection)
         seen.heartbeat(1000 * connection, connection, f"127.0.0.1@consumer-{connection}#1")
@@ -187,8 +188,7 @@ def test_a_client_is_known_by_its_heartbeats_until_its_connection_closes_or_the_
     assert len(seen.of("client_heartbeat")) == 3
 
 
-def test_a_channel_that_ended_before_its_heartbeat_was_read_expires_for_nobody() -> None:
-    seen = Seen()
+def test_a_channel_that_ended_before_its_heartbeat_was_read_expires_for_nobody(seen: Seen) -> None:
     for connection in (1, 2):
         seen.opened(100, connection)
     said = HeartbeatData(client_id="127.0.0.1@consumer-1#1", consumer_data_set=(ConsumerData(group_name="g"),))
@@ -201,8 +201,7 @@ def test_a_channel_that_ended_before_its_heartbeat_was_read_expires_for_nobody()
     assert seen.of("client_gone") == []
 
 
-def test_a_pull_commits_when_it_is_served_or_held_and_not_when_it_is_refused() -> None:
-    seen = Seen()
+def test_a_pull_commits_when_it_is_served_or_held_and_not_when_it_is_refused(seen: Seen) -> None:
     seen.opened(100, 1)
     seen.pull(1000, 1, 1, 10)
     seen.answered(1001, 1, 1, code=24)
@@ -213,8 +212,7 @@ def test_a_pull_commits_when_it_is_served_or_held_and_not_when_it_is_refused() -
     assert seen.commits == [(2000, "pull", -1, 11), (3000, "pull", 11, 12)]
 
 
-def test_a_commit_by_itself_comes_after_the_pull_that_the_same_bytes_brought() -> None:
-    seen = Seen()
+def test_a_commit_by_itself_comes_after_the_pull_that_the_same_bytes_brought(seen: Seen) -> None:
     seen.opened(100, 1)
     seen.pull(1000, 1, 1, 47)
     seen.update(1000, 1, 48)
@@ -222,8 +220,7 @@ def test_a_commit_by_itself_comes_after_the_pull_that_the_same_bytes_brought() -
     assert [row.fields["offset"] for row in seen.all if row.event == "commit"] == [47, 48]
 
 
-def test_what_a_broker_recovers_is_what_stood_before() -> None:
-    seen = Seen()
+def test_what_a_broker_recovers_is_what_stood_before(seen: Seen) -> None:
     seen.rows.recovered(b'{"offsetTable":{"T@g":{0:3,2:40}}}')
     seen.opened(100, 1)
     seen.update(1000, 1, 40)
@@ -231,8 +228,7 @@ def test_what_a_broker_recovers_is_what_stood_before() -> None:
     assert seen.commits == [(2000, "update", 40, 41)]
 
 
-def test_offsets_are_reset_by_consumers_where_the_broker_told_them_and_here_where_not() -> None:
-    seen = Seen()
+def test_offsets_are_reset_by_consumers_where_the_broker_told_them_and_here_where_not(seen: Seen) -> None:
     seen.opened(100, 1)
     body = ResetOffsetBody(offset_table={MessageQueue("T", "broker-a", 2): 7}).encode()
     fields = {"group": "g", "topic": "T", "timestamp": "-1", "isForce": "true"}

@@ -66,8 +66,12 @@ class Seen:
         self.rows.passed(at_ms)
 
 
-def test_who_says_oneway_what_it_is_now_is_registered_without_an_answer() -> None:
-    seen = Seen()
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+def test_who_says_oneway_what_it_is_now_is_registered_without_an_answer(seen: Seen) -> None:
     seen.opened(997, 1)
     who = {"brokerName": "broker-a", "brokerAddr": A, "brokerId": "2", "clusterName": "c"}
     where: dict[str, Any] = {"front": "ns-0", "connection": 1, "version": 409, "body": registration("T")}
@@ -76,8 +80,7 @@ def test_who_says_oneway_what_it_is_now_is_registered_without_an_answer() -> Non
     assert (row.at_ms, row.fields["broker_id"], row.fields["address"], row.fields["code"]) == (1000, 2, A, 0)
 
 
-def test_whose_id_another_has_taken_was_not_dropped() -> None:
-    seen = Seen()
+def test_whose_id_another_has_taken_was_not_dropped(seen: Seen) -> None:
     seen.rows.polled(996, 1000, Table(brokers={"broker-a": {0: A, 2: B}}))
     seen.rows.polled(1246, 1250, Table(brokers={"broker-a": {0: B}}))  # it was 2, and is the master now
     seen.until(60_000)
@@ -110,8 +113,7 @@ def answer(*brokers: str) -> bytes:
     ).encode()
 
 
-def test_brokers_that_register_between_two_polls_come_into_the_route_one_by_one() -> None:
-    seen = Seen()
+def test_brokers_that_register_between_two_polls_come_into_the_route_one_by_one(seen: Seen) -> None:
     seen.polled(1000)
     seen.registered(1100, 1, "broker-a", A)
     seen.registered(1200, 2, "broker-b", B)
@@ -125,8 +127,7 @@ def test_brokers_that_register_between_two_polls_come_into_the_route_one_by_one(
     assert seen.of("timer_lag") == []
 
 
-def test_a_change_that_nothing_on_the_wire_explains_has_the_middle_and_its_inexactness() -> None:
-    seen = Seen()
+def test_a_change_that_nothing_on_the_wire_explains_has_the_middle_and_its_inexactness(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.polled(1004, "broker-a")
     seen.polled(1250, "broker-a")
@@ -139,8 +140,7 @@ def test_a_change_that_nothing_on_the_wire_explains_has_the_middle_and_its_inexa
     assert last.fields["f"] == "poll"
 
 
-def test_an_answer_on_the_wire_is_a_poll_of_its_topic() -> None:
-    seen = Seen()
+def test_an_answer_on_the_wire_is_a_poll_of_its_topic(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.opened(1100, 9)
     seen.asked(1100, 9, 105, 7, topic="T")
@@ -152,8 +152,7 @@ def test_an_answer_on_the_wire_is_a_poll_of_its_topic() -> None:
     assert seen.of("route") == [(1000.0, route("broker-a")), (1150.0, None)]
 
 
-def test_an_answer_that_was_asked_for_before_the_change_is_no_change_back() -> None:
-    seen = Seen()
+def test_an_answer_that_was_asked_for_before_the_change_is_no_change_back(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.polled(1010, "broker-a")
     seen.opened(1100, 9)
@@ -165,8 +164,7 @@ def test_an_answer_that_was_asked_for_before_the_change_is_no_change_back() -> N
     assert seen.of("route") == [(1000.0, route("broker-a")), (1200.0, None)]
 
 
-def test_an_answer_that_nothing_explains_is_believed_when_a_poll_has_it_too_and_dates_it() -> None:
-    seen = Seen()
+def test_an_answer_that_nothing_explains_is_believed_when_a_poll_has_it_too_and_dates_it(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.polled(1250, "broker-a")
     seen.opened(1300, 9)
@@ -180,8 +178,7 @@ def test_an_answer_that_nothing_explains_is_believed_when_a_poll_has_it_too_and_
     assert seen.of("route") == [(1000.0, route("broker-a")), (pytest.approx((1246 + 1302) / 2), None)]
 
 
-def test_an_answer_that_nothing_explains_and_no_poll_has_is_no_change_of_the_table() -> None:
-    seen = Seen()
+def test_an_answer_that_nothing_explains_and_no_poll_has_is_no_change_of_the_table(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.polled(1250, "broker-a")
     seen.opened(1300, 9)
@@ -204,9 +201,8 @@ def test_an_answer_that_nothing_explains_and_no_poll_has_is_no_change_of_the_tab
     ],
 )
 def test_a_broker_is_dropped_when_its_connection_ends_for_the_reason_that_the_log_has(
-    by: By, how: How, lines: list[str], reason: str
+    seen: Seen, by: By, how: How, lines: list[str], reason: str
 ) -> None:
-    seen = Seen()
     seen.registered(1000, 1, "broker-a", A)
     seen.closed(5000, 1, by, how)
     for line in (*lines, f"remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed"):
@@ -214,8 +210,7 @@ def test_a_broker_is_dropped_when_its_connection_ends_for_the_reason_that_the_lo
     assert seen.of("broker_dropped") == [(5000.0, {"reason": reason, "learnt": "log"})]
 
 
-def test_a_name_server_that_is_stopped_drops_nobody_when_it_closes_its_connections() -> None:
-    seen = Seen()
+def test_a_name_server_that_is_stopped_drops_nobody_when_it_closes_its_connections(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.rows.stops()
     seen.closed(5000, 1, By.SERVER, How.FIN)
@@ -224,8 +219,7 @@ def test_a_name_server_that_is_stopped_drops_nobody_when_it_closes_its_connectio
     assert seen.of("broker_dropped") == []
 
 
-def test_an_unregistration_is_the_reason_though_its_connection_closes_behind_it() -> None:
-    seen = Seen()
+def test_an_unregistration_is_the_reason_though_its_connection_closes_behind_it(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.asked(2000, 1, 104, 5, brokerName="broker-a", brokerAddr=A, brokerId="0", clusterName="c")
     seen.answered(2002, 1, 5)
@@ -234,8 +228,7 @@ def test_an_unregistration_is_the_reason_though_its_connection_closes_behind_it(
     assert seen.of("broker_dropped") == [(2002.0, {"reason": "unregistered", "learnt": "log"})]
 
 
-def test_a_broker_that_is_gone_and_no_line_says_so_is_dropped_for_an_unknown_reason() -> None:
-    seen = Seen()
+def test_a_broker_that_is_gone_and_no_line_says_so_is_dropped_for_an_unknown_reason(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.polled(1250, "broker-a")
     seen.polled(1500)
@@ -245,16 +238,14 @@ def test_a_broker_that_is_gone_and_no_line_says_so_is_dropped_for_an_unknown_rea
     assert seen.of("broker_dropped") == [(pytest.approx(1373, abs=1), {"reason": "unknown", "learnt": "poll"})]
 
 
-def test_a_registration_that_is_refused_is_a_row_and_makes_nobody_known() -> None:
-    seen = Seen()
+def test_a_registration_that_is_refused_is_a_row_and_makes_nobody_known(seen: Seen) -> None:
     seen.registered(1000, 1, "broker-a", A, code=1)
     seen.closed(1500, 1)
     assert [row.fields["code"] for row in seen.all if row.event == "registration"] == [1]
     assert seen.of("broker_dropped") == []
 
 
-def test_polls_that_took_long_say_how_late_the_server_was() -> None:
-    seen = Seen()
+def test_polls_that_took_long_say_how_late_the_server_was(seen: Seen) -> None:
     seen.polled(1000)
     seen.rows.polled(1250, 1950, None)
     seen.polled(2250)

@@ -114,20 +114,17 @@ def test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm(w
     eventually(lambda: [row for row in world.rows("ns-0", "registration") if row["address"] == told])
     eventually(lambda: [row for row in world.rows("broker-a", "register") if row["type"] == "ok"])
     java = world.java("broker-a")
-
     cluster.kill("broker-a")
     assert not alive(java) or command(java) == ""
     eventually(lambda: [row for row in world.rows("ns-0", "broker_dropped") if row["broker_name"] == "broker-a"])
     cluster.restart("broker-a")
     eventually(lambda: [row for row in world.rows("broker-a", "register", 1) if row["type"] == "ok"])
     assert world.java("broker-a") != java
-
     name_server = world.java("ns-0")
     cluster.pause("ns-0")
     assert _is_stopped(name_server)
     cluster.resume("ns-0")
     assert not _is_stopped(name_server)
-
     before = len(world.rows("ns-0", "broker_dropped"))
     java = world.java("broker-a")
     cluster.stop("broker-a")
@@ -135,7 +132,6 @@ def test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm(w
     assert world.rows("broker-a", "stopped", 1)
     eventually(lambda: len(world.rows("ns-0", "broker_dropped")) > before)
     assert world.rows("ns-0", "broker_dropped")[-1]["value"]["reason"] == "unregistered"
-
     os.kill(name_server, signal.SIGKILL)  # somebody else's doing: the node ends as its JVM does
     eventually(lambda: cluster.state("ns-0") is NodeState.GONE)
 

@@ -136,7 +136,6 @@ def test_offsets_of_a_topic_and_of_a_group_are_shown_queue_by_queue(servers: Ser
     assert admin("updateTopic", "-n", servers.n, "-c", "chaos", "-t", retry_topic, "-r", "1", "-w", "1").status == 0
     routes(servers, retry_topic, brokers=2)
     servers.do(send_three_and_consume_one)
-
     done = admin("topicStatus", "-n", servers.n, "-t", topic)
     assert [line.split()[:4] for line in done.lines[1:]] == [
         ["broker-a", "0", "0", "0"],
@@ -146,7 +145,6 @@ def test_offsets_of_a_topic_and_of_a_group_are_shown_queue_by_queue(servers: Ser
     ]
     assert done.lines[1].endswith("  -")
     assert "T" in done.lines[2].split()[4]
-
     done = admin("consumerProgress", "-n", servers.n, "-g", "shop")
     assert [line.split()[:6] for line in done.lines[1:3]] == [
         [topic, "broker-a", "0", "0", "0", "0"],

@@ -31,10 +31,8 @@ def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.Monke
     count = recorded(tmp_path)
     whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
     assert (whole.rows, whole.torn) == (count, 2)
-
     monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)
     merged = merge.merge_in_slices(tmp_path)
-
     assert (merged.rows, merged.torn) == (count, 2)
     assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 1_000)
     assert read_rows(tmp_path) == expected

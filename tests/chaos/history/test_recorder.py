@@ -37,9 +37,7 @@ def test_a_row_carries_who_when_and_what(tmp_path: Path) -> None:
     record("registration", address=Address("127.0.0.1", 10911), broker_id=0, code=0)
     record.close()
     to_parquet(tmp_path)
-
     first, second = read_rows(tmp_path)
-
     assert {k: v for k, v in first.items() if v is not None and k != "time_ms"} == {
         "seq": 0,
         "node": "ns-0",
@@ -61,9 +59,7 @@ def test_what_was_learnt_later_is_recorded_when_it_was(tmp_path: Path) -> None:
         record.at(12.5, "gone", target="ns-1")
     record.close()
     to_parquet(tmp_path)
-
     earlier, later = read_rows(tmp_path)
-
     assert (earlier["event"], earlier["time_ms"], earlier["seq"]) == ("route", 12.5, 1)
     assert (later["event"], later["seq"]) == ("started", 0)
 
@@ -221,9 +217,7 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path) -> None:
         record.close()
     path = raw_dir(tmp_path) / "ns-0.0.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
-
     merged = to_parquet(tmp_path)
-
     assert (merged.rows, merged.torn) == (3, 1)
     assert sorted((row["node"], row["event"]) for row in read_rows(tmp_path)) == [
         ("ns-0", "route"),

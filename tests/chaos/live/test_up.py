@@ -70,7 +70,6 @@ def test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_en
         before = rows_in(raw / "ns-0.0.jsonl", "registration")
         set_enabled(announced["toxiproxy"], "broker-a-%3Ens-0", True)
         command.until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > before)
-
         assert json.loads(fault("black_hole", "broker-a <-> ns-0", "--for", "100", "--json").stdout)["begun"]
         refused = fault("black_hole", "broker-a <-> ns-7")
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
@@ -88,7 +87,6 @@ def test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_en
                 break
         stderr = command.end(signal.SIGINT)
         assert command.left() == []
-
     run = RunFolder(tmp_path / "run")
     verdicts = json.loads(run.verdicts_file.read_text(encoding="utf-8"))
     assert [check["name"] for check in verdicts["checks"]] == CHECKS.split(",")

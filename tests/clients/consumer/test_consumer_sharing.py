@@ -158,7 +158,6 @@ async def test_an_unreadable_offset_file_is_named(tmp_path: Path) -> None:
     path = offsets_path(tmp_path, "group")
     path.parent.mkdir(parents=True)
     path.write_text('{"offsets": [{"topic": "orders"}]}')
-
     with pytest.raises(ClientError, match=r"offsets\.json cannot be read"):
         await World().consumer(message_model=MessageModel.BROADCASTING, data_dir=tmp_path)
 

@@ -197,7 +197,6 @@ async def test_two_producers_can_share_a_client(b: Bench) -> None:
 @BOTH
 async def test_with_latency_fault_tolerance_a_hung_broker_costs_one_send(profile: Profile) -> None:
     """windows.md section 3: one failure, then none."""
-
     async with Bench(profile=profile, send_latency_fault_enable=True) as b:
         b.first_and_second()[0].silent = True
         failures = 0

@@ -25,8 +25,12 @@ def told(hypothesis: Hypothesis) -> list[tuple[str, Any]]:
     return [(entry["do"], entry.get("nodes") or entry.get("links")) for entry in hypothesis.timeline]
 
 
-def test_where_all_is_well_nothing_happened() -> None:
-    incident = Incident()
+@pytest.fixture
+def incident() -> Incident:
+    return Incident()
+
+
+def test_where_all_is_well_nothing_happened(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     assert episodes_of(incident.rows).to_json() == {"episodes": [], "not_seen": []}
 
@@ -68,8 +72,7 @@ def test_without_the_log_of_who_may_have_died_nothing_is_certain() -> None:
     assert any("broker-a's own log is not here" in text for text in inferred.not_seen)
 
 
-def test_who_unregisters_everywhere_was_stopped() -> None:
-    incident = Incident()
+def test_who_unregisters_everywhere_was_stopped(incident: Incident) -> None:
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 300.0)])
     for server in ("ns-0", "ns-1"):
@@ -80,9 +83,8 @@ def test_who_unregisters_everywhere_was_stopped() -> None:
     assert (told(one), one.certainty) == ([("stop", ["broker-a"]), ("restart", ["broker-a"])], "certain")
 
 
-def test_a_clean_stop_that_takes_its_time_is_one_though_clients_still_connect_meanwhile() -> None:
+def test_a_clean_stop_that_takes_its_time_is_one_though_clients_still_connect_meanwhile(incident: Incident) -> None:
     """Apache's 5.3.3 under load: its listener closed connections and took new ones for 13 s after its leave."""
-    incident = Incident()
     incident.put(0.0, "harness", "node", source="consumer-0", value={"kind": "consumer"})
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 300.0)])
@@ -102,8 +104,7 @@ def test_a_clean_stop_that_takes_its_time_is_one_though_clients_still_connect_me
     ]
 
 
-def test_who_is_unregistered_at_one_name_server_and_lives_on_was_so_by_hand() -> None:
-    incident = Incident()
+def test_who_is_unregistered_at_one_name_server_and_lives_on_was_so_by_hand(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     incident.drops("ns-0", "broker-a", 210.0, "unregistered")
     one = first(incident)
@@ -150,8 +151,7 @@ def test_refusals_and_a_channel_that_ended_are_a_cut() -> None:
     assert (told(one)[0], one.certainty) == (("cut", ["broker-a <-> ns-0"]), "certain")
 
 
-def test_registrations_that_arrive_while_the_answers_do_not_are_a_fault_of_the_way_back() -> None:
-    incident = Incident()
+def test_registrations_that_arrive_while_the_answers_do_not_are_a_fault_of_the_way_back(incident: Incident) -> None:
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 420.0)])
     for at in incident.ticks("broker-a", 200.0, 420.0):
@@ -163,8 +163,7 @@ def test_registrations_that_arrive_while_the_answers_do_not_are_a_fault_of_the_w
     assert (one.fault, one.timeline[0]["stream"]) == ("black_hole", "downstream")
 
 
-def test_a_name_server_that_starts_again_empty_was_killed_or_stopped() -> None:
-    incident = Incident()
+def test_a_name_server_that_starts_again_empty_was_killed_or_stopped(incident: Incident) -> None:
     incident.well("broker-a", "broker-b", but=[(200.0, 260.0)], with_=["ns-0"])
     incident.well("broker-a", "broker-b", with_=["ns-1"])
     for broker in ("broker-a", "broker-b"):
@@ -200,8 +199,7 @@ def test_a_name_server_that_writes_nothing_meanwhile_hung() -> None:
     assert told(first(hung(writes=False)))[0] == ("pause", ["ns-0"])
 
 
-def test_two_name_servers_each_blind_to_another_broker_are_one_fault() -> None:
-    incident = Incident()
+def test_two_name_servers_each_blind_to_another_broker_are_one_fault(incident: Incident) -> None:
     for broker, blind in (("broker-a", "ns-0"), ("broker-b", "ns-1")):
         other = "ns-1" if blind == "ns-0" else "ns-0"
         incident.well(broker, with_=[other])
@@ -224,16 +222,14 @@ def test_faults_at_different_times_are_episodes_of_their_own() -> None:
     assert [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes] == ["kill", "kill"]
 
 
-def test_all_expired_at_once_though_they_had_registered_is_a_clock() -> None:
-    incident = Incident()
+def test_all_expired_at_once_though_they_had_registered_is_a_clock(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     for broker in ("broker-a", "broker-b"):
         incident.drops("ns-0", broker, 221.0, "expired")
     assert told(first(incident)) == [("clock_step", ["ns-0"])]
 
 
-def test_a_wiped_permission_is_told_with_its_return() -> None:
-    incident = Incident()
+def test_a_wiped_permission_is_told_with_its_return(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     incident.put(100.0, "ns-0", "write_perm", broker_name="broker-a", value={"wiped": 3})
     incident.put(160.0, "ns-0", "write_perm", broker_name="broker-a", value={"added": 3})
@@ -242,8 +238,7 @@ def test_a_wiped_permission_is_told_with_its_return() -> None:
     assert one.certainty == "certain"
 
 
-def test_a_stranger_under_a_brokers_name_is_told_by_its_address() -> None:
-    incident = Incident()
+def test_a_stranger_under_a_brokers_name_is_told_by_its_address(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     for at in (100.0, 130.0, 160.0):
         about = {"broker_name": "broker-a", "broker_id": 0, "address": "10.9.9.9:10911", "code": 0}
@@ -252,9 +247,8 @@ def test_a_stranger_under_a_brokers_name_is_told_by_its_address() -> None:
     assert (entry["do"], entry["address"], entry["every_s"]) == ("register", "10.9.9.9:10911", 30)
 
 
-def test_a_broker_that_its_clients_reach_at_another_address_is_no_stranger() -> None:
+def test_a_broker_that_its_clients_reach_at_another_address_is_no_stranger(incident: Incident) -> None:
     """As through a proxy or a mapped port: NameServers have one address all the time."""
-    incident = Incident()
     elsewhere = {"source": "broker-a", "address": "10.7.7.7:30911", "value": {"kind": "broker"}}
     incident.put(0.0, "harness", "node", **elsewhere)
     incident.rows.insert(1, incident.rows.pop())
@@ -265,8 +259,7 @@ def test_a_broker_that_its_clients_reach_at_another_address_is_no_stranger() -> 
     assert [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes] == []
 
 
-def test_a_topic_that_is_gone_while_its_brokers_are_there_was_deleted() -> None:
-    incident = Incident()
+def test_a_topic_that_is_gone_while_its_brokers_are_there_was_deleted(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     incident.put(100.0, "ns-0", "route", topic="orders", value=None)
     assert told(first(incident)) == [("delete_topic", ["ns-0"])]
@@ -278,8 +271,7 @@ def test_a_topic_that_goes_with_its_broker_was_not_deleted() -> None:
     assert first(incident).fault == "kill"
 
 
-def test_a_broker_that_never_speaks_of_a_name_server_has_not_got_it_on_its_list() -> None:
-    incident = Incident()
+def test_a_broker_that_never_speaks_of_a_name_server_has_not_got_it_on_its_list(incident: Incident) -> None:
     incident.well("broker-a")
     incident.well("broker-b", with_=["ns-0"])
     one = first(incident)
@@ -323,8 +315,7 @@ def test_no_list_of_its_own_is_told_where_logs_do_not_say_that_it_is_another(lis
     assert not episodes_of(with_clients(*lists).rows).episodes
 
 
-def test_a_list_that_changes_in_mid_run_is_told_with_who_is_left() -> None:
-    incident = Incident()
+def test_a_list_that_changes_in_mid_run_is_told_with_who_is_left(incident: Incident) -> None:
     incident.well("broker-b")
     incident.well("broker-a")
     old, new = [ADDRESSES["ns-0"], ADDRESSES["ns-1"]], [ADDRESSES["ns-1"]]
@@ -361,15 +352,13 @@ def test_a_death_of_which_one_name_server_says_unregistered_is_no_clean_stop() -
     assert first(incident).fault == "kill"
 
 
-def test_the_topic_by_a_brokers_own_name_goes_with_it_and_nobody_deleted_it() -> None:
-    incident = Incident()
+def test_the_topic_by_a_brokers_own_name_goes_with_it_and_nobody_deleted_it(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     incident.put(100.0, "ns-0", "route", topic="broker-a", value=None)
     assert episodes_of(incident.rows).episodes == []
 
 
-def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own() -> None:
-    incident = Incident()
+def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own(incident: Incident) -> None:
     incident.well("broker-a", "broker-b", but=[(200.0, 260.0)], with_=["ns-0"])
     incident.well("broker-a", "broker-b", with_=["ns-1"])
     for broker in ("broker-a", "broker-b"):
@@ -384,8 +373,9 @@ def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own() ->
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_who_is_not_heard_of_until_the_logs_end_is_no_episode_unless_a_line_says_so(closed: bool) -> None:
-    incident = Incident()
+def test_who_is_not_heard_of_until_the_logs_end_is_no_episode_unless_a_line_says_so(
+    incident: Incident, closed: bool
+) -> None:
     incident.well("broker-b")
     incident.well("broker-a", but=[(500.0, 600.0)])
     if closed:

@@ -27,9 +27,12 @@ class World:
         return task.result()
 
 
-def test_hours_pass_at_once_and_the_clock_shows_them() -> None:
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
 
+
+def test_hours_pass_at_once_and_the_clock_shows_them(world: World) -> None:
     async def work() -> tuple[float, int]:
         await world.clock.sleep(7200)
         return world.clock.monotonic_s(), world.clock.now_ms()
@@ -37,8 +40,7 @@ def test_hours_pass_at_once_and_the_clock_shows_them() -> None:
     assert world.finish(world.process(), work()) == (7200.0, 1_700_007_200_000)
 
 
-def test_timers_of_all_processes_run_by_their_time_and_equal_ones_in_the_order_they_were_set() -> None:
-    world = World()
+def test_timers_of_all_processes_run_by_their_time_and_equal_ones_in_the_order_they_were_set(world: World) -> None:
     first, second = world.process(), world.process()
     second.call_later(2, world.note, "b")
     first.call_later(2, world.note, "c")
@@ -48,8 +50,7 @@ def test_timers_of_all_processes_run_by_their_time_and_equal_ones_in_the_order_t
     assert world.clock.monotonic_s() == 10
 
 
-def test_nothing_after_the_end_of_a_run_is_run_before_the_next() -> None:
-    world = World()
+def test_nothing_after_the_end_of_a_run_is_run_before_the_next(world: World) -> None:
     world.process().call_later(5, world.note, "late")
     world.scheduler.run(4.9)
     assert world.seen == []
@@ -57,8 +58,7 @@ def test_nothing_after_the_end_of_a_run_is_run_before_the_next() -> None:
     assert world.seen == [(5, "late")]
 
 
-def test_a_cancelled_timer_never_fires() -> None:
-    world = World()
+def test_a_cancelled_timer_never_fires(world: World) -> None:
     timer = world.process().call_later(1, world.note, "never")
     timer.cancel()
     world.scheduler.run(2)
@@ -66,8 +66,7 @@ def test_a_cancelled_timer_never_fires() -> None:
     assert timer.cancelled()
 
 
-def test_each_process_sees_its_own_running_loop() -> None:
-    world = World()
+def test_each_process_sees_its_own_running_loop(world: World) -> None:
     loops = [world.process(), world.process()]
 
     async def which() -> asyncio.AbstractEventLoop:
@@ -79,9 +78,7 @@ def test_each_process_sees_its_own_running_loop() -> None:
     assert [task.result() for task in tasks] == loops
 
 
-def test_a_timeout_is_of_virtual_time() -> None:
-    world = World()
-
+def test_a_timeout_is_of_virtual_time(world: World) -> None:
     async def work() -> None:
         async with world.clock.timeout(3):
             await world.clock.sleep(60)
@@ -91,15 +88,13 @@ def test_a_timeout_is_of_virtual_time() -> None:
     assert world.clock.monotonic_s() == 3
 
 
-def test_what_never_ends_is_given_up_after_its_limit() -> None:
-    world = World()
+def test_what_never_ends_is_given_up_after_its_limit(world: World) -> None:
     process = world.process()
     with pytest.raises(TimeoutError, match="within 50 s"):
         world.scheduler.run_until_done(process.create_future(), 50)
 
 
-def test_a_paused_process_does_nothing_and_on_resume_first_reads_and_then_runs_its_overdue_timers() -> None:
-    world = World()
+def test_a_paused_process_does_nothing_and_on_resume_first_reads_and_then_runs_its_overdue_timers(world: World) -> None:
     process, other = world.process(), world.process()
     process.call_later(1, world.note, "timer 1")
     process.call_later(3, world.note, "timer 3")
@@ -114,8 +109,7 @@ def test_a_paused_process_does_nothing_and_on_resume_first_reads_and_then_runs_i
     assert world.seen[1:] == [(10, "bytes"), (10, "timer 1"), (10, "timer 3"), (20, "timer 20")]
 
 
-def test_a_timer_that_is_cancelled_by_what_came_in_during_a_pause_does_not_fire() -> None:
-    world = World()
+def test_a_timer_that_is_cancelled_by_what_came_in_during_a_pause_does_not_fire(world: World) -> None:
     process = world.process()
     timer = process.call_later(1, world.note, "timed out")
     process.came_in(0.5, timer.cancel)
@@ -126,8 +120,7 @@ def test_a_timer_that_is_cancelled_by_what_came_in_during_a_pause_does_not_fire(
     assert world.seen == []
 
 
-def test_a_killed_process_runs_nothing_any_more_and_its_finally_blocks_wait_for_the_burial() -> None:
-    world = World()
+def test_a_killed_process_runs_nothing_any_more_and_its_finally_blocks_wait_for_the_burial(world: World) -> None:
     process = world.process()
 
     async def work() -> None:
@@ -148,8 +141,7 @@ def test_a_killed_process_runs_nothing_any_more_and_its_finally_blocks_wait_for_
     assert world.seen == [(200, "finally")]
 
 
-def test_an_error_in_a_callback_goes_to_its_own_process_and_ends_nothing() -> None:
-    world = World()
+def test_an_error_in_a_callback_goes_to_its_own_process_and_ends_nothing(world: World) -> None:
     process = world.process()
     told: list[Any] = []
     process.set_exception_handler(lambda loop, context: told.append((loop, context["exception"])))
@@ -164,9 +156,7 @@ def test_an_error_in_a_callback_goes_to_its_own_process_and_ends_nothing() -> No
     assert world.seen == [(0, "goes on")]
 
 
-def test_ctrl_c_leaves_the_run() -> None:
-    world = World()
-
+def test_ctrl_c_leaves_the_run(world: World) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
