@@ -11,44 +11,36 @@ from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import ScenarioError
 
 
+def refused(*args: str, expected: str) -> tuple[tuple[str, ...], str]:
+    """Arguments of which the last is the value of the one before it, and what is said of that."""
+    return args, f"'{args[-2]}': '{args[-1]}' is not allowed; expected {expected}"
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("run", "smoke", "--seed", "x"), "'--seed': 'x' is not allowed; expected a whole number of at least 0"),
-        (("run", "smoke", "--seed", "1.5"), "'--seed': '1.5' is not allowed; expected a whole number of at least 0"),
-        (
-            ("run", "smoke", "--time-scale", "nan"),
-            "'--time-scale': 'nan' is not allowed; expected a number above 0 and at most 100",
+        refused("run", "smoke", "--seed", "x", expected="a whole number of at least 0"),
+        refused("run", "smoke", "--seed", "1.5", expected="a whole number of at least 0"),
+        refused("run", "smoke", "--time-scale", "nan", expected="a number above 0 and at most 100"),
+        refused("run", "smoke", "--time-scale", "0", expected="a number above 0 and at most 100"),
+        refused(
+            "run",
+            "smoke",
+            "--spark-master",
+            "foo",
+            expected="spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
         ),
-        (
-            ("run", "smoke", "--time-scale", "0"),
-            "'--time-scale': '0' is not allowed; expected a number above 0 and at most 100",
-        ),
-        (
-            ("run", "smoke", "--spark-master", "foo"),
-            "'--spark-master': 'foo' is not allowed; expected "
-            "spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
-        ),
-        (
-            ("run", "smoke", "--summary", "absent/summary.md"),
-            "'--summary': 'absent/summary.md' is not allowed; expected a file in a folder that is there",
-        ),
+        refused("run", "smoke", "--summary", "absent/summary.md", expected="a file in a folder that is there"),
         (
             ("run", "smoke", "--defect", "nothing"),
             "--defect: 'nothing' is not allowed; expected a defect that `nemesrv defects` lists",
         ),
-        (
-            ("selftest", "--seeds", "7..3"),
-            "'--seeds': '7..3' is not allowed; expected a seed such as 7, or from one to a later one such as 1..12",
-        ),
-        (("up", "--for", "inf"), "'--for': 'inf' is not allowed; expected a number above 0"),
-        (("up", "--for", "nan"), "'--for': 'nan' is not allowed; expected a number above 0"),
-        (
-            ("up", "--brokers", "27"),
-            "'--brokers': '27' is not allowed; expected a whole number of at least 1 and at most 26",
-        ),
-        (("fault", "latency", "--latency-ms", "nan"), "'--latency-ms': 'nan' is not allowed; expected a number"),
-        (("fault", "bandwidth", "--rate-kb-s", "1.5"), "'--rate-kb-s': '1.5' is not allowed; expected a whole number"),
+        refused("selftest", "--seeds", "7..3", expected="a seed such as 7, or from one to a later one such as 1..12"),
+        refused("up", "--for", "inf", expected="a number above 0"),
+        refused("up", "--for", "nan", expected="a number above 0"),
+        refused("up", "--brokers", "27", expected="a whole number of at least 1 and at most 26"),
+        refused("fault", "latency", "--latency-ms", "nan", expected="a number"),
+        refused("fault", "bandwidth", "--rate-kb-s", "1.5", expected="a whole number"),
         (
             ("check", "a-file"),
             "check: RUN_DIR: 'a-file' is not allowed; expected a run folder or a folder of Parquet files",

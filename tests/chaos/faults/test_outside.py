@@ -34,19 +34,13 @@ def bandwidth(rate: int, **changes: Any) -> dict[str, Any]:
         (proxy(enabled=False), [Cut()]),
         (proxy(bandwidth(0)), [BlackHole(stream="upstream")]),
         (proxy(bandwidth(0, toxicity=0.0)), []),
-        (
-            proxy(bandwidth(0), bandwidth(0, stream="downstream")),
-            [BlackHole()],
-        ),
+        (proxy(bandwidth(0), bandwidth(0, stream="downstream")), [BlackHole()]),
         (proxy(bandwidth(50)), [Bandwidth(stream="upstream", rate_kb_s=5)]),
         (
             proxy({"type": "latency", "attributes": {"latency": 100, "jitter": 3}}),
             [Latency(stream="upstream", latency_ms=1000, jitter_ms=30)],
         ),
-        (
-            proxy({"type": "timeout", "attributes": {"timeout": 0}}),
-            [Timeout(stream="upstream")],
-        ),
+        (proxy({"type": "timeout", "attributes": {"timeout": 0}}), [Timeout(stream="upstream")]),
         (proxy({"type": "reset_peer", "attributes": {}}), [Reset(stream="upstream")]),
         (
             proxy({"type": "slicer", "attributes": {}}),

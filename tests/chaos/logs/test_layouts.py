@@ -9,6 +9,7 @@ from nemesrv.chaos.logs.layouts import Head, as_json, head_of, second_of
 TEXT = "closeChannel: begin close the channel[10.0.0.9:9876] Found: true - or not"
 SERVER = {"writer": "java-server", "zone": "+08:00", "resolution_ms": 1000}
 HOST = {"writer": "java-host", "zone": None, "resolution_ms": 1, "level": "INFO"}
+MAIN = {**HOST, "thread": "main", "logger": "RocketmqRemoting"}
 
 LINES = [
     ("2026-11-20 20:17:34 INFO NettyEventExecutor - ", "20:17:34.000", {**SERVER, "thread": "NettyEventExecutor"}),
@@ -36,11 +37,7 @@ LINES = [
         "12:18:51.122",
         {**HOST, "thread": "main", "logger": "RocketmqClient"},
     ),
-    (
-        "2026-11-20 12:18:51.122 [main] INFO  RocketmqRemoting - ",
-        "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
-    ),
+    ("2026-11-20 12:18:51.122 [main] INFO  RocketmqRemoting - ", "12:18:51.122", MAIN),
     (
         "2026-11-20 12:18:51.122 [main] INFO  o.a.r.c.i.factory.MQClientInstance - ",
         "12:18:51.122",
@@ -49,33 +46,17 @@ LINES = [
     (
         "2026-11-20 12:18:51.122  INFO 4711 --- [           main] RocketmqRemoting                         : ",
         "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
+        MAIN,
     ),
     (
         "2026-11-20T12:18:51.122+08:00  INFO 4711 --- [shop] [           main] RocketmqClient   : ",
         "12:18:51.122",
         {**HOST, "zone": "+08:00", "logger": "RocketmqClient"},
     ),
-    (
-        "2026-11-20 12:18:51,122 INFO [main] RocketmqRemoting - ",
-        "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
-    ),
-    (
-        "2026-11-20 12:18:51,122 INFO RocketmqRemoting [main] - ",
-        "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
-    ),
-    (
-        "INFO  2026-11-20 12:18:51,122 [main] RocketmqRemoting - ",
-        "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
-    ),
-    (
-        "2026-11-20 12:18:51,122|INFO|main|RocketmqRemoting|",
-        "12:18:51.122",
-        {**HOST, "thread": "main", "logger": "RocketmqRemoting"},
-    ),
+    ("2026-11-20 12:18:51,122 INFO [main] RocketmqRemoting - ", "12:18:51.122", MAIN),
+    ("2026-11-20 12:18:51,122 INFO RocketmqRemoting [main] - ", "12:18:51.122", MAIN),
+    ("INFO  2026-11-20 12:18:51,122 [main] RocketmqRemoting - ", "12:18:51.122", MAIN),
+    ("2026-11-20 12:18:51,122|INFO|main|RocketmqRemoting|", "12:18:51.122", MAIN),
     ("2026-11-20 12:18:51.122 INFO RocketmqRemoting: ", "12:18:51.122", {**HOST, "logger": "RocketmqRemoting"}),
     ("2026/11/20 12:18:51.122 [main] INFO RocketmqRemoting - ", "12:18:51.122", {**HOST, "thread": "main"}),
     ("2026-11-20 12:18:51 INFO RocketmqRemoting - ", "12:18:51.000", {**HOST, "resolution_ms": 1000}),

@@ -225,11 +225,7 @@ CHANNELS = [
         "channel_closing",
         {"address": HERE},
     ),
-    (
-        "invokeSync: wait response timeout exception, the channel[null]",
-        "request_timeout",
-        {"address": "null"},
-    ),
+    ("invokeSync: wait response timeout exception, the channel[null]", "request_timeout", {"address": "null"}),
     (
         f"invokeSync: wait response timeout exception, the channel[addr={HERE}, id=1]",
         "request_timeout",
