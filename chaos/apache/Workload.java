@@ -332,7 +332,7 @@ public class Workload {
         made.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             MessageQueue queue = context.getMessageQueue();
             for (MessageExt each : messages) {
-                say("received", "key", each.getKeys(), "topic", each.getTopic(), "broker", queue.getBrokerName(),
+                say("received", "key", each.getKeys(), "topic", queue.getTopic(), "broker", queue.getBrokerName(),
                     "queue", queue.getQueueId(), "offset", each.getQueueOffset(), "holding", holdings.of(queue), "body",
                     each.getBody(), "properties", each.getProperties());
             }

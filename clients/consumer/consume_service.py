@@ -125,7 +125,7 @@ class ConsumeService:
             self._context.record(
                 event,
                 msg_key=message.keys,
-                **batch.queue._replace(topic=restore_topic(message, self._config.consumer_group).topic)._asdict(),
+                **batch.queue._asdict(),
                 offset=message.queue_offset,
                 op_id=batch.process_queue.op_id,
                 digest=_digest(message),

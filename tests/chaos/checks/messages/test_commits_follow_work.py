@@ -96,6 +96,13 @@ def test_a_message_that_the_listener_failed_and_the_broker_took_back_may_be_comm
     assert verdict(committed(builder, 100.5, 1, 0)).verdict is Validity.VALID
 
 
+def test_a_message_of_the_retry_topic_is_no_receipt_of_the_message_at_its_offset() -> None:
+    builder = sent(worked(story(), 3), 104, 3)
+    again = {**AT, "topic": "%RETRY%consumers"}
+    builder.at(104.5).event("consumer-0", "receive", msg_key="k-9", offset=3, digest=None, **again)
+    assert kinds(verdict(committed(builder, 105, 4, 3))) == ["committed past, and not received"]
+
+
 def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
     found = verdict(committed(sent(worked(story(), 3), 104, 3), 105, 4, 3))
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
