@@ -10,6 +10,7 @@ holds it is guilty; of a message that is lost, who acknowledged it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..oracle.lost_brokers import PROMISED
@@ -46,6 +47,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
         guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {PROMISED}"
     if example is None:
         return Cause("", guarantee, first.why)
+    if _unregistered(example, first, verdicts):
+        example = replace(example, more={**example.more, "kind": "must register"})
     sentence = f"{happened(example.since(first.timeline_ms))}."
     return Cause(_guilty(example, first, verdicts), guarantee, sentence)
 
@@ -90,15 +93,16 @@ _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not i
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     check, kind = CHECKS.get(verdict.name), str(example.more.get("kind"))
     of_object = check is not None and kind in check.accuses_object
-    unregistered = verdict.name == "routes_are_true" and kind == "must hold" and _as_read(verdicts)
-    if of_object or not example.who or unregistered:
+    if of_object or not example.who or _unregistered(example, verdict, verdicts):
         return example.what or example.who
     return str(example.more.get("holder") or example.who)
 
 
-def _as_read(verdicts: Sequence[Verdict]) -> bool:
-    """Whether every NameServer's table was what its transport read."""
-    return any(one.name == "registrations_are_kept" and one.verdict is Validity.VALID for one in verdicts)
+def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
+    """Whether a NameServer lacked a broker though every NameServer's table was what its transport read."""
+    is_missing = verdict.name == "routes_are_true" and example.more.get("kind") in ("must hold", "must register")
+    as_read = (v.name == "registrations_are_kept" and v.verdict is Validity.VALID for v in verdicts)
+    return is_missing and any(as_read)
 
 
 def _distance(verdict: Verdict) -> tuple[bool, int, int]:

@@ -23,6 +23,7 @@ _STATES: Mapping[str, str] = {
     "must not hold what never registered": "{who} listed {about} from {at} on, but {what} never registered there",
     "must not hold what registered uncalled": "{what} registered at {who}, which is not in its namesrvAddr; "
     "{who} listed {about} {until}",
+    "must register": "{what} did not register with {who}, so {who} did not list {about} {until}",
     "must be equal": _DIFFERED,
     "promised to agree": _DIFFERED,
     "promised to stay": "{who} changed the address of the master of {what} from {at} on, for {took} ({masters})",
@@ -41,6 +42,7 @@ _ACTS: Mapping[str, str] = {
     "order configuration": "{who} sent {what} an order configuration{of_topic}, though its orderMessageEnable is off",
     "not its table": "{who} sent {what} another route{of_topic} than it had",
     "must hold": "{who} did not list {about}",
+    "must register": "{what} did not register with {who}, so {who} did not list {about}",
     "must not be dropped": "{who} dropped {what}, though it was alive",
     "dropped too soon": "{who} dropped {what} too soon",
     "must hold what it acknowledged": "{who} did not list {about}, whose registration it had acknowledged",

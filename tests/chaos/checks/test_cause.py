@@ -77,6 +77,7 @@ def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> N
         found = cause_of([lacks, verdict("registrations_are_kept", kept, "ns-0")])
         assert found is not None
         assert found.node == guilty
+        assert found.sentence.startswith("broker-a did not register with ns-0") == (guilty == "broker-a")
 
 
 def test_what_a_client_saw_and_its_broker_did_accuses_the_broker() -> None:
