@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -72,12 +73,19 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
 
 
 def _is_misled(rows: pa.Table, world: World) -> pa.Array:
-    """Tries that say nothing of the broker of that name: at an address that is no node's and was registered by hand, or
-    refused at a queue that the topic has not (a borrowed route of createTopicKey has more)."""
+    """Tries that say nothing of the broker of that name: at an address that is no node's and was registered by hand, at
+    one that the broker has left, or refused at a queue that the topic has not (a borrowed route of createTopicKey has
+    more)."""
     import pyarrow.compute as pc
 
     strange = {act.address for act in world.acts if act.f == "register"} - set(world.owners)
     is_misled = is_one_of(rows["address"], sorted(strange))
+    for node in world.of_kind("broker"):
+        until = (*(move.from_ms for move in node.moves[1:]), math.inf)
+        for move, until_ms in zip(node.moves, until, strict=False):
+            is_elsewhere = is_one_of(rows["address"], sorted({*node.addresses} - {move.address}))
+            is_then = pc.and_(pc.greater(rows["time_ms"], move.from_ms), pc.less(rows["time_ms"], until_ms))
+            is_misled = pc.or_(is_misled, pc.and_(is_elsewhere, is_then))
     is_refused = pc.fill_null(pc.equal(rows["code"], ResponseCode.SYSTEM_ERROR), False)
     for producer in world.of_kind("producer"):
         if (queues := world.queues_of(producer.name)) is not None:

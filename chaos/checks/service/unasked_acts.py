@@ -167,7 +167,7 @@ class Unasked(Process):
         """How many heartbeats brokers say that they had, and when slaves had some that no route named as master."""
         examined, wrong, within_ms = 0, list[float](), 2 * self.timers.H_ms
         for broker, times in self.at_brokers("client_heartbeat").items():
-            for at_ms in times:
+            for at_ms in (one for one in times if self.life.start_ms <= one < self.end_ms):
                 spans = self._masters.get(self.world.address_at(broker, at_ms) or "", ())
                 examined += 1
                 if is_slave(broker) and not any(start <= at_ms and at_ms - within_ms <= end for start, end in spans):

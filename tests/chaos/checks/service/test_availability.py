@@ -216,6 +216,17 @@ def test_who_leaves_look_ups_unanswered_is_guilty_and_not_who_asked() -> None:
     assert (found.who, found.more["holder"]) == ("prober", "ns-0")
 
 
+@pytest.mark.parametrize(("address", "expected"), [("10.8.8.8:10911", ["broker-a"]), (address_of("broker-a"), [])])
+def test_a_broker_that_has_moved_is_not_asked_why_tries_failed_where_it_was(address: str, expected: list[str]) -> None:
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    builder.at(20).moved("broker-a", "10.8.8.8:10911")
+    for second in range(300, 400):
+        where = {"broker_name": "broker-a", "address": address}
+        builder.at(second).event("producer-0", "send_attempt", type="fail", duration_ms=1, **where)
+        builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
+    assert [example.who for example in check(builder.end(400)).examples] == expected
+
+
 @pytest.mark.parametrize(("address", "expected"), [("10.9.9.9:10911", []), (address_of("broker-a"), ["broker-a"])])
 def test_a_broker_is_not_asked_why_tries_failed_at_an_address_that_somebody_registered_for_it(
     address: str, expected: list[str]

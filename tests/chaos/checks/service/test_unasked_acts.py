@@ -205,3 +205,14 @@ def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: boo
     value = {"client": "127.0.0.1@producer-0#1"}
     told.at(30).event(broker, "client_heartbeat", op_id="7", value=value)
     assert (("heartbeat", "to masters alone") in kinds(told)) == found
+
+
+def test_a_process_that_ended_before_a_slave_acted_as_master_is_not_asked_why_the_next_one_beat_it() -> None:
+    told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"), clients=("producer-0",))
+    runs(told, "checkHoldRequest", [5.0])
+    told.at(0.02).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a", "broker-a/1"))
+    told.at(25).restarted("producer-0")
+    acting = {"brokers": {"broker-a": {"0": address_of("broker-a/1")}}, "queues": {"broker-a": [4, 4, 4, 0]}}
+    told.at(25.1).event("producer-0", "route_changed", topic="orders", value=acting)
+    told.at(30).event("broker-a/1", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@producer-0#1"})
+    assert ("heartbeat", "to masters alone") not in kinds(told)
