@@ -82,7 +82,8 @@ class Services:
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store that `group` has consumed the messages below `offset`, and record the change. Returns the previous
         offset, or -1. `f` names the request with the commit."""
-        before = self.offsets.commit(group, topic, queue_id, offset)
+        before = self.offsets.queues(group, topic).get(queue_id, -1)
+        self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
             value = {"group": group, "client": self.clients.client_id(group, connection.id), "before": before}
             self.context.record("commit", f=f, **self.queue(topic, queue_id)._asdict(), offset=offset, value=value)
