@@ -8,7 +8,7 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 |--------------------------|-------------------------------------------------------------------------------------------|
 | min                      | at most the offset, but for code 21; the first that the queue has                         |
 | max                      | beyond all that was acknowledged before the pull; not beyond what is sent, or found by    |
-|                          | a final read, after it                                                                    |
+|                          | a final read, after it and before the broker starts again                                 |
 | next, of code 19         | the offset                                                                                |
 | next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
 | next, of code 21         | min or max, or where an operator sends the group                                          |
@@ -21,8 +21,9 @@ it has not: `nextOffsetCorrection`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.codes import ResponseCode
@@ -167,9 +168,11 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     wrong = [(low > asked) & ~is_moved, (is_master & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
     said = np.select(wrong, ["min", "max", "count", "messages", "next"], "")
-    for what, row in zip(said[said != ""], rows_in(pulls.filter(said != "")), strict=True):
+    due = np.where(high < least, least, most)
+    for what, row, end in zip(said[said != ""], rows_in(pulls.filter(said != "")), due[said != ""], strict=True):
         if not _is_reset(row, world):
-            yield _misplaced(str(what), {**row, "broker_name": world.owners.get(row["address"], row["broker_name"])})
+            about = {"broker_name": world.owners.get(row["address"], row["broker_name"]), "due": end}
+            yield _misplaced(str(what), {**row, **about})
 
 
 def _may_lack(node: str, world: World) -> bool:
@@ -201,10 +204,26 @@ def _ends(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> tuple[F
                 times, ends = sent[of], offsets[of]
                 if done is not None:
                     times, ends = np.append(times, done.time_ms), np.append(ends, done.offset or 0)
-                order = np.argsort(times, kind="stable")
-                lowest = np.append(np.minimum.accumulate(ends[order][::-1])[::-1], np.inf)
-                most[here] = lowest[np.searchsorted(times[order], told[here], "right")]
+                most[here] = _lowest_later(times, ends, told[here], _boots(queue["broker_name"], part))
     return least, most, first
+
+
+def _lowest_later(times: Floats, ends: Floats, at: Floats, boots: Sequence[float]) -> Floats:
+    """The lowest end of a queue in each time after `at` and before the broker's next start: a start may lose the last
+    ones, which no_acknowledged_loss judges."""
+    import numpy as np
+
+    order = np.argsort(times, kind="stable")
+    times, ends, found = times[order], ends[order], np.full(len(at), np.inf)
+    for from_ms, to_ms in pairwise((-np.inf, *boots, np.inf)):
+        here, there = (from_ms <= at) & (at < to_ms), (from_ms <= times) & (times < to_ms)
+        lowest = np.append(np.minimum.accumulate(ends[there][::-1])[::-1], np.inf)
+        found[here] = lowest[np.searchsorted(times[there], at[here], "right")]
+    return found
+
+
+def _boots(broker: str, part: Part) -> list[float]:
+    return sorted(row.time_ms for row in part.control.rows("boot") if row.node == broker)
 
 
 def _is_reset(row: Row, world: World) -> bool:
@@ -220,4 +239,5 @@ def _misplaced(what: str, row: Mapping[str, Any]) -> Misplaced:
     if "next" in row:
         said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}"
         said += f", {row['count']} messages from {row['first']} to {row['last']}" if row["count"] else ""
+        said += f"; its end was {row['due']:.0f}" if what == "max" else ""
     return Misplaced._make((what, row["time_ms"] - took_ms, row["time_ms"], *of, said))
