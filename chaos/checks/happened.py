@@ -145,7 +145,7 @@ _ACTS: Mapping[str, str] = {
     "is closed at once": "{who} did not at once close the {what}",
     "as long as its setting says": "{who}'s {what} did not last as long as its setting says",
     "as long as its latency says": "{who}'s {what} did not last as long as the latency of its try requires",
-    "ends when it has passed": "{who}'s {what} did not end at its configured time",
+    "ends when it has passed": "{who} did not use an isolated broker again when the isolation ended",
     "after each try without an answer": "{who} did not begin its {what} after a try without an answer",
     "everywhere, as it stops": "{who} did not {what} at every server when it stopped",
     "takes out who unregisters": "{who} still had a client in a group after the client had unregistered",

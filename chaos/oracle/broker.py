@@ -198,7 +198,11 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     if is_slave(broker) or had is None or topics is None:
         return ""
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
-    return "" if had(one.said["version"][2], rows, one.at_ms) else "registers other topics than it has"
+    return (
+        ""
+        if had(one.said["version"][2], rows, one.at_ms)
+        else "registers other topics than it has at that data version"
+    )
 
 
 def _nearest(times_ms: Sequence[float], at_ms: float) -> float:
