@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of each test's cluster; default: a new one")
     group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ version, if a marker sets none")
     group.addoption("--nemesrv-clock", choices=CLOCKS, help="clock, if the test's marker sets none; default: real")
-    group.addoption("--nemesrv-engine", choices=["plain", "spark"], help="judge with this; default: as `nemesrv run`")
+    group.addoption("--nemesrv-engine", choices=["plain", "spark"], help="engine of checks; default: as `nemesrv run`")
     group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="folder for runs of tests; default: runs")
     group.addoption(
         "--nemesrv-ray",

@@ -61,7 +61,7 @@ class KVConfig:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Delete one value, if it exists, and rewrite the file. A namespace stays when its last key is deleted."""
+        """Delete one value if it exists; rewrite the file in any case. A namespace without keys stays."""
         items = self._table.get(namespace)
         if items is not None:
             value = items.pop(key, None)

@@ -22,9 +22,14 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     metavar="KIND",
     shell_complete=_kinds,
     help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off (docs/predict.md "
-    "lists all). The faults kill, pause and black_hole of scenarios are allowed, too.",
+    "lists all), or a fault of scenarios: kill, stop, pause, packet_loss, black_hole, latency or wipe_write_perm.",
 )
-@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="Duration of the fault KIND in seconds (default: 240).")
+@click.option(
+    "--for",
+    "lasts_s",
+    type=Number(0.1, 3_600),
+    help="Duration of the fault KIND in seconds (default: 240; slow 120, name-server-restart 1).",
+)
 @click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers if KIND is given (default: 3).")
 @click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers if KIND is given (default: 3).")
 @click.option("--producers", type=WholeNumber(0, 500), help="Number of producers if KIND is given (default: 4).")

@@ -30,8 +30,9 @@ ROW_S = 0.100
 
 
 class ProxyLagProbe:
-    """Measures how late Toxiproxy is, as a context manager. `record` is called from a thread of its own. A stall
-    between two round trips counts, too, if it is longer than STEP_S."""
+    """Measures how late Toxiproxy is, as a context manager. `record` is called from a thread of its own. If the
+    pause between two round trips (`step_s`) is longer than STEP_S, a stall in the pause could go unseen, so each
+    recorded lag gets the excess of the pause over STEP_S."""
 
     def __init__(
         self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder, *, step_s: float = STEP_S

@@ -72,7 +72,8 @@ def _steps_ms(table: pa.Table) -> dict[str, float]:
 
 
 def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
-    """Return the gaps between rows of one process, given by `seq` and time, in order."""
+    """Return where `seq` numbers of one process are missing. `seqs` has the `seq` and time of each row, in order of
+    `seq`."""
     found = []
     before, since_ms = -1, None
     for seq, time_ms in seqs:

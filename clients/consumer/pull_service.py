@@ -1,8 +1,8 @@
 """The pull loops of a push consumer: one for each queue that it has, ended by dropping the queue.
 
-A loop asks its broker, which lets the request wait up to 15 s for new messages, gives the messages to the listener, and
-asks again from the next offset. A pull loop pauses while too many messages are unfinished, and after errors. Upstream:
-`DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
+A loop asks its broker, gives the messages to the listener, and asks again from the next offset. The broker lets a
+request wait up to 15 s for new messages. A pull loop pauses while too many messages are unfinished, and after errors.
+Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
 """
 
 import asyncio

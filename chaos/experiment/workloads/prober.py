@@ -2,7 +2,8 @@
 every queue at the end.
 
 Only many starts can show whether the first NameServer is chosen uniformly. Each short-lived client runs a client's own
-code up to its first route query, over the prober's links. The rows of one such client share one op_id.
+code up to its first route query, over the prober's links. All rows of one short-lived client
+have the same op_id.
 """
 
 import asyncio

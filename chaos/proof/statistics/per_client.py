@@ -39,8 +39,9 @@ def clients_of(
     names: Mapping[str, str],
     cost: Cost | None,
 ) -> dict[str, ClientFigures]:
-    """Return each client's figures from `begin_ms` to `to_ms` on the history's time axis, and the times without a
-    broker of the whole run's `cost`. `rows` are in order of time."""
+    """Return each client's figures. Sends, failures and recovery count from `begin_ms` to `to_ms` on the history's
+    time axis. The longest time in which one broker did not answer the client is that of `cost`, of the whole run.
+    `rows` are in order of time."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
