@@ -217,15 +217,22 @@ def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]
 
 
 def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:
-    """Return for each broker the times of faults on it or its links, and of its drops by NameServers."""
+    """Return for each broker the times of faults on it or its links, and those in which a NameServer lacked it after a
+    drop, with the time that clients then take to ask for their routes (P)."""
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     brokers = {node.name for node in world.of_kind("broker")}
     for fault in world.faults:
         for name in {fault.source, fault.target} & brokers:
             found[str(name)].append((fault.start_ms, min(fault.end_ms, world.end_ms)))
+    back: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in recorded.notable:
+        if row["event"] == "registration" and not row["code"]:
+            back[row["node"], row["broker_name"]].append(row["time_ms"])
     for row in recorded.notable:
         if row["event"] == "broker_dropped" and row["broker_name"] in brokers and row["time_ms"] < world.end_ms:
-            found[row["broker_name"]].append((row["time_ms"], row["time_ms"]))
+            later = (at_ms for at_ms in back[row["node"], row["broker_name"]] if at_ms > row["time_ms"])
+            until_ms = next(later, world.end_ms) + world.timers.P_ms
+            found[row["broker_name"]].append((row["time_ms"], min(until_ms, world.end_ms)))
     return found
 
 

@@ -10,7 +10,7 @@ from ...history.matching import TransitionPair, matched
 from ...history.transitions import Transition
 from ...reports.cost import LEAST_MS, Cost
 
-EVENTS = ("send", "fault", "phase")
+EVENTS = ("send", "send_attempt", "fault", "phase")
 _FAR = 0.1
 """Shares and seconds whose difference is less than this part are equal."""
 CHANGED_MAX = 12
@@ -24,6 +24,8 @@ class ClientFigures:
 
     sends: int = 0
     failed: int = 0
+    failed_tries: int = 0
+    """Tries of its sends that failed, whether or not a later try saved the send."""
     without_broker_ms: float = 0.0
     """The longest time in which a broker answered none of its sends or pulls."""
     recovered_ms: float | None = None
@@ -51,6 +53,8 @@ def clients_of(
         event = row["event"]
         if event == "fault" and row.get("phase") == "start" and fault_ms is None:
             fault_ms = at_ms
+        if event == "send_attempt" and row.get("type") in ("fail", "info"):
+            found[names.get(row["node"], row["node"])].failed_tries += 1
         if event == "send" and row.get("type") in ("ok", "fail", "info"):
             client = found[names.get(row["node"], row["node"])]
             client.sends += 1
@@ -126,6 +130,10 @@ def _sentence(
         shares = " and ".join(f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
         word = "fewer" if failed[1] < failed[0] else "more"
         parts.append(f"{word} failed sends, {failed[1]:,} in place of {failed[0]:,} ({shares} of all, then and now)")
+    tries = sum(one.failed_tries for one in was.values()), sum(one.failed_tries for one in now.values())
+    if tries[0] != tries[1]:
+        word = "fewer" if tries[1] < tries[0] else "more"
+        parts.append(f"{word} failed tries of sends, {tries[1]:,} in place of {tries[0]:,}")
     for name, said, less, more in (
         ("without_broker_ms", "longest time of a client without a broker", "shorter", "longer"),
         ("recovered_ms", "last failed send after the fault", "earlier", "later"),
@@ -172,15 +180,16 @@ def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if (more := len(one["changed"]) - CHANGED_MAX) > 0:
             yield f"  and {more} more"
     width = max((len(client) for one in variants for client in one["clients"]), default=6)
-    head = f"{'failed sends':>14}  {'without a broker':>20}  {'last failed send':>20}  {'transitions':>11}"
+    head = f"{'failed sends':>14}  {'failed tries':>14}  {'without a broker':>20}  {'last failed send':>20}  "
+    head += f"{'transitions':>11}"
     yield f"  {'client':{width}}  {head}"
     for one in variants:
         yield f"  {one['vary']}"
         for client, (was, now) in one["clients"].items():
-            failed = f"{was['failed']} -> {now['failed']}"
+            failed, tries = (f"{was[name]} -> {now[name]}" for name in ("failed", "failed_tries"))
             gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("without_broker_ms", "recovered_ms"))
             changes = f"{was['transitions']} -> {now['transitions']}"
-            yield f"  {client:{width}}  {failed:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
+            yield f"  {client:{width}}  {failed:>14}  {tries:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
 
 
 def _s(ms: float | None) -> str:

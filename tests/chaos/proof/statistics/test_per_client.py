@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from nemesrv.chaos.history.transitions import Transition
@@ -17,6 +18,7 @@ HISTORY = [
     row(9, "send", type="ok"),
     *(row(at, "send", type="ok") for at in range(10, 21)),
     row(20, "fault", "harness", phase="start"),
+    row(22, "send_attempt", type="fail"),
     row(23, "send", type="info"),
     row(26, "send", type="fail"),
     row(29, "send", type="invoke"),
@@ -43,7 +45,7 @@ def costing(took_s: float, waited: int) -> Cost:
 def test_sends_the_last_failure_and_the_time_without_a_broker_are_told_of_each_client() -> None:
     changed = [Transition(1000.0, "producer-0", "took", "orders", "broker-b")]
     found = clients_of(HISTORY, 10_000, 35_000, changed, {"producer-0": "client-7"}, costing(41, 126))
-    assert found["client-7"] == ClientFigures(sends=14, failed=2, recovered_ms=6_000)
+    assert found["client-7"] == ClientFigures(sends=14, failed=2, failed_tries=1, recovered_ms=6_000)
     assert found["consumer-0"] == ClientFigures(without_broker_ms=41_000)
     assert clients_of(HISTORY, 10_000, 35_000, changed, {}, None)["producer-0"].transitions == 1
 
@@ -82,6 +84,9 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
         "ns-0 lost broker-a (closed): at 0.0 s, besides",
     }
     assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
+    saved = {"producer-0": replace(was["producer-0"], failed_tries=9)}
+    told = "With x=1: fewer failed tries of sends, 0 in place of 9."
+    assert beside("x=1", saved, was, same, UNKNOWN)["sentence"] == told
 
 
 def test_of_several_runs_a_client_has_the_median_of_each_number() -> None:

@@ -1,0 +1,32 @@
+"""How long clients were without a broker, and whose fault has to explain that."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from nemesrv.chaos.history.rows import to_table
+from nemesrv.chaos.history.schema import parquet_path
+from nemesrv.chaos.reports.cost import Cost, cost_of
+from tests.chaos.builder import HistoryBuilder, cluster
+
+
+def cost(builder: HistoryBuilder, folder: Path) -> Cost | None:
+    path = parquet_path(folder)
+    path.parent.mkdir(parents=True)
+    pq.write_table(to_table(builder.in_order()), path)
+    return cost_of(folder)
+
+
+def test_a_client_that_loses_a_broker_while_its_name_server_lacks_it_was_without_the_broker(tmp_path: Path) -> None:
+    builder = cluster(clients=("consumer-0",))
+    about = {"broker_name": "broker-a", "broker_id": 0}
+    builder.at(100).event("ns-0", "broker_dropped", value={"reason": "closed"}, **about)
+    builder.at(120).event("ns-0", "registration", code=0, **about)
+    for second in (*range(1, 110), *range(145, 200)):
+        where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+        builder.at(second).event("consumer-0", "pull", type="ok", code=0, duration_ms=1, **where)
+    found = cost(builder.end(200), tmp_path)
+    assert found is not None
+    assert [(one.client, one.broker, one.took_ms) for one in found.without_broker] == [
+        ("consumer-0", "broker-a", 36_000.0)
+    ]
