@@ -94,7 +94,7 @@ class RouteChange(NamedTuple):
 def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
     world = World.of_rows(rows)
     found = moments(world)
-    history, _ = in_memory(to_table([dict(row) for row in rows]))
+    history, _ = in_memory(to_table([dict(row) for row in rows if row["event"] in EVENTS]))
     counted = slots_between(history.part, world, [moment.at_ms for moment in found]).slots
     of_clients = dict(sorted(counted.items()))
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
