@@ -242,10 +242,13 @@ def _rank(pair: Pair | None) -> tuple[int, float]:
 
 
 def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
-    """Count shifts from a clock that the user gave, else from the commonest value."""
+    """Count shifts from a clock that the user gave, else from the commonest value; whole quarters of an hour from the
+    clocks whose layout states their zone."""
     members = list(shift)
     fixed = [one for one in members if clocks[one].given]
     zero = shift[fixed[0]] if fixed else commonest([shift[one] for one in sorted(members)])
+    if not fixed and (zoned := [shift[one] for one in sorted(members) if clocks[one].zoned]):
+        zero += round((commonest(zoned) - zero) / QUARTER_MS) * QUARTER_MS
     for one in members:
         clock = clocks[one]
         clock.shift_ms = shift[one] - zero

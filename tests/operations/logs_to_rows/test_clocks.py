@@ -115,6 +115,16 @@ def test_a_client_that_dials_three_brokers_in_one_moment_is_known_by_it() -> Non
     assert (pair.shift_ms, pair.certainty) == (pytest.approx(9_883_900.0), "likely")
 
 
+def test_hours_between_a_log_with_its_zone_and_one_without_are_the_zone_of_the_one_without() -> None:
+    """A client's own log says no zone: it was written in UTC, and the NameServer's in +08:00."""
+    hours_ms = 8 * 3_600_000.0
+    client, server = (clock(name, dialled("a", "b", "c", at_s=87.5)) for name in ("consumer-0", "ns-0"))
+    client.marks = [mark._replace(at_ms=mark.at_ms - hours_ms) for mark in client.marks]
+    client.first_ms, client.last_ms, server.zoned = client.first_ms - hours_ms, client.last_ms - hours_ms, True
+    assert solve([client, server]) == []
+    assert (client.shift_ms, server.shift_ms) == pytest.approx((-hours_ms, 0.0))
+
+
 def test_registrations_of_three_brokers_that_fall_together_are_no_start() -> None:
     recurring = [Mark(f"reg {n}", (30 * turn + n) * 1000, 1.0) for turn in range(6) for n in range(3)]
     gap = Mark("first 0", 137_000.0, 5.0)

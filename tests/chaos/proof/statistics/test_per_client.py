@@ -58,7 +58,8 @@ def test_a_variant_that_makes_fewer_messages_wait_is_not_called_the_same() -> No
         "fewer messages that waited longer than 5 s, 71 in place of 126."
     )
     assert said["cost"][1] == costing(31, 71).sentence
-    assert [line.split()[7:11] for line in client_lines([said]) if "consumer-0" in line] == [["61.0", "s", "->", "31.0"]]
+    (told,) = (line.split() for line in client_lines([said]) if "consumer-0" in line)
+    assert told[7:11] == ["61.0", "s", "->", "31.0"]
     same = beside("x=1", was, was, ([], []), (costing(61, 126), costing(61, 126)))["sentence"]
     assert same == "With x=1: nothing would have been different."
 
