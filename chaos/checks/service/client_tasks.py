@@ -130,25 +130,16 @@ class ClientTasks(Tasks):
         polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
         asked = (call for call in self.calls if call.row.f == "route" and call.began_ms >= self.start_ms - 1.0)
         examined, short, call = 0, list[float](), next(asked, None)
-        went_on = list[float]()
         for run in polls:
             while call is not None and call.ended_ms <= run.began_ms - self.timers.at_once_ms:
                 has |= {call.row.topic or ""} - {TBW102}
                 call = next(asked, None)
             calls = self.calls_in(run.began_ms, run.ended_ms)
-            first = next((one for one in calls if one.began_ms <= run.began_ms + self.timers.at_once_ms), None)
-            if first is not None and first.row.code is None:
-                later = [one for one in calls if one is not first and one.began_ms >= first.ended_ms - 0.1]
-                went_on += [run.began_ms] if later else []
             cut_short = any(one.row.code is None for one in calls) or self.held(run.began_ms, run.ended_ms)
             if not cut_short and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms):
                 examined += 1
                 if has - {one.row.topic for one in calls}:
                     short.append(run.began_ms)
-        if went_on:
-            row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
-            span = polls[0].began_ms, self.end_ms
-            yield of_many((self.life.node, POLL), "goes on without an answer", span, row, len(polls), went_on)
         if examined:
             last_ms = short[-1] if short else 0.0
             asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))

@@ -4,7 +4,8 @@
 |-----------|---------------------------------------------------------------------------------|------------------|
 | look-up   | in each route poll, and for a topic of which it has no route that serves (none  | name_server_call |
 |           | with the brokers whose queues it still holds); where that one is nowhere, of    |                  |
-|           | the topic whose route it borrows (createTopicKey)                               |                  |
+|           | the topic whose route it borrows (createTopicKey); a look-up without an answer  |                  |
+|           | ends the poll                                                                   |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
 | heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
@@ -26,6 +27,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ....remoting.codes import PERM_WRITE
+from ....remoting.topics import TBW102
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
@@ -49,6 +51,8 @@ class Unasked(Process):
     def findings(self) -> Iterator[Finding]:
         row = "MQClientInstance: asks for every topic each P, and between for what it has no route of"
         yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
+        row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
+        yield from self._told(POLL, "goes on without an answer", row, *self._cut_short())
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
@@ -96,6 +100,23 @@ class Unasked(Process):
                 continue
             if self._serves(topic, call.began_ms - near_ms) and not self._borrows(call):
                 wrong.append(call.began_ms)
+        return examined, wrong
+
+    def _cut_short(self) -> tuple[int, Sequence[float]]:
+        """How many polls had no answer to their first look-up, and when those began that asked for more. A client that
+        has no route of a topic asks for it between its polls, too, so there nobody knows whose look-up it is."""
+        calls, examined, wrong = self.rows("name_server_call"), 0, list[float]()
+        ends = [call.ended_ms for call in calls]
+        for poll in self.runs_of(POLL):
+            first_ms = poll.began_ms - self.timers.at_once_ms
+            within = calls[bisect_right(ends, poll.began_ms + 0.1) : bisect_right(ends, poll.ended_ms + 0.1)]
+            here = [call for call in within if call.began_ms >= first_ms]
+            asked = {call.row.topic or "" for call in here} - {TBW102}
+            if not here or here[0].row.code is not None or not all(self._serves(one, first_ms) for one in asked):
+                continue
+            examined += 1
+            if any(call.began_ms >= here[0].ended_ms - 0.1 for call in here[1:]):
+                wrong.append(poll.began_ms)
         return examined, wrong
 
     def _borrows(self, call: Run) -> bool:

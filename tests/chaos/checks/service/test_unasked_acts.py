@@ -183,9 +183,15 @@ def test_a_consumer_gives_its_queues_up_before_it_unregisters(dropped_s: float, 
     assert [one for one in kinds(told) if one[1] == "after its queues"] == found
 
 
-@pytest.mark.parametrize(("next_s", "wrong_"), [(None, False), (33.02, True)])
-def test_a_look_up_without_an_answer_ends_the_round_of_polls(next_s: float | None, wrong_: bool) -> None:
+@pytest.mark.parametrize(
+    ("next_s", "has_routes", "wrong_"), [(None, True, False), (33.02, True, True), (33.02, False, False)]
+)
+def test_a_look_up_without_an_answer_ends_the_round_of_polls_unless_others_look_up_what_has_no_route(
+    next_s: float | None, has_routes: bool, wrong_: bool
+) -> None:
     told = story("updateTopicRouteInfoFromNameServer")
+    for topic in ("orders", "%RETRY%nemesrv-consumers") if has_routes else ():
+        told.at(0.02).event("consumer-0", "route_changed", topic=topic, value=route_of("broker-a"))
     for at_s in (0.01, 60.01, 90.01):
         told.at(at_s).event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=0.0)
     look_up(told, 30.01, 3.0, "info")
