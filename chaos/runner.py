@@ -34,6 +34,7 @@ from .scenarios.defect import Defect
 from .scenarios.loading import found_defect, refuse_nowhere
 from .scenarios.model import Scenario, TimersModel
 from .scenarios.placement import Offer, placed
+from .verdict import Validity
 
 THIS_MACHINE = "this-machine"
 """The only host without a Ray cluster."""
@@ -96,7 +97,21 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
             judged.append(result)
             took_s = monotonic() - began_s
             show(result, options.summary, as_json=options.as_json, full=options.full, took_s=took_s)
+            if not options.as_json and result.verdict is Validity.VALID:
+                _say_unfound(planted(as_run_with(scenario, options)))
     return exit_status(judged)
+
+
+def _say_unfound(defect: Defect | None) -> None:
+    """Print that no check found the defect, and how to run the scenario in which a check does."""
+    if defect is None:
+        return
+    click.echo(f"No check found the planted defect {defect.name} in this run.", nl=False)
+    if defect.source is None:
+        found_by = " and ".join(sorted(defect.caught_by))
+        scenario = f"the scenario ({defect.scenario}) in which {found_by} does"
+        click.echo(f" `nemesrv selftest --only {defect.name}` runs {scenario}.", nl=False)
+    click.echo()
 
 
 def _say_what_is_too_short(scenarios: Iterable[Scenario]) -> None:

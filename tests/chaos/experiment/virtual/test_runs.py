@@ -170,6 +170,17 @@ def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_l
     )
 
 
+def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_scenario_in_which_a_check_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "consumer-gives-queues-up-uncommitted"
+    scenario = find("smoke").model_copy(update={"defect": name, "checks": ("routes_are_true",)})
+    assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 0
+    (said,) = (line for line in capsys.readouterr().out.splitlines() if "No check found" in line)
+    assert f"the planted defect {name} in this run" in said
+    assert f"`nemesrv selftest --only {name}` runs the scenario (consumer-stop)" in said
+
+
 def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
     tmp_path: Path,
 ) -> None:
