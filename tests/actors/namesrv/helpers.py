@@ -11,7 +11,7 @@ from typing import Any
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.tables import Registered, Registration
+from nemesrv.actors.namesrv.tables import Dropped, Registered, Registration, Unregistration
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, Row, TopicConfig
 from nemesrv.remoting.codes import LanguageCode, RequestCode
@@ -79,6 +79,19 @@ def table_with(profile: Profile, *registrations: Registration, now_ms: int = 0, 
 
 def register(table: RouteTable, now_ms: int = 0, **how: Any) -> Registered:
     return table.register(registration(**how), now_ms=now_ms)
+
+
+def leaving(
+    broker: str = "broker-a", *, addr: str = "10.0.0.1:10911", id_: int = 0, cluster: str = "c"
+) -> Unregistration:
+    return Unregistration(cluster_name=cluster, broker_name=broker, broker_addr=addr, broker_id=id_)
+
+
+def unregister(table: RouteTable, asked: Unregistration) -> tuple[Dropped, ...]:
+    if table.profile is Profile.V4_9:
+        return table.unregister(asked)
+    assert table.submit_unregister(asked)
+    return table.run_unregistrations().dropped
 
 
 def perms(table: RouteTable, name: str = "T") -> dict[str, int]:

@@ -22,7 +22,18 @@ from nemesrv.actors.namesrv.tables import (
 )
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, perms, register, registration, row, table_with, topic, version
+from tests.actors.namesrv.helpers import (
+    BOTH,
+    leaving,
+    perms,
+    register,
+    registration,
+    row,
+    table_with,
+    topic,
+    unregister,
+    version,
+)
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 MASTER, SLAVE, OTHER = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
@@ -35,28 +46,16 @@ class Heard(list[tuple[int, str]]):
         self.append((level, msg % args))
 
 
-def asked(broker: str = "broker-a", *, addr: str = MASTER, id_: int = 0, cluster: str = "c") -> Unregistration:
-    return Unregistration(cluster_name=cluster, broker_name=broker, broker_addr=addr, broker_id=id_)
-
-
-def with_slave(profile: Profile, **options: Any) -> RouteTable:
+def with_slave(profile: Profile, *, acting: bool | None = None, **options: Any) -> RouteTable:
     """Master and slave under one name; nothing has changed since."""
     table = table_with(
         profile,
-        registration(enable_acting_master=options.pop("acting", None)),
-        registration(id_=1, addr=SLAVE, channel=2, enable_acting_master=True if options else None),
+        registration(enable_acting_master=acting),
+        registration(id_=1, addr=SLAVE, channel=2, enable_acting_master=acting),
         options=RouteOptions(**options),
     )
     table.take_changed_topics()
     return table
-
-
-def leave(table: RouteTable, request: Unregistration) -> None:
-    if table.profile is V4:
-        table.unregister(request)
-    else:
-        table.submit_unregister(request)
-        table.run_unregistrations()
 
 
 # -- who leaves, and which routes that changes
@@ -65,7 +64,7 @@ def leave(table: RouteTable, request: Unregistration) -> None:
 @pytest.mark.parametrize("profile", BOTH)
 def test_a_slave_that_unregisters_changes_the_routes_of_its_group(profile: Profile) -> None:
     table = with_slave(profile)
-    leave(table, asked(addr=SLAVE, id_=1))
+    unregister(table, leaving(addr=SLAVE, id_=1))
     assert table.take_changed_topics() == {"T", "U"}
 
 
@@ -80,7 +79,7 @@ def test_a_slave_whose_channel_closes_changes_the_routes_of_its_group(profile: P
 def test_unregistering_an_id_that_nobody_has_takes_the_filter_servers_of_the_address_along() -> None:
     table = table_with(V4, registration(filter_servers=("f",)))
     table.take_changed_topics()
-    assert table.unregister(asked(id_=5)) == ()
+    assert table.unregister(leaving(id_=5)) == ()
     assert not table.filter_server_table
     assert table.take_changed_topics() == {"T", "U"}
 
@@ -88,7 +87,7 @@ def test_unregistering_an_id_that_nobody_has_takes_the_filter_servers_of_the_add
 def test_an_address_that_lost_its_id_to_another_takes_its_filter_servers_along_when_it_leaves() -> None:
     table = table_with(V5, registration(filter_servers=("f",)), registration(addr=OTHER))
     table.take_changed_topics()
-    leave(table, asked())
+    unregister(table, leaving())
     assert not table.filter_server_table
     assert table.take_changed_topics() == {"T", "U"}
 
@@ -157,16 +156,11 @@ def test_a_queue_of_unregistrations_that_is_full_is_said_to_refuse(heard: Heard)
 
 def test_members_are_told_of_a_new_smallest_id_when_that_is_wanted_and_the_group_acts_as_master() -> None:
     def told(*, notify: bool, acting: bool, gone: Unregistration) -> tuple[MinBrokerIdChanged, ...]:
-        table = table_with(
-            V5,
-            registration(enable_acting_master=acting),
-            registration(id_=1, addr=SLAVE, channel=2, enable_acting_master=acting),
-            options=RouteOptions(notify_min_broker_id_changed=notify),
-        )
+        table = with_slave(V5, acting=acting, notify_min_broker_id_changed=notify)
         table.submit_unregister(gone)
         return table.run_unregistrations().notifications
 
-    assert told(notify=True, acting=True, gone=asked()) == (
+    assert told(notify=True, acting=True, gone=leaving()) == (
         MinBrokerIdChanged(
             broker_name="broker-a",
             min_broker_id=1,
@@ -176,20 +170,15 @@ def test_members_are_told_of_a_new_smallest_id_when_that_is_wanted_and_the_group
             notify=(SLAVE,),
         ),
     )
-    assert told(notify=True, acting=False, gone=asked()) == ()
-    assert told(notify=False, acting=True, gone=asked()) == ()
-    assert told(notify=True, acting=True, gone=asked(addr=SLAVE, id_=1)) == ()
+    assert told(notify=True, acting=False, gone=leaving()) == ()
+    assert told(notify=False, acting=True, gone=leaving()) == ()
+    assert told(notify=True, acting=True, gone=leaving(addr=SLAVE, id_=1)) == ()
 
 
 def test_nobody_is_told_of_a_group_that_has_gone() -> None:
-    table = table_with(
-        V5,
-        registration(enable_acting_master=True),
-        registration(id_=1, addr=SLAVE, channel=2, enable_acting_master=True),
-        options=RouteOptions(notify_min_broker_id_changed=True),
-    )
-    table.submit_unregister(asked())
-    table.submit_unregister(asked(addr=SLAVE, id_=1))
+    table = with_slave(V5, acting=True, notify_min_broker_id_changed=True)
+    table.submit_unregister(leaving())
+    table.submit_unregister(leaving(addr=SLAVE, id_=1))
     assert table.run_unregistrations().notifications == ()
 
 
@@ -216,19 +205,19 @@ def test_4_9_tells_nobody_of_a_smaller_id() -> None:
 def test_only_a_group_without_its_master_becomes_read_only() -> None:
     table = with_slave(V5, acting=True, support_acting_master=True)
     register(table, broker="broker-b", addr=OTHER, channel=3)
-    leave(table, asked(addr=SLAVE, id_=1))
+    unregister(table, leaving(addr=SLAVE, id_=1))
     assert perms(table) == {"broker-a": 6, "broker-b": 6}
     register(table, id_=1, addr=SLAVE, channel=2, enable_acting_master=True)
-    leave(table, asked())
+    unregister(table, leaving())
     assert perms(table) == {"broker-a": 4, "broker-b": 6}
 
 
 def test_rows_that_are_read_only_already_stay_the_same_rows() -> None:
     table = with_slave(V5, acting=True, support_acting_master=True)
     register(table, id_=2, addr=OTHER, channel=3, enable_acting_master=True)
-    leave(table, asked())
+    unregister(table, leaving())
     rows = table.broker_addr_table["broker-a"].rows_version
-    leave(table, asked(addr=OTHER, id_=2))
+    unregister(table, leaving(addr=OTHER, id_=2))
     assert perms(table) == {"broker-a": 4}
     assert table.broker_addr_table["broker-a"].rows_version == rows
 
@@ -336,7 +325,7 @@ def test_topics_that_a_registration_leaves_out_are_said_to_go(heard: Heard) -> N
 
 
 def test_removals_of_what_is_not_there_are_said_to_have_failed(heard: Heard) -> None:
-    RouteTable(V4, say=heard).unregister(asked())
+    RouteTable(V4, say=heard).unregister(leaving())
     assert heard == [(INFO, f"unregisterBroker, remove from brokerLiveTable Failed, {MASTER}")]
 
 

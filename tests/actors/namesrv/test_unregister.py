@@ -3,23 +3,12 @@
 import pytest
 
 from nemesrv.actors.namesrv.route_table import RouteTable
-from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions, Unregistration
+from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with
+from tests.actors.namesrv.helpers import BOTH, leaving, perms, register, registration, table_with, unregister
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 REMOTE = "127.0.0.1:55555"
-
-
-def request(broker: str = "broker-a", *, addr: str = "10.0.0.1:10911", id_: int = 0) -> Unregistration:
-    return Unregistration(cluster_name="c", broker_name=broker, broker_addr=addr, broker_id=id_)
-
-
-def unregister(table: RouteTable, asked: Unregistration) -> tuple[Dropped, ...]:
-    if table.profile is V4:
-        return table.unregister(asked)
-    assert table.submit_unregister(asked)
-    return table.run_unregistrations().dropped
 
 
 def lose(table: RouteTable, channel: int, reason: DropReason = DropReason.CLOSED) -> tuple[Dropped, ...]:
@@ -39,14 +28,14 @@ def is_empty(table: RouteTable) -> bool:
 def test_the_last_broker_takes_everything_with_it(profile: Profile) -> None:
     table = table_with(profile, registration(filter_servers=("f",)))
     table.take_changed_topics()
-    assert unregister(table, request()) == (dropped(DropReason.UNREGISTERED),)
+    assert unregister(table, leaving()) == (dropped(DropReason.UNREGISTERED),)
     assert is_empty(table)
     assert table.take_changed_topics() == {"T", "U"}
-    assert unregister(table, request()) == ()
+    assert unregister(table, leaving()) == ()
 
 
 def test_unregister_goes_by_id_in_4_9_and_by_address_in_5_x() -> None:
-    asked = request(addr="10.0.0.2:10911", id_=0)
+    asked = leaving(addr="10.0.0.2:10911", id_=0)
     for profile, left in ((V4, {1: "10.0.0.2:10911"}), (V5, {0: "10.0.0.1:10911"})):
         table = table_with(profile, registration(), registration(id_=1, addr="10.0.0.2:10911"))
         (gone,) = unregister(table, asked)
@@ -57,7 +46,7 @@ def test_unregister_goes_by_id_in_4_9_and_by_address_in_5_x() -> None:
 @pytest.mark.parametrize("profile", BOTH)
 def test_a_group_that_still_has_a_slave_keeps_its_topics(profile: Profile) -> None:
     table = table_with(profile, registration(), registration(id_=1, addr="10.0.0.2:10911"))
-    unregister(table, request())
+    unregister(table, leaving())
     assert perms(table) == {"broker-a": 6}  # no acting master: writable by the table, skipped by producers
 
 
@@ -69,7 +58,7 @@ def test_a_group_left_to_an_acting_master_becomes_read_only_in_5_x() -> None:
         registration(id_=1, addr="10.0.0.2:10911", enable_acting_master=True),
         options=options,
     )
-    table.submit_unregister(request())
+    table.submit_unregister(leaving())
     batch = table.run_unregistrations()
     assert perms(table) == {"broker-a": 4}
     (told,) = batch.notifications
@@ -83,9 +72,9 @@ def test_5_x_refuses_what_its_queue_cannot_hold_and_empties_it_in_one_batch() ->
         registration("broker-b", addr="10.0.0.2:10911"),
         options=RouteOptions(unregister_queue_capacity=2),
     )
-    assert table.submit_unregister(request())
-    assert table.submit_unregister(request("broker-b", addr="10.0.0.2:10911"))
-    assert not table.submit_unregister(request())
+    assert table.submit_unregister(leaving())
+    assert table.submit_unregister(leaving("broker-b", addr="10.0.0.2:10911"))
+    assert not table.submit_unregister(leaving())
     assert table.route("T") is not None  # queued is not done
     assert len(table.run_unregistrations().dropped) == 2
     assert is_empty(table)
