@@ -7,6 +7,7 @@ import pytest
 from nemesrv.chaos.shapes import LinkExpressionError
 from nemesrv.chaos.topology import Link, NodeKind, Topology
 from nemesrv.remoting.node.file_names import file_name, of_file_name
+from tests.refusals import refusal
 
 SMALL = Topology(name_servers=2, brokers=2, producers=1, consumers=1)
 
@@ -117,9 +118,8 @@ def test_several_expressions_name_each_link_once():
     ],
 )
 def test_an_expression_that_names_nothing_says_what_is_allowed(expression: str, says: str):
-    with pytest.raises(LinkExpressionError) as caught:
+    with refusal(says, by=LinkExpressionError):
         SMALL.parse_links(expression)
-    assert says in str(caught.value)
 
 
 ZONES = Topology(
@@ -154,9 +154,8 @@ def test_a_zone_stands_for_its_nodes(expression: str, expected: list[str]):
     ],
 )
 def test_a_zone_that_is_none_is_named(topology: Topology, expression: str, says: str):
-    with pytest.raises(LinkExpressionError) as caught:
+    with refusal(says, by=LinkExpressionError):
         topology.parse_links(expression)
-    assert says in str(caught.value)
 
 
 def test_a_group_without_members_is_named():

@@ -18,6 +18,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from tests.refusals import refusal
 
 from .world import PROFILES, RecordingNameServer, World
 
@@ -274,9 +275,8 @@ async def test_a_sync_master_answers_when_a_slave_has_the_message_and_says_when_
     ],
 )
 def test_a_role_and_an_id_that_do_not_go_together_are_refused(properties: dict[str, str], sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with refusal(sentence, by=ConfigError):
         BrokerConfig.from_properties(properties, source="broker.conf")
-    assert sentence in str(refused.value)
 
 
 def test_a_store_takes_no_records_that_do_not_follow(tmp_path: Path) -> None:

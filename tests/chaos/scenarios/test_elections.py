@@ -7,6 +7,7 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.chaos.scenarios.model import Scenario
+from tests.refusals import refusal
 
 DLEDGER = {"brokers": {"enableDLegerCommitLog": True}}
 
@@ -39,9 +40,8 @@ def test_what_ships_has_a_group_beside_another_broker(name: str) -> None:
     ],
 )
 def test_what_could_not_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with refusal(said):
         scenario(**changed)
-    assert said in str(refused.value)
 
 
 CONTROLLED = {"ns-0": {"enableControllerInNamesrv": True}, "brokers": {"enableControllerMode": True}}
@@ -62,9 +62,8 @@ def test_what_no_controller_could_elect_is_refused_in_a_sentence(changed: dict[s
     cluster = {"name_servers": 2, "brokers": 1, "slaves": 2, "implementation": "apache-5.3.3"}
     document = {"cluster": cluster, "checks": ["one_master"]}
     assert list(parse({**document, "config": CONTROLLED}, file="x.yaml").electing_names()) == ["broker-a"]
-    with pytest.raises(ScenarioError) as refused:
+    with refusal(said):
         parse({**document, "config": changed}, file="x.yaml")
-    assert said in str(refused.value)
 
 
 def test_a_role_is_said_of_masters_only() -> None:

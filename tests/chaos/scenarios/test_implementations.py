@@ -13,6 +13,7 @@ from nemesrv.chaos.preflight import bring, programs_of
 from nemesrv.chaos.runner import Options, run_all
 from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.remoting.node.profile import Profile
+from tests.refusals import refusal
 
 CHECKS = ["routes_converge"]
 
@@ -140,10 +141,8 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(cluster: dict[str, Any], more: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with refusal(said):
         _parse(cluster, **more)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_a_setting_that_java_lets_be_set_is_taken() -> None:
@@ -165,9 +164,8 @@ def test_the_command_is_told_what_is_wrong_with_it(text: str, said: str) -> None
 
 
 def test_where_it_cannot_run_nothing_is_started() -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with refusal("clock: virtual is not allowed; expected the real clock where a node is apache-4.9.7"):
         run_all([_parse({"implementation": "apache-4.9.7"})], Options(virtual=True))
-    assert "clock: virtual is not allowed; expected the real clock where a node is apache-4.9.7" in str(refused.value)
 
 
 def test_a_host_is_asked_for_the_programs_of_its_own_nodes() -> None:
