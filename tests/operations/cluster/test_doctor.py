@@ -20,7 +20,6 @@ def named(causes: list[NoRouteCause], *, certain: bool = True) -> list[str]:
 
 @PROFILES
 async def test_nothing_is_wrong_with_a_topic_that_every_name_server_routes(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     seen = await world.see()
     assert is_routed_everywhere(seen)
@@ -30,7 +29,6 @@ async def test_nothing_is_wrong_with_a_topic_that_every_name_server_routes(world
 
 
 async def test_a_topic_that_nobody_has_is_nowhere_and_the_name_that_is_like_it_is_told(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1", auto_create_topic_enable=False), "orders")
     causes = await world.causes("order")
     assert named(causes) == ["topic-is-nowhere", "topics-are-not-created"]
@@ -39,13 +37,11 @@ async def test_a_topic_that_nobody_has_is_nowhere_and_the_name_that_is_like_it_i
 
 
 async def test_a_topic_under_another_namespace_is_told(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"), "MQ_INST_1%orders")
     assert "MQ_INST_1%orders" in (await world.causes("orders"))[0].sentence
 
 
 async def test_where_a_first_send_would_create_the_topic_that_is_likely_and_not_certain(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-a", "10.0.2.1")
     await CLOCK.sleep(1)
     causes = await world.causes()
@@ -55,7 +51,6 @@ async def test_where_a_first_send_would_create_the_topic_that_is_likely_and_not_
 
 @PROFILES
 async def test_a_name_server_that_the_broker_does_not_list_lacks_it_for_ever(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-b", "10.0.2.2")
     await world.topic(await world.broker("broker-a", "10.0.2.1", lists=(0, 1)))
     await CLOCK.sleep(60)
@@ -67,7 +62,6 @@ async def test_a_name_server_that_the_broker_does_not_list_lacks_it_for_ever(wor
 
 @PROFILES
 async def test_a_broker_that_somebody_unregistered_at_one_name_server_is_missing_there(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-b", "10.0.2.2")
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.unregister("broker-a", "10.0.2.1:10911", at=2)
@@ -79,10 +73,9 @@ async def test_a_broker_that_somebody_unregistered_at_one_name_server_is_missing
 
 
 async def test_a_name_server_that_was_restarted_empty_is_told_with_what_mends_it(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.servers.pop("ns-2").stop()
-    await world.name_servers(2)
+    await world.name_server(2)
     (cause,) = await world.causes()
     assert (cause.name, cause.certain) == ("name-server-is-empty", False)
     assert "restarted" in cause.sentence
@@ -92,7 +85,6 @@ async def test_a_name_server_that_was_restarted_empty_is_told_with_what_mends_it
 
 
 async def test_a_removed_name_server_that_no_broker_lists_is_told_from_one_that_was_restarted(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1", lists=(0, 1)))
     (cause,) = await world.causes()
     assert (cause.name, cause.certain) == ("no-broker-lists-this-name-server", True)
@@ -100,7 +92,6 @@ async def test_a_removed_name_server_that_no_broker_lists_is_told_from_one_that_
 
 
 async def test_a_name_server_of_another_cluster_is_named_with_both_clusters(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1", lists=(0, 1)))
     await world.broker("broker-x", "10.0.3.1", lists=(2,), cluster_name="Elsewhere")
     await CLOCK.sleep(1)
@@ -113,7 +104,6 @@ async def test_a_name_server_of_another_cluster_is_named_with_both_clusters(worl
 async def test_a_topic_whose_permission_bars_a_client_is_told_by_who_took_it(
     world: World, perm: int, word: str
 ) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"), perm=perm)
     (cause,) = await world.causes()
     assert (cause.name, cause.certain) == (f"no-permission-to-{word}", True)
@@ -121,7 +111,6 @@ async def test_a_topic_whose_permission_bars_a_client_is_told_by_who_took_it(
 
 
 async def test_a_permission_wiped_at_one_name_server_is_told_from_one_that_the_topic_lacks(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
         await admin.wipe_write_perm("broker-a", name_server=world.cluster.addresses[1])
@@ -131,14 +120,12 @@ async def test_a_permission_wiped_at_one_name_server_is_told_from_one_that_the_t
 
 
 async def test_a_broker_whose_permission_bars_every_topic_is_told(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1", broker_permission=4))
     (cause,) = await world.causes()
     assert "broker-a has brokerPermission=4" in cause.sentence
 
 
 async def test_a_group_whose_master_is_gone_has_no_master(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.broker("broker-a", "10.0.2.9", broker_id=1, broker_role="SLAVE")
     await CLOCK.sleep(31)
@@ -150,7 +137,6 @@ async def test_a_group_whose_master_is_gone_has_no_master(world: World) -> None:
 
 @PROFILES
 async def test_a_topic_deleted_at_one_name_server_alone_is_told_from_a_missing_broker(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
         await admin.delete_topic_in_name_server("orders", name_server=world.cluster.addresses[0])
@@ -172,9 +158,9 @@ def test_rows_that_outlived_their_broker_are_told() -> None:
 
 @pytest.mark.parametrize("profile", [Profile.V5_X])
 async def test_a_name_server_that_waits_for_service_is_not_ready(world: World) -> None:
-    await world.name_servers(0, 1)
+    await world.servers.pop("ns-2").stop()
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
-    await world.name_servers(2, need_wait_for_service=True)
+    await world.name_server(2, need_wait_for_service=True)
     await CLOCK.sleep(31)
     assert "name-server-not-ready" in named(await world.causes())
     await CLOCK.sleep(60)
@@ -182,14 +168,13 @@ async def test_a_name_server_that_waits_for_service_is_not_ready(world: World) -
 
 
 async def test_a_name_server_that_is_down_is_told_and_the_rest_is_still_looked_at(world: World) -> None:
-    await world.name_servers(0, 1)
+    await world.servers.pop("ns-2").stop()
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     (cause,) = await world.causes()
     assert (cause.name, cause.about) == ("name-server-gives-no-answer", ("10.0.1.3:9876",))
 
 
 async def test_a_routed_broker_that_is_gone_is_told(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     address = await world.broker("broker-a", "10.0.2.1")
     await world.topic(address)
     world.cluster.network.hold(address)

@@ -75,7 +75,6 @@ def cut(world: World, node: str, server: Address) -> None:
 
 @PROFILES
 async def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_scan_and_5_seconds(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-a", "10.0.2.1")
     await world.broker("broker-b", "10.0.2.2")
     async with watched(world) as watching:
@@ -91,7 +90,6 @@ async def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_s
 @pytest.mark.nightly
 @PROFILES
 async def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.broker("broker-b", "10.0.2.2")
     async with watched(world) as watching:
@@ -101,7 +99,7 @@ async def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(worl
             await world.servers.pop(name).stop()
             await watching.for_s(3)  # RocketMQ's restarts take some seconds
             if name.startswith("ns-"):
-                await world.name_servers(int(name[-1]))
+                await world.name_server(int(name[-1]))
             else:
                 await world.broker(*name.split("@"))
             await watching.for_s(75)
@@ -110,7 +108,6 @@ async def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(worl
 
 
 async def test_a_host_that_dies_is_no_cut_though_it_is_dropped_one_by_one(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     address = await world.broker("broker-a", "10.0.2.1")
     await world.broker("broker-b", "10.0.2.2")
     async with watched(world) as watching:
@@ -123,7 +120,6 @@ async def test_a_host_that_dies_is_no_cut_though_it_is_dropped_one_by_one(world:
 
 
 async def test_a_name_server_that_hangs_is_named_and_over_when_it_answers(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-a", "10.0.2.1")
     async with watched(world) as watching:
         await watching.for_s(60)
@@ -136,7 +132,6 @@ async def test_a_name_server_that_hangs_is_named_and_over_when_it_answers(world:
 
 
 async def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_it(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.broker("broker-a", "10.0.2.1", lists=(0, 1))
     world.cluster.name_servers["elsewhere"] = Address("10.0.7.7", 9876)
     await world.broker("broker-b", "10.0.2.2", lists=(0, 1, 2, 3))
@@ -151,7 +146,6 @@ async def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_
 
 @PROFILES
 async def test_a_consumer_with_a_foreign_name_server_and_one_with_a_shorter_list_are_named(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
     all_of_them, foreign = world.cluster.addresses, Address("10.0.7.7", 9876)
     await world.consumer("consumer-0", all_of_them)
@@ -175,7 +169,6 @@ async def test_a_consumer_with_a_foreign_name_server_and_one_with_a_shorter_list
 
 
 async def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(world: World) -> None:
-    await world.name_servers(0, 1, 2)
     await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
     await world.topic(Address("10.0.2.1", 10911), "bills")
     async with watched(world) as watching:
@@ -194,7 +187,6 @@ async def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(w
 
 @pytest.mark.nightly
 async def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask(world: World) -> None:
-    await world.name_servers(0)
     address = await world.broker("broker-a", "10.0.2.1")
     async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
         for number in range(300):

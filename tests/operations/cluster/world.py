@@ -1,4 +1,4 @@
-"""A cluster in one process on virtual time whose servers are started one by one, as a test of doctor or watch needs."""
+"""A cluster in one process on virtual time whose brokers are started one by one, as a test of doctor or watch needs."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +26,7 @@ PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
 
 
 class World:
-    """A cluster whose servers are started one by one, as each test needs them."""
+    """Three NameServers, and what each test starts beside them."""
 
     def __init__(self, folder: Path, profile: Profile) -> None:
         self.cluster = Cluster(folder, name_servers=3, brokers=0, profile=profile)
@@ -36,14 +36,14 @@ class World:
         self.asked: tuple[Address, ...] = self.cluster.addresses
 
     async def __aenter__(self) -> Self:
+        for number in range(3):
+            await self.name_server(number)
         return self
 
-    async def name_servers(self, *numbers: int, **settings: Any) -> None:
-        for number in numbers:
-            name = f"ns-{number}"
-            config = NamesrvConfig(profile=self.profile, **settings)
-            server = NameServer(self.cluster.context(name), config, listen=self.cluster.name_servers[name])
-            await self._begin(name, server)
+    async def name_server(self, number: int, **settings: Any) -> None:
+        name = f"ns-{number}"
+        config = NamesrvConfig(profile=self.profile, **settings)
+        await self._begin(name, NameServer(self.cluster.context(name), config, listen=self.cluster.name_servers[name]))
 
     async def broker(self, name: str, at: str, lists: tuple[int, ...] = (0, 1, 2), **settings: Any) -> Address:
         address = Address(at, 10911)
