@@ -12,7 +12,7 @@ machine. The report reads every event, so it is drawn only for small histories, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import version
@@ -228,14 +228,19 @@ def _plain_verdicts(history: History) -> list[Verdict]:
 
 
 def apart(
-    checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
+    checks: Iterable[str],
+    verdicts: Sequence[Verdict],
+    *,
+    promised: Collection[str] = (),
+    without_consumers: bool = False,
 ) -> tuple[list[Verdict], list[Verdict]]:
     """Return the verdicts that count, and those left out because all checks were requested and these examined nothing.
 
     The verdict of a failed check counts, and that of a check that could judge something in a longer run (but no check
-    of consuming in a run without consumers). If no verdict would count, all verdicts count.
+    of consuming in a run without consumers), and that of a check that judges what the scenario promises (`promised`).
+    If no verdict would count, all verdicts count.
     """
-    nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
+    nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN and v.name not in promised]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
     if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):
         return list(verdicts), []
@@ -252,7 +257,11 @@ def _without_consumers(scenario: Scenario | None) -> bool:
 
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """Write the verdicts and reports into the run folder, if there is one."""
-    verdicts, left_out = apart(history.checks, verdicts, without_consumers=_without_consumers(history.scenario))
+    scenario = history.scenario
+    promised = () if scenario is None else scenario.promises.judged_by
+    verdicts, left_out = apart(
+        history.checks, verdicts, promised=promised, without_consumers=_without_consumers(scenario)
+    )
     cost = cost_of(history.folder.path) if history.folder is not None and history.drawn else None
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)

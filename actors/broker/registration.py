@@ -77,8 +77,10 @@ class Registration:
             self._spawn(self._round([topic], version))
 
     def changed(self) -> None:
+        """Register every topic with every NameServer at once, whatever forceRegister is (`registerBrokerAll(…, true)`
+        of `changeToMaster`, `changeToSlave`, `updateBrokerConfig`)."""
         if not self._stopped:
-            self._spawn(self.register_all())
+            self._spawn(self._round(None, None))
 
     async def register_all(self) -> None:
         """Register every topic with every NameServer, once."""

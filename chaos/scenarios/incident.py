@@ -30,6 +30,22 @@ class PromisesModel(BaseModel):
     polls_within_s: float | None = Field(None, gt=0, le=100_000)
     """`timers_kept`: a client's route polls never have a longer distance, even if its thread is blocked."""
 
+    @property
+    def judged_by(self) -> tuple[str, ...]:
+        """The checks that judge these promises: without them, or if they examined nothing, nobody knows."""
+        return tuple(_JUDGES[name] for name, promise in self if promise)
+
+
+_JUDGES = {
+    "tables_agree_within_s": "routes_converge",
+    "delivered_within_s": "messages_delivered",
+    "name_servers_left_within_s": "dead_name_servers_left",
+    "brokers_left_within_s": "dead_brokers_avoided",
+    "masters_stay": "one_master",
+    "wipes_last": "done_by_hand",
+    "polls_within_s": "timers_kept",
+}
+
 
 class FixedModel(BaseModel):
     model_config = STRICT

@@ -194,6 +194,9 @@ async def test_not_forced_a_broker_asks_first_and_registers_only_what_changed(wo
     version[0] = version[0].next(now_ms=1)
     await world.clock.sleep(30)
     assert server.times() == [0, 70]
+    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
+    await world.clock.sleep(1)
+    assert server.times() == [0, 70, 71], "what an operator changes is told, whatever the NameServer has"
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -73,3 +73,8 @@ def test_a_shipped_incident_and_its_fix_are_scenarios_and_say_the_same_when_writ
         copy = tmp_path / f"{scenario.name}.yaml"
         copy.write_text(scenario.to_yaml(), encoding="utf-8")
         assert load(copy) == scenario
+
+
+def test_a_promise_is_judged_even_if_the_scenario_lists_other_checks() -> None:
+    scenario = parse({"checks": ["routes_converge"], "promises": {"brokers_left_within_s": 20}}, file="x.yaml")
+    assert scenario.checks == ("routes_converge", "dead_brokers_avoided")

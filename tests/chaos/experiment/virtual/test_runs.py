@@ -181,6 +181,11 @@ def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_scenario_in_w
     assert f"`nemesrv selftest --only {name}` runs the scenario (consumer-stop)" in said
 
 
+def test_a_promise_that_nothing_in_the_run_could_break_is_not_decided(tmp_path: Path) -> None:
+    scenario = find("smoke", ["promises.brokers_left_within_s=10", "checks=all"])
+    assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 3
+
+
 def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
     tmp_path: Path,
 ) -> None:
