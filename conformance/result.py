@@ -73,9 +73,10 @@ class ConformResult:
 
     @property
     def verdict(self) -> Validity | None:
-        """The client's verdict: the worst verdict of its rules; None without a profile."""
+        """The client's verdict: the worst verdict of its rules; UNKNOWN if the profile expects nothing of them; None
+        without a profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
-        if self.trial.hindered or not self.decided:
+        if self.trial.hindered or not self.decided or (self.profile is not None and not verdicts):
             return Validity.UNKNOWN
         return worst(verdicts) if verdicts else None
 
@@ -289,7 +290,9 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 def table(result: ConformResult) -> Table:
     against = f" compared with {result.profile}" if result.profile else ""
-    rows = Table(title=Text(f"{result.client}{against}: {result.said}"), title_justify="left", pad_edge=False)
+    nothing = result.profile and not any(found.verdict for found in result.decided)
+    said_ = f"{result.said} (the profile expects nothing of these rules)" if nothing else result.said
+    rows = Table(title=Text(f"{result.client}{against}: {said_}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
     clients = next(([*found.clients] for found in result.rules if found.clients), [])
     for name in clients or ["measured"]:

@@ -105,7 +105,7 @@ def conform(
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
     Exit status: 0 every rule is VALID (or measured, if no profile is given), 1 a rule is INVALID, 2 the input is wrong,
-    3 a rule is UNKNOWN, 4 nemesrv failed.
+    3 a rule is UNKNOWN or the profile expects nothing of the rules, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write

@@ -58,7 +58,7 @@ def test_everything_is_told_and_no_line_is_wider_than_the_terminal(columns: int)
         ((GOOD, ONLY), Validity.VALID, 0),
         ((GOOD, BAD, OPEN), Validity.INVALID, 1),
         ((GOOD, OPEN), Validity.UNKNOWN, 3),
-        ((ONLY,), None, 0),
+        ((ONLY,), Validity.UNKNOWN, 3),
         ((NOT_THERE,), Validity.UNKNOWN, 3),
         ((), Validity.UNKNOWN, 3),
     ],
@@ -68,6 +68,11 @@ def test_the_whole_is_as_bad_as_its_worst_rule_and_nothing_examined_is_unknown(
 ) -> None:
     made = result(*rules)
     assert (made.verdict, made.exit_status) == (verdict, status)
+
+
+def test_without_a_profile_what_was_measured_is_no_verdict() -> None:
+    made = result(ONLY, profile=None)
+    assert (made.verdict, made.exit_status) == (None, 0)
 
 
 def test_a_program_that_cannot_be_examined_is_unknown_in_every_rule() -> None:
