@@ -99,7 +99,7 @@ _ACTS: Mapping[str, str] = {
     "received after its consumer had given the queue up": "{who} received from a queue of {about} after giving it up",
     "received again, and no change of hands explains it": "{who} received a message of {about} again without cause",
     "lost": "{what} lost a message of {topic} that it had acknowledged to {who}",
-    "forgotten at a start": "{who} lost, at a restart, a message of {topic} that it had acknowledged to {what}",
+    "forgotten at a start": "{who} lost a message of {topic} at a restart, and had acknowledged it to {what}",
     "committed past": "{who} committed an offset beyond an unreceived message of {about}",
     "committed before it was received": "{who} committed a message of {about} before it had received it",
     "committed late": "{who} committed a message of {about} too late",

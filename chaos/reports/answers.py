@@ -413,12 +413,15 @@ def _when(right: Verdict) -> str:
     """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" if nobody used the lost node."""
     if stay := right.measured.get("may_stay"):
         return f" ({all_of(stay)} need not: clientCloseSocketIfTimeout=false)"
-    last = next(iter(right.measured.get("last_use") or right.measured.get("left") or ()), None)
+    left = right.measured.get("last_use") or right.measured.get("left") or ()
+    last = next(iter(left), None)
     if last is None:
         return ""
+    moved = len({one["client"] for one in left})
+    who = f"only {last['client']} had to" if moved == 1 else f"{last['client']} the last"
     lost = last.get("broker_name") or last["name_server"]
     allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed" if last.get("bound_ms") else ""
-    return f" ({last['client']} the last, {seconds(last['after_ms'])} after {lost} was lost{allowed_s})"
+    return f" ({who}, {seconds(last['after_ms'])} after {lost} was lost{allowed_s})"
 
 
 def _not_arrived(counts: Mapping[str, int]) -> str:

@@ -47,7 +47,7 @@ def judge(fates: Fates, world: World) -> Verdict:
         nothing="no send was acknowledged",
         unclear=world.mixed_up_by_hand if fates.lost else "",
         measured=measured,
-        allowed=_ALLOWED,
+        allowed={**_ALLOWED, "formula": "0 forgotten"} if fates.forgotten and not fates.lost else _ALLOWED,
         findings=(
             *map(_forgotten, fates.first_forgotten),
             *map(_unsafe, fates.first_unsafe),

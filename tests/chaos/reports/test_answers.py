@@ -128,7 +128,8 @@ def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> Non
     left = {"left": [{"client": "consumer-0", "name_server": "ns-0", "after_ms": 31_000.0, "bound_ms": 36_000.0}]}
     found = Verdict(name="dead_name_servers_left", verdict=Validity.VALID, examined=2, measured=left, clients=CLIENTS)
     assert said(found)[-1] == (
-        "Clients: 2 of 2 left dead NameServers in time (consumer-0 the last, 31.0 s after ns-0 was lost; 36 s allowed)."
+        "Clients: 2 of 2 left dead NameServers in time "
+        "(only consumer-0 had to, 31.0 s after ns-0 was lost; 36 s allowed)."
     )
 
 
