@@ -89,6 +89,7 @@ _ACTS: Mapping[str, str] = {
     "not used in turn": "{who} did not send evenly (round-robin) to the queues of {topic}, among them one of {what}",
     "out of its route": "{who} sent to a queue of {about} that is not in its route",
     "takes its own share": "{who} took other queues of {about} than its own share{because}",
+    "first answered": "{what} sent {who} an offset of a queue of {topic} for which its group had committed none",
     "first taken": "{who} started a queue of {about} at a wrong offset",
     "not received": "{who} did not receive an acknowledged message of {about} in time{because}",
     "late": "{who} received a message of {about} late{because}",

@@ -36,7 +36,7 @@ from ..topology import ADDRESS_SERVER, broker_name, is_slave
 from .link import Stops, Troubles
 from .lists import fetches
 from .name_server import UNREGISTERED, Request, Sent
-from .recorded import Life
+from .recorded import OURS, Life
 from .roles import elects, members_of
 from .timers import Act, Schedule
 from .world import World
@@ -194,15 +194,14 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     timeout_ms = one.said.get("timeout_ms")
     if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
         return "registers a heartbeatTimeoutMillis that it does not have"
+    if timers.profile is Profile.V5_X and node.implementation == OURS and "timeout_ms" in one.said and not timeout_ms:
+        return "registers without its heartbeatTimeoutMillis"
     topics = one.said.get("topics")
     if is_slave(broker) or had is None or topics is None:
         return ""
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
-    return (
-        ""
-        if had(one.said["version"][2], rows, one.at_ms)
-        else "registers other topics than it has at that data version"
-    )
+    is_its_own = had(one.said["version"][2], rows, one.at_ms)
+    return "" if is_its_own else "registers other topics than it has at that data version"
 
 
 def _nearest(times_ms: Sequence[float], at_ms: float) -> float:

@@ -8,6 +8,8 @@
 | who is in its group             | any broker of its route: who had sent it a      | ConsumerManager                |
 |                                 | heartbeat by a channel that has not ended       |                                |
 | both within Qr + A              | waitInterval, or notifyConsumerIdsChanged       | RebalanceService               |
+| 5 s more for each queue of a    | the round under way, which asks for its offset  | RebalancePushImpl              |
+| hung broker that a route loses  | (QUERY_CONSUMER_OFFSET)                         |                                |
 | nothing new                     | while it, a broker or the way between is lost   | MQClientInstance               |
 
 So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, and
@@ -25,10 +27,10 @@ from typing import Any, NamedTuple
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
-from .link import earliest_effect_ms
+from .link import earliest_effect_ms, hung_brokers
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
 from .recorded import OURS, Fault
-from .time_outs import CLIENT_EXPIRED_MS
+from .time_outs import CLIENT_EXPIRED_MS, OFFSET_CALL_MS
 from .world import World, once
 
 Queue = tuple[str, int]
@@ -235,7 +237,11 @@ class Seen:
         yield from _of_members(self.world, members)
         window_ms = members_ms(self.world.timers)
         for (name, _), of in routes.items():
-            yield from (Change(at_ms, at_ms + window_ms, f"{name}'s route changed") for at_ms in of.at_ms)
+            for at_ms, before, now in zip(of.at_ms, ({}, *of.values), of.values, strict=False):
+                # A round under way asks a broker that hangs for the offset of each of its queues, whatever route comes.
+                lost = len(readable(before) - readable(now))
+                asks_ms = OFFSET_CALL_MS * lost if lost and hung_brokers(self.world, name, at_ms, at_ms + 1.0) else 0.0
+                yield Change(at_ms, at_ms + window_ms + asks_ms, f"{name}'s route changed")
         for broker, channels in self._listed.items():
             edges = {at_ms for name in members for channel in channels.get(name, ()) for at_ms in channel}
             yield from (Change(at_ms, at_ms + window_ms, f"{broker} listed others") for at_ms in sorted(edges))

@@ -186,6 +186,11 @@ def alone_until(world: World, client: str, at_ms: float) -> float:
     return min((max(one.start_ms, at_ms) for one in meet), default=math.inf)
 
 
+def _together_ms(world: World, first: Fault, second: Fault) -> float:
+    """How far apart the beginnings of one act on several nodes may be: each has a moment of its own."""
+    return world.timers.delivery_ms if first.fault == second.fault else MOMENT_MS
+
+
 @once
 def several(world: World, client: str) -> Sequence[Stretch]:
     """When several faults meet for the client: from the beginning of the second until it has settled after the last.
@@ -200,7 +205,7 @@ def several(world: World, client: str) -> Sequence[Stretch]:
             together, second_ms = [(fault, span)], math.inf
         elif _key(fault) in {_key(other) for other, _ in together}:
             together.append((fault, span))
-        elif span.start_ms <= together[0][1].start_ms + MOMENT_MS:
+        elif span.start_ms <= together[0][1].start_ms + _together_ms(world, together[0][0], fault):
             together.append((fault, span))
             ends = [of.end_ms for _, of in together]
             second_ms = min(ends) if max(ends) > min(ends) + MOMENT_MS else math.inf

@@ -189,7 +189,7 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
     }
 
 
-FIRST_TAKEN = "first taken"
+FIRST_TAKEN, _FIRST_ANSWERED = "first taken", "first answered"
 _FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
 
 
@@ -210,13 +210,10 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
         if not rows:
             continue
         one = (wrong or rows)[0]
-        told = [row for row in rows if row.broker_name == one.broker_name]
-        others = {row.node for row in rows if row not in told and row not in wrong}
-        # Who began there began right elsewhere, or nobody did: the broker told them where.
-        misled = all(row in wrong for row in told) and ({row.node for row in told} <= others)
+        misled = bool(wrong) and (one.decoded or {}).get("answered") == one.offset
         yield finding(
             (one.node, one.broker_name or "", one.topic or ""),
-            FIRST_TAKEN,
+            _FIRST_ANSWERED if misled else FIRST_TAKEN,
             (one.time_ms, one.time_ms),
             Rule(_FIRST_ROW),
             out=(one.time_ms, one.time_ms) if wrong else None,
@@ -226,6 +223,6 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
                 "group": group,
                 "queue_id": one.queue_id,
                 "offset": one.offset,
-                **({"holder": one.broker_name} if wrong and misled else {}),
+                **({"holder": one.broker_name} if misled else {}),
             },
         )

@@ -38,14 +38,15 @@ def test_an_operator_may_say_where() -> None:
     assert wrong(takes(7).at(5).offset_reset("orders", "broker-a", 7)) == []
 
 
-@pytest.mark.parametrize(("at_b", "guilty"), [(0, "broker-a"), (7, None)])
-def test_who_is_sent_beyond_the_begin_by_one_broker_alone_accuses_that_broker(at_b: int, guilty: str | None) -> None:
-    builder = cluster(1, ("broker-a", "broker-b"), ("consumer-0",), workload={"topic": "orders"})
-    for broker, offset in (("broker-a", 7), ("broker-b", at_b)):
-        of = {"topic": "orders", "broker_name": broker, "queue_id": 0, "op_id": f"take-{broker}", "offset": offset}
-        builder.at(10).event("consumer-0", "queue_taken", **of)
+@pytest.mark.parametrize(
+    ("answered", "said"), [(7, ("first answered", "broker-a")), (-1, ("first taken", None)), (None, ("first taken", None))]
+)
+def test_who_begins_where_the_broker_said_accuses_the_broker(answered: int | None, said: tuple[str, str | None]) -> None:
+    builder = cluster(1, ("broker-a",), ("consumer-0",), workload={"topic": "orders"})
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "op_id": "take-0", "offset": 7}
+    builder.at(10).event("consumer-0", "queue_taken", value={"answered": answered}, **of)
     (found,) = first_takes(*builder.end(100).facts())
-    assert found.more.get("holder") == guilty
+    assert (found.kind, found.more.get("holder")) == said
 
 
 def test_programs_that_others_made_are_not_held_to_it() -> None:

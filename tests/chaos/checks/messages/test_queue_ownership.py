@@ -109,6 +109,18 @@ def test_when_the_last_consumer_has_lost_a_broker_from_its_route_the_others_queu
     assert verdict.verdict is expected
 
 
+@pytest.mark.parametrize(("settled_s", "expected"), [(190, Validity.VALID), (196, Validity.INVALID)])
+def test_a_round_under_way_may_ask_a_hung_broker_for_each_of_its_queues_before_the_next_one_shares_by_the_new_route(
+    settled_s: float, expected: Validity
+) -> None:
+    """Qr + A after the route came at 150 s, and 5 s for each of the four queues."""
+    builder = routed(group().at(101).fault("f1", "pause", "sigstop", "broker-a"), 120, "consumer-0", "broker-b")
+    assign(builder, 121, "consumer-0", B[:2])
+    routed(builder, 150, "consumer-1", "broker-b")
+    verdict = check(assign(builder, settled_s, "consumer-1", B[2:]).end(260))
+    assert verdict.verdict is expected
+
+
 @pytest.mark.parametrize(("back_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
 def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_again(
     back_s: float, expected: Validity
