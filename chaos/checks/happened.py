@@ -109,6 +109,7 @@ _ACTS: Mapping[str, str] = {
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
     "committed at a slave": "{who} committed offsets to the slave {what}",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
+    "began without an answer": "{who} started a queue of {about} though its question for the offset had no answer",
     "began at another offset than it was answered": "{who} started a queue of {about} elsewhere than answered",
     "answered an older offset than was committed": "{who} sent {what} an older offset{of_topic} than was committed",
     "had another offset than was committed": "{who} stored another offset{of_topic} than {what} had committed",

@@ -14,7 +14,8 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...oracle.deliveries import Asker, askers
 from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
-from ...topology import node_of_client_id
+from ...topology import broker_name, node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts, wrong_or_late
@@ -31,7 +32,7 @@ from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts, dues_of
-from ..record.control import Control
+from ..record.control import Control, Row, once
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
@@ -88,7 +89,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
-        *_begun(control, groups),
+        *_begun(control, world, groups),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(unkept, rules, groups),
@@ -246,6 +247,7 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
 
 def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
     world = rules.world
+    unread = {(row.node, row.time_ms) for row in control.rows("queue_taken") if _was_unread(row, control, world)}
     late = (
         (
             (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
@@ -276,7 +278,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        if one.answered is not None and one.offset != one.answered:
+        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in unread):
             continue  # `_begun` tells of this
         yield finding(
             (answered, one.consumer, one.topic),
@@ -291,16 +293,36 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _begun(control: Control, groups: Mapping[str, Asker]) -> Iterator[Finding]:
-    """Queues that a consumer began to read elsewhere than at the committed offset that it was answered."""
+def _was_unread(row: Row, control: Control, world: World) -> bool:
+    """Whether the consumer took the queue when its question for the queue's offset had run into the time-out."""
+    return (row.decoded or {}).get("answered") is None and any(
+        row.time_ms - world.timers.delivery_ms <= one.time_ms <= row.time_ms
+        for one in _unanswered(control).get(row.process, ())
+        if broker_name(world.owners.get(one.address or "", "")) == row.broker_name
+    )
+
+
+@once
+def _unanswered(control: Control) -> Mapping[tuple[str, int], Sequence[Row]]:
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in control.rows("timed_out"):
+        if row.f == "QUERY_CONSUMER_OFFSET":
+            found[row.process].append(row)
+    return found
+
+
+def _begun(control: Control, world: World, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+    """Queues that a consumer began to read elsewhere than at the committed offset that it was answered, or without an
+    answer."""
     group_of = {member: group.name for group in groups.values() for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         answered = (row.decoded or {}).get("answered")
-        if answered is not None and answered >= 0 and row.offset != answered:
+        is_elsewhere = answered is not None and answered >= 0 and row.offset != answered
+        if is_elsewhere or _was_unread(row, control, world):
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
                 (row.node, row.broker_name or "", row.topic or ""),
-                "began at another offset than it was answered",
+                "began at another offset than it was answered" if is_elsewhere else "began without an answer",
                 (row.time_ms, row.time_ms),
                 at_no_time("RebalancePushImpl.computePullFromWhere"),
                 out=(row.time_ms, row.time_ms + 1.0),

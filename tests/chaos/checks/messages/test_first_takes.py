@@ -39,9 +39,12 @@ def test_an_operator_may_say_where() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered", "said"), [(7, ("first answered", "broker-a")), (-1, ("first taken", None)), (None, ("first taken", None))]
+    ("answered", "said"),
+    [(7, ("first answered", "broker-a")), (-1, ("first taken", None)), (None, ("first taken", None))],
 )
-def test_who_begins_where_the_broker_said_accuses_the_broker(answered: int | None, said: tuple[str, str | None]) -> None:
+def test_who_begins_where_the_broker_said_accuses_the_broker(
+    answered: int | None, said: tuple[str, str | None]
+) -> None:
     builder = cluster(1, ("broker-a",), ("consumer-0",), workload={"topic": "orders"})
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "op_id": "take-0", "offset": 7}
     builder.at(10).event("consumer-0", "queue_taken", value={"answered": answered}, **of)
