@@ -79,22 +79,16 @@ def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = N
                 brokers.refresh()
                 for who, one in between.items():
                     before_s = one.cpu_s()
-                    load = measure.load(
-                        tools, one.address.port, shot, folder, seconds=seconds / rounds, connections=CONNECTIONS
+                    load = tools.load(
+                        one.address.port, shot, seconds=seconds / rounds, connections=CONNECTIONS
                     ).checked(f"{who}: {what}")
                     if who != NOTHING:
                         spent_s[who] += one.cpu_s() - before_s
                         answered[who] += load.requests
                     figures.add(f"look-ups/s, {what}", who, load.per_s)
                     figures.add(f"p99 µs, {what}", who, load.p99_us, less_is_better=True)
-                    paced = measure.load(
-                        tools,
-                        one.address.port,
-                        shot,
-                        folder,
-                        seconds=seconds / rounds,
-                        connections=CONNECTIONS,
-                        per_s=PACED_PER_S,
+                    paced = tools.load(
+                        one.address.port, shot, seconds=seconds / rounds, connections=CONNECTIONS, per_s=PACED_PER_S
                     ).checked(f"{who}: {what}")
                     figures.add(f"look-ups/s at {PACED_PER_S:,}, {what}", who, paced.per_s)
                     figures.add(f"p99 µs at {PACED_PER_S:,}, {what}", who, paced.p99_us, less_is_better=True)

@@ -8,7 +8,6 @@ registrations of ten thousand topics arrive: what a client waits when a broker r
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 
 from nemesrv.remoting.bodies.route import TopicConfig
 from nemesrv.remoting.codes import SerializeType
@@ -49,7 +48,6 @@ def look_ups(
     figures: Figures,
     servers: Mapping[str, Server],
     tools: Tools,
-    folder: Path,
     *,
     seconds: float,
     connections: int,
@@ -67,7 +65,7 @@ def look_ups(
                     for name, each in brokers.items()
                 }
                 with contextlib.ExitStack() as echoes:
-                    ports = _echoes(echoes, tools, shots[OURS], folder)
+                    ports = _echoes(echoes, tools, shots[OURS])
                     ports |= {name: server.address.port for name, server in servers.items()}
                     spent_s, answered = defaultdict[str, float](float), Counter[str]()
                     for _ in range(rounds):
@@ -75,11 +73,9 @@ def look_ups(
                             each.refresh()
                         for name, port in ports.items():
                             before_s = servers[name].cpu_s() if name in servers else 0
-                            load = measure.load(
-                                tools,
+                            load = tools.load(
                                 port,
                                 shots.get(name, shots[OURS]),
-                                folder,
                                 seconds=seconds / rounds,
                                 connections=connections,
                                 in_flight=in_flight,
@@ -97,8 +93,8 @@ def look_ups(
                 figures.aims.append(Aim(what=f"look-ups/s {what}", of="C echo", at_least=WANTED_OF_ECHO))
 
 
-def _echoes(stack: contextlib.ExitStack, tools: Tools, shot: Shot, folder: Path) -> dict[str, int]:
-    echoes = {"C echo": measure.c_echo(tools, shot, folder), "uvloop echo": measure.uvloop_echo(shot, folder)}
+def _echoes(stack: contextlib.ExitStack, tools: Tools, shot: Shot) -> dict[str, int]:
+    echoes = {"C echo": measure.c_echo(tools, shot), "uvloop echo": measure.uvloop_echo(shot, tools.folder)}
     return {name: stack.enter_context(echo).address.port for name, echo in echoes.items()}
 
 
@@ -106,7 +102,6 @@ def look_ups_beside_registrations(
     figures: Figures,
     servers: Mapping[str, Server],
     tools: Tools,
-    folder: Path,
     *,
     seconds: float,
     rounds: int = ROUNDS,
@@ -126,21 +121,17 @@ def look_ups_beside_registrations(
                             registration = frames.shot(connection, beside, *frames.changing(topics, changed=1))
                             port = server.address.port
                             ended = registering.enter_context(
-                                measure.loading(
-                                    tools,
+                                tools.loading(
                                     port,
                                     registration,
-                                    folder,
                                     seconds=seconds / rounds + 0.2,
                                     in_flight=20,
                                     per_s=REGISTRATIONS_PER_S,
                                 )
                             )
-                        load = measure.load(
-                            tools,
+                        load = tools.load(
                             server.address.port,
                             shot,
-                            folder,
                             seconds=seconds / rounds,
                             connections=16,
                             in_flight=64,

@@ -81,29 +81,9 @@ class Server(NamedTuple):
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """The compiled programs."""
-
-    loadgen: Path
-    echo: Path
-
-
 def compiler() -> str | None:
     """This machine's C compiler."""
     return next((found for name in ("cc", "gcc", "clang") if (found := which(name))), None)
-
-
-def build(folder: Path) -> Tools:
-    """Compile both programs into `folder`. BenchError when there is no compiler, or it fails."""
-    if (cc := compiler()) is None:
-        raise BenchError("the load generator needs a C compiler: cc, gcc or clang")
-    for name in ("loadgen", "echo"):
-        command = [cc, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise BenchError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return Tools(loadgen=folder / "loadgen", echo=folder / "echo")
 
 
 def cpus() -> tuple[set[int] | None, set[int] | None]:
@@ -132,68 +112,65 @@ def pin(pid: int, where: set[int] | None) -> None:
             os.sched_setaffinity(int(thread.name), where)
 
 
-def load(
-    tools: Tools,
-    port: int,
-    shot: Shot,
-    folder: Path,
-    *,
-    seconds: float,
-    connections: int = 1,
-    in_flight: int = 1,
-    per_s: float = 0,
-) -> Load:
-    """Fire `shot` at a port of 127.0.0.1, as fast as answers come or `per_s` times a second. BenchError when the
-    generator or the server gives up."""
-    with loading(
-        tools, port, shot, folder, seconds=seconds, connections=connections, in_flight=in_flight, per_s=per_s
-    ) as ended:
-        return ended()
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The load generator and the echo in C, compiled into a folder."""
 
+    folder: Path
 
-@contextlib.contextmanager
-def loading(
-    tools: Tools,
-    port: int,
-    shot: Shot,
-    folder: Path,
-    *,
-    seconds: float,
-    connections: int = 1,
-    in_flight: int = 1,
-    per_s: float = 0,
-) -> Iterator[Callable[[], Load]]:
-    """The same beside something else: the load runs, and what is given waits for its end."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        request, response = Path(name) / "request.bin", Path(name) / "response.bin"
-        request.write_bytes(shot.request)
-        response.write_bytes(shot.response)
-        numbers = [port, connections, in_flight, seconds, per_s]
-        frames = [request, shot.frames, shot.request_offset, _kind(shot.text)]
-        frames += [response, shot.response_offset, _kind(shot.response_text)]
-        process = subprocess.Popen(
-            [str(tools.loadgen), *map(str, numbers), *map(str, frames)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def load(self, port: int, shot: Shot, **how: float) -> Load:
+        """Fire `shot` at a port of 127.0.0.1 (`loading`) until the end."""
+        with self.loading(port, shot, **how) as ended:
+            return ended()
 
-        def ended() -> Load:
+    @contextlib.contextmanager
+    def loading(
+        self, port: int, shot: Shot, *, seconds: float, connections: int = 1, in_flight: int = 1, per_s: float = 0
+    ) -> Iterator[Callable[[], Load]]:
+        """As fast as answers come or `per_s` times a second, beside something else: what is given waits for the end.
+        BenchError when the generator or the server gives up."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            request, response = Path(name) / "request.bin", Path(name) / "response.bin"
+            request.write_bytes(shot.request)
+            response.write_bytes(shot.response)
+            numbers = [port, connections, in_flight, seconds, per_s]
+            frames = [request, shot.frames, shot.request_offset, _kind(shot.text)]
+            frames += [response, shot.response_offset, _kind(shot.response_text)]
+            process = subprocess.Popen(
+                [str(self.folder / "loadgen"), *map(str, numbers), *map(str, frames)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+            def ended() -> Load:
+                try:
+                    out, err = process.communicate(timeout=seconds + 60)
+                except subprocess.TimeoutExpired as exc:
+                    raise BenchError(f"the load generator did not end in {seconds + 60:g} s") from exc
+                if process.returncode:
+                    raise BenchError(f"the load generator failed: {err.strip()[-500:]}")
+                return Load(**json.loads(out))
+
             try:
-                out, err = process.communicate(timeout=seconds + 60)
-            except subprocess.TimeoutExpired as exc:
-                raise BenchError(f"the load generator did not end in {seconds + 60:g} s") from exc
-            if process.returncode:
-                raise BenchError(f"the load generator failed: {err.strip()[-500:]}")
-            return Load(**json.loads(out))
+                pin(process.pid, cpus()[1])
+                yield ended
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.communicate()
 
-        try:
-            pin(process.pid, cpus()[1])
-            yield ended
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+
+def build(folder: Path) -> Tools:
+    """Compile both programs into `folder`. BenchError when there is no compiler, or it fails."""
+    if (cc := compiler()) is None:
+        raise BenchError("the load generator needs a C compiler: cc, gcc or clang")
+    for name in ("loadgen", "echo"):
+        command = [cc, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BenchError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return Tools(folder)
 
 
 @contextlib.contextmanager
@@ -214,9 +191,9 @@ def served_by(command: list[str], *, pinned: bool = True) -> Iterator[Server]:
         process.communicate()
 
 
-def c_echo(tools: Tools, shot: Shot, folder: Path) -> AbstractContextManager[Server]:
+def c_echo(tools: Tools, shot: Shot) -> AbstractContextManager[Server]:
     """The C baseline for one shot."""
-    return _echo([str(tools.echo)], shot, folder)
+    return _echo([str(tools.folder / "echo")], shot, tools.folder)
 
 
 def uvloop_echo(shot: Shot, folder: Path) -> AbstractContextManager[Server]:

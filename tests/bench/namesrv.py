@@ -82,7 +82,7 @@ def run(
         if not parts.isdisjoint(PARTS[:3]):
             with contextlib.ExitStack() as running:
                 servers = {name: running.enter_context(target()) for name, target in all_targets.items()}
-                _together(figures, servers, tools, folder, seconds, size, parts)
+                _together(figures, servers, tools, seconds, size, parts)
         for name, target in all_targets.items():
             if "footprint" in parts:
                 with target() as server:
@@ -92,24 +92,18 @@ def run(
             if "heartbeats" in parts:
                 with target() as server:
                     counts = {"brokers": size.heartbeat_brokers, "topics": size.heartbeat_topics}
-                    heartbeats(figures, name, server, tools, folder, seconds=4 * seconds, **counts)
+                    heartbeats(figures, name, server, tools, seconds=4 * seconds, **counts)
     figures.print(console)
     return figures
 
 
 def _together(
-    figures: Figures,
-    servers: Mapping[str, Server],
-    tools: Tools,
-    folder: Path,
-    seconds: float,
-    size: Size,
-    parts: Collection[str],
+    figures: Figures, servers: Mapping[str, Server], tools: Tools, seconds: float, size: Size, parts: Collection[str]
 ) -> None:
     """What is measured of all servers in turn."""
     apache = {name: server for name, server in servers.items() if name.startswith(JAVA)}
     if "look-ups" in parts:
-        measure_look_ups = partial(look_ups, tools=tools, folder=folder, connections=16)
+        measure_look_ups = partial(look_ups, tools=tools, connections=16)
         if apache and size.warm_up_s:  # until the JVM has compiled what it runs
             some = {OURS: servers[OURS], **apache}
             for in_flight in size.in_flight:
@@ -119,11 +113,11 @@ def _together(
     long = 2 * seconds
     if "registrations" in parts:
         if apache and size.warm_up_s:
-            registrations(Figures(), apache, tools, folder, seconds=size.warm_up_s, rounds=1, topics=size.topics)
-        registrations(figures, servers, tools, folder, seconds=long, rounds=size.rounds, topics=size.topics)
+            registrations(Figures(), apache, tools, seconds=size.warm_up_s, rounds=1, topics=size.topics)
+        registrations(figures, servers, tools, seconds=long, rounds=size.rounds, topics=size.topics)
     if "beside" in parts:
         rounds, topics = size.rounds, size.topics
-        look_ups_beside_registrations(figures, servers, tools, folder, seconds=long, rounds=rounds, topics=topics)
+        look_ups_beside_registrations(figures, servers, tools, seconds=long, rounds=rounds, topics=topics)
 
 
 def _java(folder: Path, console: Console) -> dict[str, Target]:

@@ -57,7 +57,7 @@ def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = N
             figures.add(f"events/s recorded, {who}", OURS, wall)
             figures.add(f"events/s of CPU, {who}", OURS, cpu)
         figures.aims.append(Aim(what=f"events/s recorded, {who}", of=None, at_least=WANTED_PER_S))
-        _cost(figures, measure.build(folder), folder, seconds, rounds)
+        _cost(figures, measure.build(folder), seconds, rounds)
     figures.print(console)
     return figures
 
@@ -158,11 +158,11 @@ def _served(folder: Path, how: str) -> AbstractContextManager[Server]:
     return measure.served_by([sys.executable, "-W", "ignore", "-c", _SERVE, str(folder / how), port, how])
 
 
-def _cost(figures: Figures, tools: Tools, folder: Path, seconds: float, rounds: int) -> None:
+def _cost(figures: Figures, tools: Tools, seconds: float, rounds: int) -> None:
     """Rows of both NameServers, and by how many percent recording makes a look-up dearer."""
     cpu_us: dict[str, list[float]] = {RECORDING: [], SILENT: []}
     with contextlib.ExitStack() as stack:
-        servers = {how: stack.enter_context(_served(folder, how)) for how in cpu_us}
+        servers = {how: stack.enter_context(_served(tools.folder, how)) for how in cpu_us}
         connections = {how: stack.enter_context(frames.connected(server)) for how, server in servers.items()}
         for round_ in range(rounds):
             for how in sorted(servers, reverse=bool(round_ % 2)):
@@ -172,15 +172,13 @@ def _cost(figures: Figures, tools: Tools, folder: Path, seconds: float, rounds: 
                 frames.call(connection, frames.registration(1, frames.body(frames.topics(2, prefix="fixed"))))
                 look_up = frames.shot(connection, "look-up", frames.route_request("fixed-00000"))
                 before_s, port, each_s = server.cpu_s(), server.address.port, seconds / rounds
-                with measure.loading(tools, port, changes, folder, seconds=each_s, per_s=CHANGES_PER_S) as ended:
-                    load = measure.load(
-                        tools, port, look_up, folder, seconds=each_s, connections=16, in_flight=16
-                    ).checked(how)
+                with tools.loading(port, changes, seconds=each_s, per_s=CHANGES_PER_S) as ended:
+                    load = tools.load(port, look_up, seconds=each_s, connections=16, in_flight=16).checked(how)
                     ended().checked("changes")
                 if load.requests:
                     cpu_us[how].append((server.cpu_s() - before_s) / load.requests * 1e6)
                     figures.add("look-ups/s", how, load.per_s)
-        of_core = {how: _changes_alone(servers[how], connections[how], tools, folder, seconds) for how in servers}
+        of_core = {how: _changes_alone(servers[how], connections[how], tools, seconds) for how in servers}
     for how, values in cpu_us.items():
         if not values:
             raise BenchError(
@@ -198,11 +196,11 @@ def _cost(figures: Figures, tools: Tools, folder: Path, seconds: float, rounds: 
         figures.aims.append(Aim(what=what, of=None, at_most=COST_MAX_PERCENT))
 
 
-def _changes_alone(server: Server, connection: socket.socket, tools: Tools, folder: Path, seconds: float) -> float:
+def _changes_alone(server: Server, connection: socket.socket, tools: Tools, seconds: float) -> float:
     """Percent of a core that the changes take, and the recording of them: what is missing for look-ups."""
     changes = frames.shot(connection, "changes", *frames.changing(TOPICS, changed=TOPICS))
     begin_s, before_s = time.perf_counter(), _on_cpu_s(server.pid)
-    measure.load(tools, server.address.port, changes, folder, seconds=seconds, per_s=CHANGES_PER_S).checked("changes")
+    tools.load(server.address.port, changes, seconds=seconds, per_s=CHANGES_PER_S).checked("changes")
     return (_on_cpu_s(server.pid) - before_s) / (time.perf_counter() - begin_s) * 100
 
 

@@ -6,9 +6,8 @@ their registrations cost at that period, nothing having changed.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from . import frames, measure
+from . import frames
 from .figures import Aim, Figures
 from .look_ups import ROUNDS, TEN_THOUSAND
 from .measure import Server, Tools
@@ -21,7 +20,6 @@ def registrations(
     figures: Figures,
     servers: Mapping[str, Server],
     tools: Tools,
-    folder: Path,
     *,
     seconds: float,
     rounds: int = ROUNDS,
@@ -37,37 +35,22 @@ def registrations(
                 shots[name] = frames.shot(connection, what, *frames.changing(topics, changed=changed))
         for _ in range(rounds):
             for name, server in servers.items():
-                load = measure.load(tools, server.address.port, shots[name], folder, seconds=seconds / rounds)
+                load = tools.load(server.address.port, shots[name], seconds=seconds / rounds)
                 if load.checked(f"{name}: {what}").requests:
                     figures.add(what, name, load.per_s)
         figures.aims.append(Aim(what=what, of="Java", at_least=1))
 
 
 def heartbeats(
-    figures: Figures,
-    name: str,
-    server: Server,
-    tools: Tools,
-    folder: Path,
-    *,
-    seconds: float,
-    brokers: int,
-    topics: int,
+    figures: Figures, name: str, server: Server, tools: Tools, *, seconds: float, brokers: int, topics: int
 ) -> None:
     """The row `cores for …` of one server, which is left with all these brokers; and the aim."""
     body = frames.body(frames.topics(topics))
     with frames.connected(server) as connection:
         shot = frames.shot(connection, "heartbeats", *(frames.registration(number, body) for number in range(brokers)))
         before_s = server.cpu_s()
-        load = measure.load(
-            tools,
-            server.address.port,
-            shot,
-            folder,
-            seconds=seconds,
-            connections=brokers,
-            in_flight=2,
-            per_s=brokers / PERIOD_S,
+        load = tools.load(
+            server.address.port, shot, seconds=seconds, connections=brokers, in_flight=2, per_s=brokers / PERIOD_S
         ).checked(f"{name}: heartbeats")
         what = f"cores for {brokers:,} brokers x {topics:,} topics every {PERIOD_S} s"
         figures.add(what, name, (server.cpu_s() - before_s) / seconds, less_is_better=True)

@@ -115,10 +115,10 @@ def _echoed(tmp_path: Path, word: bytes, *, frames: int = 1) -> Iterator[tuple[i
 def test_an_answer_with_other_bytes_is_counted(tmp_path: Path) -> None:
     tools = measure.build(tmp_path)
     with _echoed(tmp_path, b"good") as (port, shot):
-        load = measure.load(tools, port, shot, tmp_path, seconds=0.1, connections=2, in_flight=2)
+        load = tools.load(port, shot, seconds=0.1, connections=2, in_flight=2)
         assert load.checked("x").bad == 0
     with _echoed(tmp_path, b"evil") as (port, shot):
-        load = measure.load(tools, port, shot, tmp_path, seconds=0.1, connections=2, in_flight=2)
+        load = tools.load(port, shot, seconds=0.1, connections=2, in_flight=2)
         assert load.bad == load.requests > 0
         with pytest.raises(BenchError, match="answers differ"):
             load.checked("x")
@@ -127,7 +127,7 @@ def test_an_answer_with_other_bytes_is_counted(tmp_path: Path) -> None:
 def test_a_paced_load_sends_so_many_and_frames_in_turn(tmp_path: Path) -> None:
     tools = measure.build(tmp_path)
     with _echoed(tmp_path, b"good", frames=3) as (port, shot):
-        load = measure.load(tools, port, shot, tmp_path, seconds=1.0, connections=3, in_flight=50, per_s=300)
+        load = tools.load(port, shot, seconds=1.0, connections=3, in_flight=50, per_s=300)
     assert 30 <= load.checked("x").requests <= 301  # a busy machine may stand still for most of the second
     assert load.p50_us <= load.p99_us <= load.max_us + 1
 
@@ -135,4 +135,4 @@ def test_a_paced_load_sends_so_many_and_frames_in_turn(tmp_path: Path) -> None:
 def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
     tools = measure.build(tmp_path)
     with pytest.raises(BenchError, match="load generator failed"):
-        measure.load(tools, 1, SHOT, tmp_path, seconds=0.1, connections=1, in_flight=1)
+        tools.load(1, SHOT, seconds=0.1, connections=1, in_flight=1)
