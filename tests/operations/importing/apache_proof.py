@@ -28,9 +28,8 @@ from .apache_incidents import SCENARIOS
 from .apache_run import cleaned
 from .distortion import Distortion
 from .entries import Cluster
-from .proof import Compared, alone, faults_compared, offsets_compared, table, transitions_compared
+from .proof import Compared, Truth, compare, table
 from .recording import Incident
-from .truth import names_of
 from .writing import HostClock, Source
 
 RUN_LIMIT_S = 300
@@ -71,15 +70,8 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
     imported = reconstruct(lines, files)
     inferred = episodes_of(imported.rows, timers=imported.timers_used).to_json()
     found = Compared(0, name)
-    names = names_of(imported.topology, of.addresses)
-    node_of = {source.file: source.node for source in sources}
-    for one in imported.sources:
-        names.update((one["source"], node_of[file]) for file in one["files"] if file in node_of)
-    undecided = alone(imported, names, distorted, sources)
-    shift_ms = offsets_compared(found, imported.sources, names, distorted, sources, undecided)
-    transitions_compared(found, imported.rows, names, of, distorted, sources, shift_ms)
-    scenario = parse(SCENARIOS[name], file=f"{name}.yaml")
-    faults_compared(found, inferred["episodes"], Incident(0, name, scenario), of, names)
+    incident = Incident(0, name, parse(SCENARIOS[name], file=f"{name}.yaml"))
+    compare(found, imported, inferred["episodes"], incident, Truth(of, distorted, sources, {}))
     return found
 
 

@@ -12,12 +12,12 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clocks import AT, NOT_AT_ONCE
@@ -89,36 +89,44 @@ def compared(incident: Incident, folder: Path, level: str) -> Compared:
     imported = reconstruct(plain_logs([folder / "logs"])[0])
     inferred = episodes_of(imported.rows).to_json()
     found = Compared(incident.seed, incident.kind, took_s=time.process_time() - began)
-    names = names_of(imported.topology, of.addresses)
-    node_of = {source.file: source.node for source in sources}
-    for one in imported.sources:
-        names.update((one["source"], node_of[file]) for file in one["files"] if file in node_of)
-    undecided = alone(imported, names, distorted, sources)
-    shift_ms = offsets_compared(found, imported.sources, names, distorted, sources, undecided)
-    transitions_compared(found, imported.rows, names, of, distorted, sources, shift_ms)
-    faults_compared(found, inferred["episodes"], incident, of, names)
+    compare(found, imported, inferred["episodes"], incident, Truth(of, distorted, sources, {}))
     return found
 
 
-def offsets_compared(
-    found: Compared,
-    told: list[dict[str, Any]],
-    names: dict[str, str],
-    distorted: Distortion,
-    sources: list[Source],
-    undecided: Collection[str],
-) -> float:
+class Truth(NamedTuple):
+    """Of an incident, and what its nodes are called in the import."""
+
+    of: Cluster
+    distorted: Distortion
+    sources: list[Source]
+    names: dict[str, str]
+
+
+def compare(
+    found: Compared, imported: Reconstructed, episodes: list[dict[str, Any]], incident: Incident, truth: Truth
+) -> None:
+    truth.names.update(names_of(imported.topology, truth.of.addresses))
+    node_of = {source.file: source.node for source in truth.sources}
+    for one in imported.sources:
+        truth.names.update((one["source"], node_of[file]) for file in one["files"] if file in node_of)
+    shift_ms = offsets_compared(found, imported, truth)
+    transitions_compared(found, imported.rows, truth, shift_ms)
+    faults_compared(found, episodes, incident, truth)
+
+
+def offsets_compared(found: Compared, imported: Reconstructed, truth: Truth) -> float:
     """How far the import's time is ahead of the truth, zone included: as most clocks have it that it calls known.
 
     Clocks are told against each other; whose is right no log says.
     """
+    undecided = alone(imported, truth)
     off: list[tuple[dict[str, Any], str, float]] = []
-    for one in told:
-        node = names.get(one["source"], one["source"])
-        if node not in distorted.clocks or one["offset_ms"] is None:
+    for one in imported.sources:
+        node = truth.names.get(one["source"], one["source"])
+        if node not in truth.distorted.clocks or one["offset_ms"] is None:
             found.missed.append(f"nobody knows the clock of {one['source']} ({node})")
             continue
-        true_ms = _true_ms(node, distorted, sources)
+        true_ms = _true_ms(node, truth)
         off.append((one, node, one["offset_ms"] + _zone_ms(one["zone"]) - true_ms))
     known = [by for one, _, by in off if one["certainty"] != "unsure" and one["bound_ms"] <= EXACT_MS]
     ahead_ms = median(known if len(known) > 1 else [by for _, _, by in off] or [0.0])
@@ -137,28 +145,26 @@ def offsets_compared(
     return -ahead_ms
 
 
-def _true_ms(node: str, distorted: Distortion, sources: list[Source]) -> float:
+def _true_ms(node: str, truth: Truth) -> float:
     """How far the stamps of its logs are ahead of the truth, zone included."""
-    clock = distorted.clocks[node]
-    is_local = any(source.node == node and source.writer in ("client-4.9", "slf4j") for source in sources)
+    clock = truth.distorted.clocks[node]
+    is_local = any(source.node == node and source.writer in ("client-4.9", "slf4j") for source in truth.sources)
     return clock.offset_ms + (clock.zone_h if is_local else clock.servers_zone_h) * 3_600_000
 
 
-def alone(
-    imported: Reconstructed, names: dict[str, str], distorted: Distortion, sources: list[Source]
-) -> frozenset[str]:
+def alone(imported: Reconstructed, truth: Truth) -> frozenset[str]:
     """Nodes whose logs have no moment of which another log tells, too, by the true clocks: what a client hears up to a
     poll later, and whom somebody gives up after silence, are of no moment."""
     moments: dict[str, list[tuple[float, str]]] = defaultdict(list)
     nodes = set()
     for source in imported.found:
-        node = names.get(source.name, source.name)
-        if node not in distorted.clocks:
+        node = truth.names.get(source.name, source.name)
+        if node not in truth.distorted.clocks:
             continue
         nodes.add(node)
         for mark in marks_of(source, imported.book):
             if not mark.key.startswith(NOT_AT_ONCE):
-                at_ms = mark.at_ms - _true_ms(node, distorted, sources)
+                at_ms = mark.at_ms - _true_ms(node, truth)
                 moments[mark.key.partition(AT)[0]].append((at_ms, node))
     shared: set[str] = set()
     for told in moments.values():
@@ -176,20 +182,12 @@ def _zone_ms(zone: str | None) -> float:
     return sign * (int(hours) * 60 + int(minutes or 0)) * 60_000.0
 
 
-def transitions_compared(
-    found: Compared,
-    rows: list[dict[str, Any]],
-    names: dict[str, str],
-    of: Cluster,
-    distorted: Distortion,
-    sources: list[Source],
-    shift_ms: float,
-) -> None:
+def transitions_compared(found: Compared, rows: list[dict[str, Any]], truth: Truth, shift_ms: float) -> None:
     origin_ms = next(row["value"]["origin_wall_ms"] for row in rows if row["event"] == "run_begin")
-    logged = {source.node for source in sources if source.file not in distorted.missing}
-    begin_ms, end_ms = distorted.cut_ms
-    true = [one for one in transitions(of.rows) if one.name_server in logged and begin_ms <= one.at_ms <= end_ms]
-    had = [_named(one, origin_ms - of.origin_wall_ms - shift_ms, names) for one in transitions(rows)]
+    logged = {source.node for source in truth.sources if source.file not in truth.distorted.missing}
+    begin_ms, end_ms = truth.distorted.cut_ms
+    true = [one for one in transitions(truth.of.rows) if one.name_server in logged and begin_ms <= one.at_ms <= end_ms]
+    had = [_named(one, origin_ms - truth.of.origin_wall_ms - shift_ms, truth.names) for one in transitions(rows)]
     by_key: dict[tuple[str, str, str, str], list[Transition]] = defaultdict(list)
     for one in had:
         by_key[one[1:]].append(one)
@@ -220,15 +218,13 @@ def _named(one: Transition, ahead_ms: float, names: dict[str, str]) -> Transitio
     )
 
 
-def faults_compared(
-    found: Compared, episodes: list[dict[str, Any]], incident: Incident, of: Cluster, names: dict[str, str]
-) -> None:
-    nodes = [*of.kinds]
+def faults_compared(found: Compared, episodes: list[dict[str, Any]], incident: Incident, truth: Truth) -> None:
+    nodes = [*truth.of.kinds]
     true = truly_done(incident.scenario, nodes)
     told = []
     for episode in episodes:
         for hypothesis in episode["hypotheses"]:
-            said = done(hypothesis["timeline"], nodes, names)
+            said = done(hypothesis["timeline"], nodes, truth.names)
             right = is_true(said, true) or not said
             if hypothesis is episode["hypotheses"][0]:
                 told.append(f"{hypothesis['sentence']} ({hypothesis['certainty']})")
