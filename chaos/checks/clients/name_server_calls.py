@@ -124,7 +124,7 @@ def _listed(value: str | None) -> tuple[str, ...] | None:
 
 
 def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
-    """Lists by HTTP that the client has not taken in time, though it could ask for them; told at the one it kept."""
+    """Lists by HTTP that the client has not taken in time, though it could ask for them; told at when it had to."""
     node = of.who.node
     if not world.asks_for_list(node):
         return
@@ -137,9 +137,21 @@ def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
             continue
         may = [set(world.addresses(one.entries)) for one in in_use(world, node, due, due)]
         if set(_listed(had[-1].value) or ()) not in may:
-            yield of.broken(
-                "takes the list", had[-1], f"still in use {(due - served.from_ms) / 1000:.0f} s after another"
-            )
+            was = f"still in use {(due - served.from_ms) / 1000:.0f} s after another"
+            yield of.broken("takes the list", had[-1]._replace(time_ms=due), was)
+
+
+def lists_taken_again(of: Selection) -> Iterator[Broken]:
+    """Lists that were fetched and taken though the client had the same NameServers: `updateNameServerAddressList` does
+    not ask for their order."""
+    had: tuple[str, ...] = ()
+    for row in of.rows:
+        listed = _listed(row.value) if row.event == "name_server_list" else None
+        if listed is None:
+            continue
+        if row.f is not None and len(listed) == len(had) and set(listed) <= set(had):
+            yield of.broken("keeps the list", row, "the same NameServers in another order")
+        had = listed
 
 
 def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str], world: World) -> Iterator[Broken]:
@@ -151,7 +163,7 @@ def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str
             yield from left_without_reason(of, world)
             if world.timers_of(of.who.node).Z:  # else its channel stays open, and it stays
                 yield from repeated_calls(of)
-        yield from silent_reconnects(of, configured, world.timers.at_once_ms)
+        yield from silent_reconnects(of, configured, world)
         yield from unchosen(of, configured, world)
 
 
@@ -251,10 +263,12 @@ def repeated_calls(of: Selection) -> Iterator[Broken]:
             lost_ms, lost_at = row.time_ms, row.name_server
 
 
-def silent_reconnects(of: Selection, configured: Collection[str], at_once_ms: float) -> Iterator[Broken]:
-    """Channels to a NameServer opened again after a close, although it was not chosen again. Where two calls time out
-    together, one may choose before the other has closed the channel."""
+def silent_reconnects(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
+    """Channels to a NameServer opened again after a close, although it was not chosen again; if the chosen one has not
+    failed since, the client left that. Where two calls time out together, one may choose before the other has closed
+    the channel."""
     before: dict[str, tuple[str | None, float]] = {}
+    failures, ends, chosen = _failures(of.rows), _ends(of, world), of.rows[0]
     for row in of.rows:
         if row.event not in ("name_server_chosen", "channel"):
             continue
@@ -262,10 +276,16 @@ def silent_reconnects(of: Selection, configured: Collection[str], at_once_ms: fl
         if address is None or address not in configured:
             continue
         what = row.f if row.event == "channel" else "chosen"
+        if what == "chosen":
+            chosen = row
         last, at_ms = before.get(address, (None, -math.inf))
         if what == "open" and last in ("close", "connect_failed"):
-            yield of.broken("moves on", row, "connected again without being chosen")
-        if what != "close" or last != "chosen" or row.time_ms > at_ms + at_once_ms:
+            kept = chosen.name_server
+            reasons = failures.get(kept, ()), ends.get(kept, ())
+            failed = any(_any_within(times, chosen.time_ms, row.time_ms) for times in reasons)
+            rule = "moves on" if failed or kept in (None, address) else "sticky"
+            yield of.broken(rule, row, "connected again without being chosen")
+        if what != "close" or last != "chosen" or row.time_ms > at_ms + world.timers.at_once_ms:
             before[address] = what, row.time_ms
 
 

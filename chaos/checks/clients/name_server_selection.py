@@ -12,6 +12,7 @@ Over every selection of the run (a process of a client, or one of the prober's s
                   or the end of its channel that the client did not make itself
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
     dials the chosen    it opens no channel to a NameServer that it never chose
+    keeps the list      it takes no list that has the same NameServers in another order
     attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail
     answers are final   a call that got an answer, whatever its code, makes no other try
     in time       a call takes no longer than its tries may, and a wait for another call that is choosing
@@ -65,7 +66,16 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, wrong_or_late
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out
-from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
+from .name_server_calls import (
+    Broken,
+    Choice,
+    Selection,
+    Tries,
+    broken_calls,
+    lists_not_taken,
+    lists_taken_again,
+    selections,
+)
 
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
@@ -181,6 +191,7 @@ def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfil
                 was = " then ".join(str(index) for index in (old, choice.index) if index is not None)
                 yield of.broken(rule, choice.row, was)
         yield from lists_not_taken(of, world)
+        yield from lists_taken_again(of)
         yield from tries.broken(of)
         yield from broken_calls(of, profile, configured, world)
 

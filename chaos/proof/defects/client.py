@@ -178,6 +178,17 @@ def client_leaves_at_every_new_list(client: NameServerClient) -> None:
         return is_new
 
 
+@planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")
+@in_every_name_server_client
+def client_shuffles_the_same_list(client: NameServerClient) -> None:
+    """clients take a list with the same NameServers in another order for a new one, and shuffle it"""
+
+    @around(client.selector, "update")
+    def forget_and_update(update: Any, *addresses: Any) -> Any:
+        client.selector.addresses = ()
+        return update(*addresses)
+
+
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
 def client_leaves_at_every_poll(node: Node) -> None:
     """clients choose another NameServer at every route poll"""

@@ -294,6 +294,18 @@ def test_who_is_on_the_new_list_is_kept_and_nobody_else(new: list[str], found: i
     assert broken(call(channel(builder, 70.01, "open", new[0]), 70.02, new[0])).get("sticky", 0) == found
 
 
+@pytest.mark.parametrize(("new", "found"), [(NS[::-1], 1), ([NS[1], NS[0]], 0)])
+def test_the_same_name_servers_in_another_order_are_no_new_list(new: list[str], found: int) -> None:
+    builder = client().at(40).event("producer-0", "name_server_list", f="fetchNameServerAddr", value=new)
+    assert broken(builder).get("keeps the list", 0) == found
+
+
+def test_who_goes_back_to_its_first_name_server_leaves_one_that_had_not_failed() -> None:
+    away = moved(channel(client(), 50, "close", NS[1], "peer"), 70, 2)
+    assert broken(channel(away, 100, "open", NS[1])) == STICKY
+    assert broken(channel(channel(away, 99, "close", NS[2], "peer"), 100, "open", NS[1])) == {"moves on": 1}
+
+
 def test_a_later_choice_out_of_order_is_invalid() -> None:
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
     assert broken(moved(builder, 70, 0)) == {"in order": 1}
