@@ -219,7 +219,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
         if who == ["*"]:
             who, others = others, ["all others"]
         return f"{all_of(who)} {_was(scenario, who)} cut from {all_of(others)}{one_way}{lasted}"
-    return f"there was a fault ({what.title}{one_way}) on {all_of(entry.links)}{lasted}"
+    return f"{all_of(entry.links)} had a fault ({what.title}{one_way}){lasted}"
 
 
 def _was(scenario: Scenario, names: Sequence[str]) -> str:
