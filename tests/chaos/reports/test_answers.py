@@ -148,7 +148,7 @@ def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
         ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut from the NameServers that they had chosen"),
         (
             {"do": "latency", "links": ["broker-a <-> ns-0"], "latency_ms": 500},
-            "broker-a had a fault (latency)",
+            "broker-a <-> ns-0 had a fault (latency)",
         ),
         ({"do": "pause", "nodes": ["ns-0", "ns-1"]}, "ns-0 and ns-1 were paused."),
     ],
