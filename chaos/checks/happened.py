@@ -177,7 +177,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
     r"(un)?registers (.+)": "{who} {0}registered at {what} {1}",
     r"(code \d+)": "{who} answered {what} with {0} for {topic}",
-    r"never used (in \d+ sends)": "{who} did not use {about} {0}",
+    r"never used (in \d+ sends)": "{who} did not use {about}, which its route had, {0}",
     r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0} (tries to send it: {1})",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
     r"handed messages over late": "{who} handed messages over late",
