@@ -117,7 +117,11 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
             {"measured_ms": 42_000.0, "latest_ms": 30_000.0, "over_ms": 12_000.0, "more": {}},
             "ns-0 did not run broker-a on time, at 5.0 s; allowed 30.0 s: 12.0 s over",
         ),
-        ("never used in 26 sends", {"more": {}}, "ns-0 did not use broker-a, which its route had, in 26 sends, at 5.0 s"),
+        (
+            "never used in 26 sends",
+            {"more": {}},
+            "ns-0 did not use broker-a, which its route had, in 26 sends, at 5.0 s",
+        ),
     ],
 )
 def test_an_act_that_is_wrong_by_itself_is_told_with_what_was_allowed_where_that_is_a_time(
