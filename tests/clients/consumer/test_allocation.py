@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesrv.clients.consumer.rebalance import allocate_averagely, java_order, sort_queues
+from nemesrv.clients.consumer.rebalance import allocate_averagely, sort_queues
 from nemesrv.remoting.message import MessageQueue
 
 
@@ -46,9 +46,3 @@ def test_the_order_in_which_queues_and_ids_arrive_does_not_matter() -> None:
     shuffled = [queue for pair in zip(queues(3, "broker-b"), queues(3, "broker-a"), strict=True) for queue in pair]
     assert allocate_averagely("c1", shuffled, ["c2", "c1"]) == queues(3, "broker-a")
     assert sort_queues(shuffled) == queues(3, "broker-a") + queues(3, "broker-b")
-
-
-def test_ids_sort_as_java_strings_by_utf_16_unit() -> None:
-    surrogate, private = "\U00010000", "\ue000"
-    assert sorted([private, surrogate], key=java_order) == [surrogate, private]
-    assert sorted([private, surrogate]) == [private, surrogate], "Python alone would order by code point"

@@ -1,38 +1,28 @@
 """What was put off is one row a second at most, whatever each wait is, and each reason has its own."""
 
-import random
-from typing import Any
-
 from nemesrv.clients.consumer.pull_service import PullDelays
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.node.node import NodeContext
-from tests.virtual import MemoryNetwork, VirtualClock, run
+from tests.clients.fakes import World
+from tests.virtual import run
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 
 
 def recorded(*waits: tuple[str, float]) -> list[tuple[str, float, int, float]]:
     """Why, the longest, how many and the shortest of each row."""
-    rows: list[dict[str, Any]] = []
+    world = World()
 
     async def body() -> None:
-        clock = VirtualClock()
-
-        def record(_: str, /, **fields: Any) -> None:
-            rows.append(fields)
-
-        context = NodeContext(
-            name="consumer-0", clock=clock, network=MemoryNetwork(), rng=random.Random(0), record=record
-        )
-        delays = PullDelays(context, QUEUE)
+        delays = PullDelays(world.context(), QUEUE)
         for why, delay_s in waits:
-            await delays.put_off(why, lambda delay_s=delay_s: clock.sleep(delay_s))
+            await delays.put_off(why, lambda delay_s=delay_s: world.clock.sleep(delay_s))
         delays.over()
 
     run(body)
-    assert all((row["topic"], row["broker_name"], row["queue_id"]) == QUEUE for row in rows)
+    assert all((row["topic"], row["broker_name"], row["queue_id"]) == QUEUE for row in world.history)
     return [
-        (row["f"], round(row["duration_ms"]), row["value"]["times"], round(row["value"]["shortest_ms"])) for row in rows
+        (row["f"], round(row["duration_ms"]), row["value"]["times"], round(row["value"]["shortest_ms"]))
+        for row in world.history
     ]
 
 
