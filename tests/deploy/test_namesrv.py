@@ -57,13 +57,6 @@ def test_exactly_the_packages_that_the_name_server_imports_are_installed() -> No
     assert len(INSTALLED.findall(DOCKERFILE.read_text() + README.read_text())) == 2
 
 
-def test_what_the_image_copies_is_there() -> None:
-    for line in DOCKERFILE.read_text().splitlines():
-        if line.startswith("COPY ") and "--from" not in line:
-            for source in line.split()[1:-1]:
-                assert (ROOT / source).exists(), line
-
-
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: install systemd")
 def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name

@@ -62,14 +62,17 @@ def test_the_image_installs_pinned_packages_only() -> None:
     assert absent == set()
 
 
+IMAGES = [(DEPLOY / name).read_text() for name in ("Dockerfile", "namesrv.Dockerfile")]
+
+
 def test_both_images_have_one_python() -> None:
-    texts = [(DEPLOY / name).read_text() for name in ("Dockerfile", "namesrv.Dockerfile")]
-    minors = {minor for text in texts for minor in re.findall(r"^FROM python:(\d\.\d+)", text, re.M)}
+    minors = {minor for text in IMAGES for minor in re.findall(r"^FROM python:(\d\.\d+)", text, re.M)}
     assert minors == {"3.11"}
 
 
-def test_what_the_image_copies_is_there() -> None:
-    for line in DOCKERFILE.read_text().splitlines():
+@pytest.mark.parametrize("image", IMAGES, ids=["cluster", "name server"])
+def test_what_the_image_copies_is_there(image: str) -> None:
+    for line in image.splitlines():
         if line.startswith("COPY ") and "--from" not in line:
             for source in line.split()[1:-1]:
                 assert (ROOT / source).exists(), line

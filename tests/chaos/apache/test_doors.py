@@ -136,11 +136,12 @@ async def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(world: World,
     assert await client.hear(len(response(7))) == response(7)
 
 
+async def nowhere(_: bytes) -> Address | None:
+    return None
+
+
 @in_world
 async def test_a_dial_that_ends_before_it_says_anything_ends(world: World) -> None:
-    async def nowhere(_: bytes) -> Address | None:
-        return None
-
     world.front.leads = nowhere
     client = await world.dial()
     client.writer.close()
@@ -160,9 +161,6 @@ def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> 
 
 @in_world
 async def test_who_waits_for_the_first_bytes_is_not_left_waiting_when_the_front_closes(world: World) -> None:
-    async def nowhere(_: bytes) -> Address | None:
-        return None
-
     world.front.leads = nowhere
     client = await world.dial()
     await world.until(lambda: world.front.connections)

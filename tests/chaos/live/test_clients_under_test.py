@@ -17,6 +17,14 @@ DRIVER = Path(__file__).parents[2] / "clients_matrix" / "drivers" / "ours.py"
 CHECKS = "name_server_selection,availability"
 BIND = "127.0.0.2"
 """Where programs of other hosts would dial."""
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.e2e,
+    pytest.mark.ray,
+    pytest.mark.spark,
+    pytest.mark.toxiproxy,
+    pytest.mark.timeout(600),
+]
 
 
 def up_with(run: Path, for_s: int, command: list[str]) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
@@ -37,12 +45,6 @@ def up_with(run: Path, for_s: int, command: list[str]) -> tuple[int, dict[str, A
     return up.process.returncode, first, {verdict["name"]: verdict for verdict in verdicts}
 
 
-@pytest.mark.nightly
-@pytest.mark.e2e
-@pytest.mark.ray
-@pytest.mark.spark
-@pytest.mark.toxiproxy
-@pytest.mark.timeout(600)
 def test_a_program_is_judged_by_its_profile_without_a_line_in_it(tmp_path: Path) -> None:
     status, first, verdicts = up_with(tmp_path / "run", 25, [sys.executable, str(DRIVER), "4.9"])
     assert status == 0, verdicts
@@ -58,12 +60,6 @@ def test_a_program_is_judged_by_its_profile_without_a_line_in_it(tmp_path: Path)
     assert told <= {*of_all}
 
 
-@pytest.mark.nightly
-@pytest.mark.e2e
-@pytest.mark.ray
-@pytest.mark.spark
-@pytest.mark.toxiproxy
-@pytest.mark.timeout(600)
 def test_a_client_that_is_bin_false_makes_its_checks_unknown(tmp_path: Path) -> None:
     status, _, verdicts = up_with(tmp_path / "run", 5, ["/bin/false"])
     assert status == 3
