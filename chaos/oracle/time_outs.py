@@ -173,6 +173,7 @@ _AGAIN = (
 )
 _AGAIN_5_X = (ResponseCode.SYSTEM_BUSY, ResponseCode.GO_AWAY)
 TOO_MANY = "one try more than a send has"
+SELECTED = "tried again though its queue was selected"
 STORED_BEFORE = "tried again though it was stored"
 ENDED_BEFORE = "tried again after an answer that ends the send"
 OUT_OF_TIME = "tried again when its time was over"
@@ -188,6 +189,8 @@ class SendRules(NamedTuple):
     """The codes after which it tries again."""
     stored_again: bool
     """Whether it does so after an answer that says that it is stored."""
+    selected: bool
+    """Whether a key chooses the queue: one try, whatever comes (`sendSelectImpl`)."""
 
     def ends(self, code: int | None) -> bool:
         """Whether a try that ended with this code, or without any, is the send's last."""
@@ -197,6 +200,8 @@ class SendRules(NamedTuple):
 
     def odd(self, attempt: int, *, before: str, code: int | None, ran_out: bool) -> str | None:
         """What is wrong with this try, by how the one before ended and whether it took all the send's time."""
+        if self.selected:
+            return SELECTED
         if before == "ok" or (code in STORED and not self.stored_again):
             return STORED_BEFORE
         if self.ends(code):
@@ -207,9 +212,7 @@ class SendRules(NamedTuple):
 
 
 def send_rules(world: World) -> Mapping[str, SendRules]:
-    """By producer, of ours; sends that choose their queue by a key have one try (`sendSelectImpl`), whatever comes."""
-    if world.workload.get("ordered"):
-        return {}
+    """By producer, of ours."""
     codes = _AGAIN if world.timers.profile is Profile.V4_9 else (*_AGAIN, *_AGAIN_5_X)
     return {
         node.name: SendRules(
@@ -217,6 +220,7 @@ def send_rules(world: World) -> Mapping[str, SendRules]:
             time_ms=world.timers_of(node.name).T_ms,
             again=tuple(map(int, codes)),
             stored_again=bool(world.setting(node.name, "retryAnotherBrokerWhenNotStoreOK")),
+            selected=bool(world.workload.get("ordered")),
         )
         for node in world.of_kind("producer")
         if node.implementation == OURS

@@ -4,7 +4,9 @@ are read.
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each (turns.py)
     its tries while some fail, and within P / 30 of a poll          each at the queue behind that of the try before
-    a try that follows a failed one                                 tries.py
+    an ordered workload's sends             rule: the queue of the sharding key's number (turns.py)
+    a try that follows a failed one, and whom it isolates           tries.py
+    a try at a slave, which no route had as a master                tries.py
     a queue of a living broker                                      queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it
                                                                     (at_slaves.py)
@@ -49,7 +51,7 @@ def gather(gathering: Gathering, world: World) -> Used:
     shares = gathering.counted(SHARES, world)
     for reading in (TRIES, READS):
         shares = shares.plus(gathering.counted(reading, world))
-    of_tries = {"same": shares.same, "odd": shares.odd, "given_up": shares.given_up}
+    of_tries = {name: getattr(shares, name) for name in ("same", "odd", "given_up", "to_slaves", "not_isolated")}
     ordered: dict[str, Any] = {name: tuple(sorted(of, key=lambda one: one.time_ms)) for name, of in of_tries.items()}
     return Used(replace(shares, **ordered, in_turn=in_turn, strays=strays), gathering.control)
 
@@ -60,8 +62,9 @@ def judge(used: Used, world: World) -> Verdict:
     shares, control = used.shares, used.control
     routes = client_routes(control)
     in_turn = list(turns(shares, world, routes, edges(control, world)))
-    of_tries = (*tries(shares, routes, control, world), *out_of_turn(shares, world))
-    found = [*in_turn, *of_tries, *reads(shares, control, world), *read_there(shares, world, control)]
+    in_turn = list(turns(shares, world, routes, edges(control, world)))
+    of_sends = (*tries(shares, routes, control, world), *in_turn, *out_of_turn(shares, world))
+    found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in in_turn),

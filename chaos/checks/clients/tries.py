@@ -4,8 +4,9 @@
     with it                             one that is not isolated, while the one that failed is; which of the isolated is
                                         the least bad decides the rest
 
-How long a failed try isolates its broker is counted by the producer's table (oracle/time_outs.py), and not by what it
-says; whom an outside client isolates nobody knows.
+Each try that failed, or was slow by latencyMax, leaves a `broker_isolated` row. How long a failed try isolates its
+broker is counted by the producer's table (oracle/time_outs.py), and not by what it says; whom an outside client
+isolates nobody knows.
 
 Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `MQFaultStrategy`.
 """
@@ -28,6 +29,8 @@ from ..record.turns import Routes
 from ..record.uses import BrokerShares, Try
 
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
+_MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
+_ISOLATES = "MQFaultStrategy.updateFaultItem: each try that failed, or was slow by latencyMax, isolates its broker"
 _TRIED = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
 _ROUNDING_MS = 1.0
 _NEAR_MS = 50.0
@@ -42,9 +45,21 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
     unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
     if right > 0 and not unknown:
         yield finding("producers", "tried another broker", (0.0, world.end_ms), Rule(_OTHER), examined=right)
+    if shares.isolating:
+        span = 0.0, world.end_ms
+        right = shares.isolating - len(shares.not_isolated)
+        yield finding("producers", "isolated the broker", span, Rule(_ISOLATES), examined=right)
+    to_slaves = (one for one in shares.to_slaves if _is_no_master(one, routes, world))
     given_up = (one for one in shares.given_up if one.broker_name or _is_routed(one, routes, world))
     missing = (one for one in given_up if not _asked_in_vain(one, control))
-    for rule, those in ((_OTHER, wrong), (_TRIED, shares.odd), (_TRIED, missing)):
+    of_rules = (
+        (_MASTER, to_slaves),
+        (_OTHER, wrong),
+        (_ISOLATES, shares.not_isolated),
+        (_TRIED, shares.odd),
+        (_TRIED, missing),
+    )
+    for rule, those in of_rules:
         for one in islice(those, FINDINGS_MAX):
             left = {} if one.left_ms is None else {"left_ms": round(one.left_ms, 3)}
             more = {"op_id": one.op_id, "attempt": one.attempt, **left}
@@ -82,6 +97,12 @@ class Isolated:
             if at_ms <= by_ms:
                 found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
         return found
+
+
+def _is_no_master(one: Try, routes: Routes, world: World) -> bool:
+    """Whether none of the addresses that the node has had is one that the producer's routes have named under id 0."""
+    addresses = [address for address, node in world.owners.items() if node == one.broker_name]
+    return not routes.masters(one.node, one.incarnation, one.time_ms).intersection(addresses)
 
 
 def _is_routed(one: Try, routes: Routes, world: World) -> bool:

@@ -9,17 +9,20 @@ send_attempt ──────► where any failed, and around polls ───�
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, send_rules
+from ....remoting.node.profile import Profile
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
+from ..record.timer_acts import Run, by_process
 from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
@@ -36,6 +39,7 @@ from ..record.uses import (
 )
 from .part import (
     Floats,
+    Numbers,
     Part,
     Reading,
     Row,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 K = TypeVar("K")
+_ROUNDING_MS = 1.0
 _OP = ("node", "incarnation", "op_id")
 
 
@@ -61,7 +66,7 @@ def shares(part: Part, world: World) -> BrokerShares:
 
     between = np.array(edges(part.control, world))
     return BrokerShares(
-        sends=_sends(part, between),
+        sends=_sends(part, world, between),
         failed=_failed(part, world, between),
         at_slaves=_at_slaves(part, world),
     )
@@ -70,7 +75,7 @@ def shares(part: Part, world: World) -> BrokerShares:
 SHARES = Reading(
     Together.ROW,
     ("send", "send_attempt", "pull"),
-    ("type", "topic", "broker_name", "queue_id", "address", "duration_ms"),
+    ("type", "topic", "msg_key", "broker_name", "queue_id", "address", "duration_ms"),
     shares,
 )
 
@@ -103,13 +108,30 @@ def _counted(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return [*zip(*(counted[name].to_pylist() for name in (*columns, "count_all")), strict=True)]
 
 
-def _sends(part: Part, between: Floats) -> dict[Segment, dict[Queue, int]]:
+def _sends(part: Part, world: World, between: Floats) -> dict[Segment, dict[Queue, int]]:
     rows = part.of("send", types=("ok",))
     columns = {name: rows[name] for name in ("node", "incarnation", "topic", "broker_name", "queue_id")}
     found: dict[Segment, dict[Queue, int]] = defaultdict(dict)
-    for *process, topic, broker, queue_id, edge, count in _counted({**columns, "e": _edge(between, began_ms(rows))}):
-        found[Segment._make((*process, topic, edge))][broker, queue_id] = count
+    columns |= {"e": _edge(between, began_ms(rows)), "shard": _shards(rows, world)}
+    for *process, topic, broker, queue_id, edge, shard, count in _counted(columns):
+        found[Segment._make((*process, topic, edge, shard))][broker, queue_id] = count
     return dict(found)
+
+
+def _shards(rows: pa.Table, world: World) -> Numbers:
+    """The number of each message's sharding key; -1 for none. It is by its own number, with which its key ends
+    (`ProducerNode._send_in_order`)."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = int(world.workload.get("ordered_keys") or 0) if world.workload.get("ordered") else 0
+    if not keys:
+        return np.full(len(rows), -1)
+    numbers = pc.struct_field(pc.extract_regex(rows["msg_key"].cast(pa.string()), "-(?P<number>[0-9]+)$"), "number")
+    number = floats(numbers, -1.0)
+    ours = is_one_of(rows["node"], [node.name for node in world.of_kind("producer") if node.implementation == OURS])
+    return np.where(ours.to_numpy() & (number >= 0), (number + 1) % keys, -1).astype(np.int64)
 
 
 def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float], int]:
@@ -166,6 +188,7 @@ def tries(part: Part, world: World) -> BrokerShares:
         for key in second
         if tried[key]["broker_name"] == tried[*key[:3], key[3] - 1]["broker_name"]
     ]
+    isolating = _isolating(ended, world)
     return BrokerShares(
         retries=len(second),
         same=tuple(same),
@@ -174,13 +197,19 @@ def tries(part: Part, world: World) -> BrokerShares:
             *_not_stored(doubtful, outcome, world),
         ),
         given_up=tuple(_given_up(rows_in(lost), outcome, world)),
+        to_slaves=tuple(
+            Try(*_try(row), world.owners[row["address"]], row["time_ms"], "sent to a slave")
+            for row in rows_in(begun.filter(is_one_of(begun["address"], slave_addresses(world))))
+        ),
+        isolating=len(isolating),
+        not_isolated=tuple(one for one in isolating if not _is_isolated(one, part.control, world)),
     )
 
 
 TRIES = Reading(
     Together.OPERATION,
     ("send", "send_attempt"),
-    ("type", "op_id", "topic", "broker_name", "queue_id", "attempt", "code", "duration_ms"),
+    ("type", "op_id", "topic", "broker_name", "address", "queue_id", "attempt", "code", "duration_ms"),
     tries,
 )
 
@@ -253,6 +282,42 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
             kind = "given up with a try and time left"
             found.append(Try(*op, last[op], one["broker_name"], one["time_ms"], kind, left_ms))
     return found
+
+
+def _isolating(ended: pa.Table, world: World) -> list[Try]:
+    """The tries that failed, or took so long, that their producer avoids the broker (`MQFaultStrategy`). An exception
+    counts by the profile's latency; without an address of the broker (`MQClientException`) in 5.x by its own."""
+    import pyarrow.compute as pc
+
+    avoided = avoidance(world)
+    if avoided is None or world.workload.get("ordered"):
+        return []
+    producers = {node.name for node in world.of_kind("producer") if node.implementation == OURS}
+    slow = floats(ended["duration_ms"], 0.0) >= avoided.slow_ms
+    found = []
+    for row in rows_in(ended.filter(pc.not_equal(ended["type"], "ok").to_numpy() | slow)):
+        failed = row["type"] != "ok" and row["code"] not in STORED
+        failed &= row["address"] is not None or world.timers.profile is Profile.V4_9
+        node, took_ms = row["node"], (row["duration_ms"] or 0.0) - _ROUNDING_MS
+        if node in producers and avoids(world, node) and isolation_ms(world, node, took_ms, failed=failed) > 0:
+            found.append(Try(*_try(row), row["broker_name"], row["time_ms"], "not isolated"))
+    return found
+
+
+def _is_isolated(one: Try, control: Control, world: World) -> bool:
+    """Whether it is at once, or need not be: its process ended."""
+    latest_ms = one.time_ms + world.timers.delivery_ms
+    process = one.node, one.incarnation
+    ends = (life.end_ms for life in world.lives_of(one.node) if life.incarnation == one.incarnation)
+    if latest_ms > min((*ends, world.end_ms)):
+        return True
+    rows = by_process(control, "broker_isolated").get(process, ())
+    near = rows[bisect_left(rows, one.time_ms - _ROUNDING_MS, key=_ended) : bisect_right(rows, latest_ms, key=_ended)]
+    return any(run.row.f == "isolated" and run.row.broker_name == one.broker_name for run in near)
+
+
+def _ended(run: Run) -> float:
+    return run.ended_ms
 
 
 @dataclass(frozen=True)

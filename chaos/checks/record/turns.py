@@ -28,6 +28,7 @@ from .control import Control, once
 from .uses import BrokerShares, Queue, Segment, Stray
 
 TURN = "selectOneMessageQueue: the next queue of the route"
+KEY = "sendSelectImpl: the queue that its MessageQueueSelector selects, by the hash of the sharding key"
 
 
 class Step(NamedTuple):
@@ -82,7 +83,8 @@ def _next(ring: Sequence[Queue], before: Queue, *, avoided: str) -> Queue:
 def turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
     """One for each process and segment that is judged: the queue that is furthest from its turn."""
     if world.workload.get("ordered"):
-        return  # sharding keys choose the queue
+        yield from _of_keys(shares, world, routes, all_edges)
+        return
     avoided = avoidance(world)
     after_ms = avoided.longest_ms if avoided else 0.0
     for segment, counts in sorted(shares.sends.items()):
@@ -93,6 +95,27 @@ def turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequenc
         ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
         if ring and not failed:
             yield _turn(segment, counts, ring, _end(all_edges, segment.start_ms, world.end_ms))
+
+
+def _of_keys(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
+    """One for each process, segment and sharding key: the workload's selector takes the queue of the key's number."""
+    for segment, counts in sorted(shares.sends.items()):
+        ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
+        if not ring or segment.shard < 0:
+            continue
+        due, times = ring[segment.shard % len(ring)], sum(counts.values())
+        others = sorted(counts.keys() - {due})
+        span = segment.start_ms, _end(all_edges, segment.start_ms, world.end_ms)
+        yield finding(
+            (segment.node, others[0][0] if others else due[0], segment.topic),
+            "not the queue of its key" if others else "the queue of its key",
+            span,
+            Rule(KEY),
+            out=span if others else None,
+            examined=times,
+            wrong=times - counts.get(due, 0),
+            more={"sends": times, "key": segment.shard, "its": f"{due[0]} {due[1]}"},
+        )
 
 
 def _end(edges_: Sequence[float], start_ms: float, last_ms: float = float("inf")) -> float:
@@ -156,6 +179,13 @@ class Routes:
     def ring(self, node: str, incarnation: int, topic: str, at_ms: float) -> tuple[Queue, ...]:
         """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
         return _ring(self.at(node, incarnation, topic, at_ms))
+
+    def masters(self, node: str, incarnation: int, by_ms: float) -> set[str]:
+        """The addresses that its routes have named under id 0 by then."""
+        rows = (row for (*process, _), of in self._of.items() if process == [node, incarnation] for row in of)
+        routes = (route or {} for at_ms, route in rows if at_ms <= by_ms)
+        named = (ids.get("0") for route in routes for ids in (route.get("brokers") or {}).values())
+        return {address for address in named if address}
 
     def brokers(self, node: str, incarnation: int, at_ms: float) -> set[str]:
         """The brokers that it may write to, of every topic that it has a route of; createTopicKey is none that is sent

@@ -28,6 +28,8 @@ class Segment(NamedTuple):
     incarnation: int
     topic: str
     start_ms: float
+    shard: int = -1
+    """Of an ordered workload: whose number the messages have that one sharding key has."""
 
 
 class Read(NamedTuple):
@@ -91,6 +93,12 @@ class BrokerShares(Facts):
     """On the broker on which the one before had failed."""
     odd: tuple[Try, ...] = ()
     given_up: tuple[Try, ...] = ()
+    to_slaves: tuple[Try, ...] = ()
+    """At the address of a slave, or of one that may have become a master; `broker_name` is the node's."""
+    isolating: int = 0
+    """Tries after which a producer has to isolate their broker."""
+    not_isolated: tuple[Try, ...] = ()
+    """Of these, the ones after which it did not."""
     in_turn: int = 0
     """Tries at the next queue, where something failed and around polls."""
     strays: tuple[Stray, ...] = ()

@@ -1,20 +1,20 @@
 """Part of timers_kept: a producer's fault strategy (sendLatencyFaultEnable), by its `broker_isolated` rows.
 
-    a try without an answer, or a slow one ─┬─ isolated for notAvailableDuration ─┬─ sent to again, in its turn
+    a try that failed, or a slow one ───────┬─ isolated for notAvailableDuration ─┬─ sent to again, in its turn
                                   at once ──┘   by latencyMax                     └─ not before, while another is there
+
+That each such try leaves a row is a question of living_are_used (clients/tries.py).
 
 Upstream: `LatencyFaultToleranceImpl`, `MQFaultStrategy`.
 """
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....remoting.node.profile import Profile
-from ...oracle.time_outs import SEND, avoids, isolation_ms
+from ...oracle.time_outs import isolation_ms
 from ...oracle.timers import Act
-from ...topology import broker_name
 from ...verdict import Finding
 from ..record.timer_acts import Process
 from ..record.turns import client_routes
@@ -30,8 +30,6 @@ class Isolations(Process):
         isolated, avoided = self._isolations()
         yield from self.finding(ISOLATION, "as long as its latency says", row, isolated)
         yield from self.finding(ISOLATION, "ends when it has passed", row, avoided)
-        row = "MQFaultStrategy.updateFaultItem: every try without an answer isolates its broker"
-        yield from self.finding(ISOLATION, "after each try without an answer", row, self._unanswered())
 
     def _isolations(self) -> tuple[Sequence[Act], Sequence[Act]]:
         """How long each attempt isolated its broker; and how long each broker was avoided."""
@@ -79,23 +77,6 @@ class Isolations(Process):
         if stays and undisturbed and not self.held(passed_ms, passed_ms + turn_ms):
             latest_ms = max(passed_ms, since_ms) + turn_ms - since_ms
         return Act(since_ms, at_ms - since_ms, earliest_ms, latest_ms, "notAvailableDuration, then in its turn")
-
-    def _unanswered(self) -> Iterator[Act]:
-        """How long after each try that ran out its broker was isolated; sends that choose their queue by a key
-        (`sendSelectImpl`) isolate nobody."""
-        if not avoids(self.world, self.life.node) or self.world.workload.get("ordered"):
-            return
-        rows = [run for run in self.rows("broker_isolated") if run.row.f == "isolated"]
-        at_ms, latest_ms = [run.ended_ms for run in rows], self.timers.delivery_ms
-        for run in self.rows("timed_out"):
-            broker = self.world.owners.get(run.row.address or "")
-            if run.row.f != SEND or broker is None or run.ended_ms + latest_ms > self.end_ms:
-                continue
-            near = rows[bisect_left(at_ms, run.ended_ms - 1.0) : bisect_right(at_ms, run.ended_ms + latest_ms)]
-            there = any(one.row.broker_name == broker_name(broker) for one in near)
-            late_ms = 0.0 if there else self.end_ms - run.ended_ms
-            if isolation_ms(self.world, self.life.node, run.row.duration_ms or 0.0, failed=True) > 0:
-                yield Act(run.ended_ms, late_ms, None, latest_ms, "at once", missing=not there)
 
     def _writable(self, at_ms: float) -> Mapping[str, int]:
         """The brokers of the route that the producer has then, with how many queues it may write."""

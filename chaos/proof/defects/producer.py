@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ....clients.producer.publish_table import Publish, QueueRing
@@ -12,7 +13,7 @@ from ....remoting.bodies.client import HeartbeatData, ProducerData
 from ....remoting.codes import MASTER_ID
 from ....remoting.errors import ClientError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue
-from ...defects import around, replace_part, with_settings
+from ...defects import around, every, replace_part, with_settings
 from ...experiment.workloads.producer import ProducerNode
 from .planting import PRODUCER_0, PRODUCERS, Planted, may_find
 
@@ -147,6 +148,41 @@ def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
     """a producer repeats a send that the master stored but no slave, although retryAnotherBrokerWhenNotStoreOK is
     off"""
     with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)
+
+
+@planted(PRODUCER_0, "ordered", caught_by="living_are_used")
+def producer_leaves_the_queue_of_a_key(node: ProducerNode) -> None:
+    """a producer sends every 25th message of an ordered workload to the queue after the queue of its sharding key"""
+    is_one = every(25)
+
+    @around(node.client._sender, "send_selected")
+    async def selected(send: Any, request: Any, record: Any, select: Any, timeout_ms: int) -> SendResult:
+        further = int(is_one())
+        after = lambda queues: queues[(queues.index(select(queues)) + further) % len(queues)]  # noqa: E731
+        result: SendResult = await send(request, record, after, timeout_ms)
+        return result
+
+
+@planted(PRODUCER_0, "slave-reads", caught_by="living_are_used")
+@may_find("dead_brokers_avoided")
+def producer_sends_to_slaves(node: ProducerNode) -> None:
+    """a producer sends to the slave of a broker name that has no master"""
+    instance, cache = node.instance, node.instance.route_cache
+
+    def with_a_master(applied: Any, topic: str, route: Any) -> Any:
+        def of(broker: Any) -> Any:
+            ids = broker.broker_addrs
+            return broker if MASTER_ID in ids or not ids else replace(broker, broker_addrs={MASTER_ID: ids[min(ids)]})
+
+        return applied(topic, replace(route, broker_datas=tuple(map(of, route.broker_datas))))
+
+    around(cache, "_on_applied")(with_a_master)
+
+    def least(broker_name: str) -> Any:
+        held = cache.broker_addr_table.get(broker_name, {})
+        return held[min(held)] if held else None
+
+    replace_part(instance, "find_broker_address_in_publish", least)
 
 
 @planted(PRODUCER_0, "slave-reads", caught_by="timers_kept")

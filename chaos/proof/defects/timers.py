@@ -415,7 +415,7 @@ def producer_ends_isolations_early(node: ProducerNode) -> None:
     ends_isolations(node, 5_000)
 
 
-@planted(PRODUCER_0, "broker-hangs-briefly", caught_by="timers_kept")
+@planted(PRODUCER_0, "broker-hangs-briefly", caught_by="living_are_used")
 def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
     """a producer avoids a broker only after two unanswered tries in a row"""
     failed_last = set[str]()

@@ -26,13 +26,17 @@ def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> Histor
 
 
 def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bool = True) -> HistoryBuilder:
-    """One send of one try, 4 ms long; of one that failed, its third."""
+    """One send of one try, 4 ms long; of one that failed, its third, which isolates its broker."""
     number = len(builder.rows)
     of = {"op_id": f"o-{number}", "broker_name": queue[0], "queue_id": queue[1], "attempt": 0 if ok else 2}
+    of["address"] = address_of(queue[0])
     builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
     type_ = "ok" if ok else "fail"
     builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, duration_ms=4.0, **of)
-    del of["attempt"]
+    if not ok:
+        about = {"broker_name": queue[0], "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
+        builder.event("producer-0", "broker_isolated", f="isolated", **about)
+    del of["attempt"], of["address"]
     stored = {**of, "offset": number} if ok else {"op_id": of["op_id"]}
     return builder.event(
         "producer-0", "send", type=type_, topic="orders", msg_key=f"k-{number}", duration_ms=4.0, **stored
@@ -53,6 +57,28 @@ def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
 
 def kinds(of: Verdict) -> list[Any]:
     return [example.more["kind"] for example in of.examples]
+
+
+def tried(
+    *ended: tuple[str, int | None, float], builder: HistoryBuilder | None = None, op_id: str = "o-t"
+) -> HistoryBuilder:
+    """One send whose tries ended so, with this code, after so many seconds each; it ended as the last of them."""
+    builder, at_s = builder or story(), 20.0
+    for attempt, (type_, code, took_s) in enumerate(ended):
+        of = {"op_id": op_id, "attempt": attempt, "broker_name": BROKERS[attempt % 2], "queue_id": 0}
+        builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
+        at_s += took_s
+        about = {"code": code, "duration_ms": took_s * 1000}
+        builder.at(at_s).event("producer-0", "send_attempt", type=type_, **of, **about)
+        if type_ == "info" and code is None and took_s >= 3:
+            whole = {"f": "send", "duration_ms": (at_s - 20) * 1000, "value": {"attempt_ms": took_s * 1000}}
+            builder.event("producer-0", "timed_out", op_id=op_id, attempt=attempt, **whole)
+    type_, code, _ = ended[-1]
+    of = {"topic": "orders", "msg_key": op_id, "broker_name": of["broker_name"], "queue_id": 0}
+    return builder.event("producer-0", "send", type=type_, code=code, op_id=op_id, duration_ms=(at_s - 20) * 1000, **of)
+
+
+REFUSED, STORED, HUNG = ("fail", None, 0.001), ("ok", 0, 0.001), ("info", None, 3.0)
 
 
 def test_queues_in_turn_from_any_beginning_are_right() -> None:
@@ -124,7 +150,7 @@ def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["sent to another queue than the next"])
     assert found.examples[0].more["next"] == "broker-a 0"
     assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
-    assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.UNKNOWN
+    assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.VALID
 
 
 def test_a_poll_leaves_the_turn_as_it_is_unless_the_route_is_another() -> None:
@@ -161,12 +187,78 @@ def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() 
         builder = sent(builder.at(40).fault(*KILL), 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
         return verdict(in_turn(builder, 8, from_s=at_s, ring=RING[4:]), end_s=900).verdict
 
-    assert (after(51, "5.x"), after(81, "5.x")) == (Validity.UNKNOWN, Validity.INVALID)
-    assert (after(600, "4.9"), after(660, "4.9")) == (Validity.UNKNOWN, Validity.INVALID)
+    assert (after(51, "5.x"), after(81, "5.x")) == (Validity.VALID, Validity.INVALID)
+    assert (after(600, "4.9"), after(660, "4.9")) == (Validity.VALID, Validity.INVALID)
 
 
-def test_sharding_keys_choose_their_queues_themselves() -> None:
+@pytest.mark.parametrize(("astray", "wrong"), [(False, []), (True, ["not the queue of its key"])])
+def test_each_message_of_an_ordered_workload_goes_to_the_queue_of_its_sharding_key(
+    astray: bool, wrong: list[str]
+) -> None:
+    builder = story(ordered=True, ordered_keys=12)
+    for number in range(48):
+        queue = RING[(number + 1) % 12 % len(RING)] if number != 30 or not astray else RING[0]
+        sent(builder, 10 + number, queue)
+        builder.rows[-1]["msg_key"] = f"producer-0-{number}"
+    found = verdict(builder)
+    assert (found.examined, found.violations, kinds(found)) == (48, int(astray), wrong)
+
+
+def test_without_the_number_of_keys_nobody_knows_the_queue_of_a_sharding_key() -> None:
     assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
+
+
+def test_a_send_to_a_selected_queue_has_one_try() -> None:
+    assert kinds(verdict(tried(REFUSED, builder=story(ordered=True)))) == []
+    assert kinds(verdict(tried(REFUSED, STORED, builder=story(ordered=True)))) == [
+        "tried again though its queue was selected"
+    ]
+
+
+@pytest.mark.parametrize(("id_", "wrong"), [("0", []), ("1", ["sent to a slave"])])
+def test_a_producer_sends_to_no_address_that_is_a_slave_in_its_routes(id_: str, wrong: list[str]) -> None:
+    brokers = (*BROKERS, "broker-b/1")
+    builder = cluster(brokers=brokers, clients=("producer-0",), workload={"topic": "orders", "queues": 4}).at(2)
+    route = route_of("broker-a", "broker-b") or {}
+    route["brokers"]["broker-b"] = {id_: address_of("broker-b/1")}
+    builder.event("producer-0", "route_changed", topic="orders", value=route).at(20)
+    of = {"op_id": "o-s", "attempt": 0, "broker_name": "broker-b", "queue_id": 0, "address": address_of("broker-b/1")}
+    for type_ in ("invoke", "ok"):
+        builder.event("producer-0", "send_attempt", type=type_, **of)
+    assert kinds(verdict(builder)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("profile", "ended", "address", "isolates"),
+    [
+        ("4.9", REFUSED, "broker-a", True),
+        ("4.9", REFUSED, "", True),
+        ("5.x", REFUSED, "broker-a", True),
+        ("5.x", REFUSED, "", False),  # MQClientException: its own latency counts
+        ("4.9", ("fail", 16, 0.001), "broker-a", True),
+        ("4.9", ("ok", 0, 0.6), "broker-a", True),
+        ("4.9", ("ok", 0, 0.5), "broker-a", False),
+        ("4.9", ("info", 11, 0.001), "broker-a", False),
+    ],
+)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_each_try_that_failed_or_was_slow_isolates_its_broker_but_where_a_key_selects_the_queue(
+    profile: str, ended: Any, address: str, isolates: bool, ordered: bool
+) -> None:
+    def after(isolated_s: float | None, *, enabled: bool = True) -> list[Any]:
+        builder = story(latency_fault=enabled, ordered=ordered)
+        builder.rows[0]["value"] |= {"profile": profile}
+        tried(ended, builder=builder)
+        for row in builder.rows:
+            if row["event"] == "send_attempt" and address:
+                row["address"] = address_of(address)
+        if isolated_s is not None:
+            of = {"broker_name": "broker-a", "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
+            builder.at(20 + ended[2] + isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+        return [kind for kind in kinds(verdict(builder, end_s=900)) if kind == "not isolated"]
+
+    wrong = ["not isolated"] if isolates and not ordered else []
+    assert (after(0.0), after(None), after(1.0), after(None, enabled=False)) == ([], wrong, wrong, [])
 
 
 def retried(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
@@ -186,28 +278,6 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     )
     alone = story().at(10).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a"))
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
-
-
-def tried(
-    *ended: tuple[str, int | None, float], builder: HistoryBuilder | None = None, op_id: str = "o-t"
-) -> HistoryBuilder:
-    """One send whose tries ended so, with this code, after so many seconds each; it ended as the last of them."""
-    builder, at_s = builder or story(), 20.0
-    for attempt, (type_, code, took_s) in enumerate(ended):
-        of = {"op_id": op_id, "attempt": attempt, "broker_name": BROKERS[attempt % 2], "queue_id": 0}
-        builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
-        at_s += took_s
-        about = {"code": code, "duration_ms": took_s * 1000}
-        builder.at(at_s).event("producer-0", "send_attempt", type=type_, **of, **about)
-        if type_ == "info" and code is None and took_s >= 3:
-            whole = {"f": "send", "duration_ms": (at_s - 20) * 1000, "value": {"attempt_ms": took_s * 1000}}
-            builder.event("producer-0", "timed_out", op_id=op_id, attempt=attempt, **whole)
-    type_, code, _ = ended[-1]
-    of = {"topic": "orders", "msg_key": op_id, "broker_name": of["broker_name"], "queue_id": 0}
-    return builder.event("producer-0", "send", type=type_, code=code, op_id=op_id, duration_ms=(at_s - 20) * 1000, **of)
-
-
-REFUSED, STORED, HUNG = ("fail", None, 0.001), ("ok", 0, 0.001), ("info", None, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -223,27 +223,6 @@ def test_a_broker_is_isolated_as_long_as_its_latency_says() -> None:
     assert isolation(selected(isolated(producers(), 20, 600, failed=True), 620)) == []
 
 
-@pytest.mark.parametrize(
-    ("enabled", "missing", "ordered", "found"),
-    [
-        (True, False, False, []),
-        (True, True, False, [("after each try without an answer", False)]),
-        (False, True, False, []),
-        (True, True, True, []),
-    ],
-)
-def test_every_try_without_an_answer_isolates_its_broker_but_where_a_key_chooses_the_queue(
-    enabled: bool, missing: bool, ordered: bool, found: list[tuple[str, bool]]
-) -> None:
-    told = producers(ordered, settings={"producer-0": {"sendLatencyFaultEnable": enabled}})
-    row = {"f": "send", "op_id": "op-1", "address": address_of("broker-a"), "attempt": 0, "duration_ms": 3000.0}
-    told.at(20).event("producer-0", "timed_out", value={"attempt_ms": 3000.0}, **row)
-    if not missing:
-        isolated(told, 20, 600, failed=True)
-        told.at(621).event("producer-0", "broker_isolated", f="selected", broker_name="broker-a")
-    assert isolation(judge(*told.end(END_S).facts())) == found
-
-
 def test_the_users_own_table_counts() -> None:
     own = {"producer-0": {"latencyMax": [500], "notAvailableDuration": [10_000]}}
     assert isolation(selected(isolated(producers(settings=own), 20, 10), 31)) == []
