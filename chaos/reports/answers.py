@@ -97,16 +97,22 @@ def answers(
     )
 
 
+_EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
+"""Causes of an import that are what clients say of a broker that a fault took away (operations/inferring)."""
+
+
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     """Return the answers for an imported incident: inferred faults instead of injected faults. `incident` is
     incident.json."""
-    told = {
+    first = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)
-        if episode.get("hypotheses")
-        and episode["hypotheses"][0].get("certainty") in ("certain", "likely")
-        and "follows" not in episode
+        if episode.get("hypotheses") and "follows" not in episode
     }
+    faults = {number: one for number, one in first.items() if one.get("timeline")}
+    if faults:  # what clients say of a broker that they miss is no cause beside one
+        first = {number: one for number, one in first.items() if one.get("fault") not in _EFFECTS}
+    told = {number: one for number, one in first.items() if one.get("certainty") in ("certain", "likely")}
     sentences = [
         f"{one['sentence'].rstrip('.')} ({one['certainty']}, {one['score']:.2f})"
         if one["certainty"] != "certain" and "score" in one
@@ -114,12 +120,14 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         for one in told.values()
     ]
     more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""
-    happened_ = f"happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}" if sentences else ""
+    sentence = "No fault shows in these logs"
+    if sentences:
+        sentence = f"What happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}"
+    elif faults:
+        one = max(faults.values(), key=lambda one: one["score"])
+        sentence = f"What happened is unsure; the likeliest ({one['score']:.2f}): {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
-        behaved = "As far as these logs show, RocketMQ behaved as its rules say"
-        sentence = f"{behaved}. What {happened_}" if sentences else f"{behaved}; no fault shows in these logs"
-    else:
-        sentence = f"What {happened_}" if sentences else "No fault shows in these logs"
+        sentence = f"As far as these logs show, RocketMQ behaved as its rules say. {sentence}"
     labels = {
         f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
         for number, one in told.items()

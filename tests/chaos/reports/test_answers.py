@@ -173,7 +173,16 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     behaved = "As far as these logs show, RocketMQ behaved as its rules say"
     assert told.lines()[0] == f"VALID incident. {behaved}. What happened: nothing passed."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
-    assert of_incident(told, {"episodes": []}).injected.endswith("; no fault shows in these logs")
+    assert of_incident(told, {"episodes": []}).injected == f"{behaved}. No fault shows in these logs"
+
+
+def test_of_an_import_what_clients_miss_is_no_cause_beside_an_unsure_fault() -> None:
+    cut = {"certainty": "unsure", "score": 0.42, "sentence": "nothing passed", "timeline": [{"at_s": 1, "do": "cut"}]}
+    misses = {"certainty": "likely", "score": 0.97, "sentence": "no address", "fault": "broker_is_not_registered"}
+    both, alone = ({"episodes": [{"hypotheses": [one]} for one in of]} for of in ((cut, misses), (misses,)))
+    unknown = answers([replace(TRUE, verdict=Validity.UNKNOWN)], None, "incident")
+    assert of_incident(unknown, both).injected == "What happened is unsure; the likeliest (0.42): nothing passed"
+    assert of_incident(unknown, alone).injected == "What happened: no address (likely, 0.97)"
 
 
 def test_a_broker_that_a_fault_takes_out_of_the_tables_at_once_is_named() -> None:
