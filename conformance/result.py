@@ -309,9 +309,14 @@ def table(result: ConformResult) -> Table:
     return rows
 
 
+_SAY_HOW_FAR = ("start", "sticky")
+"""Rules whose reason says how small a deviation this number of starts or look-ups would have shown."""
+
+
 def _with_why(found: RuleVerdict) -> str:
     text, why = measured_text(found), found.measured.why
-    is_told = isinstance(found.measured, LeftOut) or why in ("", text) or found.verdict is Validity.VALID
+    is_plain = found.verdict is Validity.VALID and found.rule.name not in _SAY_HOW_FAR
+    is_told = isinstance(found.measured, LeftOut) or why in ("", text) or is_plain
     return text if is_told else f"{text}; {why}"
 
 

@@ -70,6 +70,12 @@ def test_the_whole_is_as_bad_as_its_worst_rule_and_nothing_examined_is_unknown(
     assert (made.verdict, made.exit_status) == (verdict, status)
 
 
+def test_a_right_choice_says_how_small_a_deviation_so_many_starts_would_have_shown() -> None:
+    why = "so many starts find one chosen 45 points too often"
+    found = judged("start", Measured(value="random", count=60, p=0.15, power=0.99, why=why), "random", Validity.VALID)
+    assert why in " ".join(shown(result(found), 120).replace("│", " ").split())
+
+
 def test_without_a_profile_what_was_measured_is_no_verdict() -> None:
     made = result(ONLY, profile=None)
     assert (made.verdict, made.exit_status) == (None, 0)
