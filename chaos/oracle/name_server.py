@@ -362,7 +362,8 @@ class RoutesRead:
         """Name to BrokerData.cluster, which no later registration changes."""
         self._cluster_of: dict[tuple[str, str], str] = {}
         """Name and address to the cluster that was registered last."""
-        self._acting: set[str] = set()
+        self.acting: set[str] = set()
+        """Names with enableActingMaster."""
         self._rows: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
         self._live: dict[_Key, _Live] = {}
         self._leaving: list[tuple[float, str, str]] = []
@@ -378,12 +379,21 @@ class RoutesRead:
         """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code."""
         self.expired: list[tuple[float, str]] = []
         """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
+        self.offered: dict[tuple[str, str, bool], float] = {}
+        """Topic, name and whether it may write rows (a master, or who acts for one) to when one first registered it."""
+        self.unchanged: dict[str, list[tuple[float, Mapping[str, Sequence[int]], int]]] = defaultdict(list)
+        """Name to when it registered which topics, and with which bits of their permissions, without a new version."""
         self.unknown: set[str] = set()
         """Topics that somebody registered without a broker (217)."""
 
     def at(self, topic: str, at_ms: float) -> Route | None:
         """What it must show then."""
         return next((route for since_ms, route in reversed(self.shown.get(topic, ())) if since_ms <= at_ms), None)
+
+    def is_refused(self, name: str, address: str, at_ms: float) -> bool:
+        """Whether the last registration from there was not taken in."""
+        read = (one for one in reversed(self.read.get((name, address), ())) if one.f == "REGISTER_BROKER")
+        return not next((one.is_taken for one in read if one.at_ms <= at_ms), True)
 
     def take(self, one: Request) -> None:
         for since_ms, name, address in [*self._leaving]:
@@ -457,11 +467,14 @@ class RoutesRead:
         self._cluster_of[name, address] = str(said.get("cluster"))
         key = self._key(name, address)
         self._touch(name)
+        may_write = id_ == MASTER_ID or (self._is_5 and acting is not None)
+        for topic in topics:
+            self.offered.setdefault((topic, name, may_write), one.at_ms)
         for other in [held for held, at in ids.items() if at == address and held != id_]:
             del ids[other]
         replaced = ids.get(id_, address)
         if self._is_5:
-            (self._acting.add if acting else self._acting.discard)(name)
+            (self.acting.add if acting else self.acting.discard)(name)
             stands = self._live.get((key[0], replaced)) if replaced != address else None
             if stands is not None and version and stands.version[0] > version[0]:
                 self._live.pop(key, None)
@@ -474,9 +487,11 @@ class RoutesRead:
         ids[id_] = address
         if replaced != address:
             self.read[name, replaced].append(Read(one.at_ms, "replaced"))
-        acts = self._is_5 and acting is not None and id_ != MASTER_ID and id_ == min(ids)
+        acts = may_write and id_ != MASTER_ID and id_ == min(ids)
         if id_ == MASTER_ID or acts:
-            keep = ~PERM_WRITE if acts and name in self._acting else -1
+            keep = ~PERM_WRITE if acts and name in self.acting else -1
+            if not is_new:
+                self.unchanged[name].append((one.at_ms, topics, keep))
             for topic, (read, write, perm, flag) in topics.items():
                 if is_new or (self._is_5 and name not in self._rows[topic]):
                     self._rows[topic][name] = [read, write, perm & keep, flag]
@@ -534,7 +549,7 @@ class RoutesRead:
         self._live.pop(self._key(name, address), None)
         ids = self._brokers.get(name, {})
         self._remove(name, [id_ for id_, at in ids.items() if at == address])
-        if self._is_5 and name in self._acting and min(ids, default=MASTER_ID) != MASTER_ID:
+        if self._is_5 and name in self.acting and min(ids, default=MASTER_ID) != MASTER_ID:
             self._permit(name, keep=~PERM_WRITE, put=0)
 
     def _remove(self, name: str, ids: Iterable[int]) -> None:
@@ -578,6 +593,6 @@ class RoutesRead:
     def _ids(self, name: str, row: Sequence[int], acts: bool) -> Mapping[str, str]:
         """As pickupTopicRouteData tells of them."""
         ids = {str(id_): address for id_, address in self._brokers[name].items()}
-        if acts and name in self._acting and str(MASTER_ID) not in ids and not row[2] & PERM_WRITE:
+        if acts and name in self.acting and str(MASTER_ID) not in ids and not row[2] & PERM_WRITE:
             ids[str(MASTER_ID)] = ids.pop(str(min(self._brokers[name])))
         return ids

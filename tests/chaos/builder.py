@@ -134,7 +134,8 @@ class HistoryBuilder:
         self, name_server: str, broker: str, topics: dict[str, list[int]] | None = None, version: int = 1, **more: Any
     ) -> HistoryBuilder:
         """The NameServer's transport read the registration of these topics (name to read, write, perm, flag)."""
-        said = {"version": [0, 0, version], "topics": topics or {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
+        versions = [more.pop("state_version", 0), 0, version]
+        said = {"version": versions, "topics": topics or {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
         said |= {"timeout_ms": None, "acting": more.pop("acting", None)}
         return self.read(name_server, "REGISTER_BROKER", broker, value={"registers": said}, **more)
 

@@ -329,7 +329,7 @@ class Tries:
                 entries = listed if by_http else len(self._world.addresses_of(row.node))
                 most = self._profile.attempts_max(entries)
                 rule = self._rule(row, outcomes, most)
-                if rule == "attempts" and len(outcomes) < most and self._cut_short(row, of):
+                if rule == "attempts" and self._cut_short(row, of):
                     continue
                 if rule is not None:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
@@ -348,7 +348,7 @@ class Tries:
         if str(Outcome.ANSWERED) in earlier:
             return "answers are final"
         if number > most or any(outcome not in self._retried for outcome in earlier):
-            return "attempts"
+            return "no more attempts"
         if number < most and outcomes[-1] in self._retried:
             return "attempts"
         if row.duration_ms is not None and row.duration_ms > self._allowed_ms(row.node, number):

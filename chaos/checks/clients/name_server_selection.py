@@ -13,7 +13,8 @@ Over every selection of the run (a process of a client, or one of the prober's s
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
     dials the chosen    it opens no channel to a NameServer that it never chose
     keeps the list      it takes no list that has the same NameServers in another order
-    attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail
+    attempts      a call tries as many NameServers as it may, not fewer while they fail
+    no more attempts    it tries no more
     answers are final   a call that got an answer, whatever its code, makes no other try
     in time       a call takes no longer than its tries may, and a wait for another call that is choosing
 
@@ -82,7 +83,7 @@ UNIFORM = "first choices uniform"
 EXPECTED_MIN = 10
 """First choices expected per NameServer, and lists per order, below which χ² says nothing of them."""
 
-TIMED = frozenset({"in order", "sticky", "moves on", "every request", "attempts", "in time"})
+TIMED = frozenset({"in order", "sticky", "moves on", "every request", "attempts", "no more attempts", "in time"})
 
 FINDINGS_MAX = 200
 """So many rows that break a rule are kept of each; all are counted."""

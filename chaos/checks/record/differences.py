@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ....remoting.codes import MASTER_ID
+from ....remoting.codes import MASTER_ID, PERM_WRITE
 from ...oracle.intervals import Stretch, without
 from ...oracle.name_server import RoutesRead
 from ...oracle.promises import Segment, told_by_hand
@@ -27,6 +27,10 @@ from .settling import Wrong
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
 TWICE = "under two ids"
+WRITABLE = "without a master, and with the write permission"
+UNCHANGED, OF_SLAVE, REFUSED = "taken though unchanged", "taken from a slave", "taken though an older one"
+OF_RULES = (WRITABLE, UNCHANGED, OF_SLAVE, REFUSED)
+"""Which rule of RouteInfoManager it broke: none of it is an act by hand."""
 
 
 class Difference(NamedTuple):
@@ -39,6 +43,7 @@ class Difference(NamedTuple):
     to_ms: float
     came: str
     due: str
+    because: str = ""
 
     @property
     def length_ms(self) -> float:
@@ -54,16 +59,18 @@ def differences(control: Control, world: World, life: Life) -> Sequence[Differen
 
 def _differences(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[Difference]:
     of_process = route_tables(control, world).stretches.get((life.node, life.incarnation), {})
-    end_ms = min(life.end_ms, world.end_ms)
+    end_ms, late_ms = min(life.end_ms, world.end_ms), world.timers_of(life.node).delivery_ms
     for topic in {*of_process, *routes.shown} - routes.unknown:
         open_: dict[str, Difference] = {}
         for from_ms, to_ms, value, due in _both(of_process.get(topic, ()), routes.shown.get(topic, ()), end_ms):
             shown, now = decoded(value), {}
             for name in {*_names(shown), *_names(due)}:
-                if kind := _kind(name, shown or {}, due or {}, routes, name in known_brokers(world)):
+                if kind := _kind(name, shown or {}, due or {}, routes):
                     before = open_.get(name)
                     since_ms = from_ms if before is None else before.from_ms
-                    now[name] = Difference(topic, name, kind, since_ms, to_ms, words(shown), words(due))
+                    read = Stretch(since_ms - late_ms, since_ms + late_ms)
+                    kind, because = _of_rule(topic, name, shown or {}, due or {}, routes, read) or (kind, "")
+                    now[name] = Difference(topic, name, kind, since_ms, to_ms, words(shown), words(due), because)
             yield from (one for name, one in open_.items() if name not in now)
             open_ = now
         yield from open_.values()
@@ -93,9 +100,48 @@ def _names(route: Mapping[str, Any] | None) -> set[str]:
     return {*(route or {}).get("brokers", ()), *(route or {}).get("queues", ())}
 
 
-def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: RoutesRead, is_known: bool) -> str:
-    ids, due_ids = ((route.get("brokers") or {}).get(name, {}) for route in (shown, due))
-    row, due_row = ((route.get("queues") or {}).get(name) for route in (shown, due))
+def _of_broker(route: Mapping[str, Any], name: str) -> tuple[Mapping[str, str], Sequence[int] | None]:
+    """The broker name's ids with their addresses, and its row."""
+    return (route.get("brokers") or {}).get(name, {}), (route.get("queues") or {}).get(name)
+
+
+def _of_rule(
+    topic: str, name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: RoutesRead, read: Stretch
+) -> tuple[str, str] | None:
+    """Which rule of RouteInfoManager was broken, and what that means, if the route tells; what was `read` in that time
+    may have made it so.
+
+    REFUSED     registerBroker: an address does not replace a living one of a greater stateVersion
+    UNCHANGED   isBrokerTopicConfigChanged: a registration of an unchanged dataVersion writes no rows
+    WRITABLE    cleanTopicByUnRegisterRequests, registerBroker: a group without its master is not writable
+    OF_SLAVE    registerBroker: only a master, or a slave that may act for it, writes rows
+    """
+    (ids, row), (due_ids, due_row) = _of_broker(shown, name), _of_broker(due, name)
+    for id_, address in ids.items():
+        if due_ids.get(id_, address) != address and routes.is_refused(name, address, read.end_ms):
+            return REFUSED, f"{due_ids[id_]} had to stay"
+    if not ids or row is None:
+        return None
+    if due_row is not None and [*row] != [*due_row]:
+        for at_ms, topics, keep in routes.unchanged.get(name, ()):
+            sent = topics.get(topic)
+            if read.start_ms <= at_ms <= read.end_ms and sent and _permitted(sent, keep) == [*row]:
+                is_of_perm = [*row[:2]] == [*due_row[:2]]
+                return UNCHANGED, f"permission {row[2]} instead of {due_row[2]}" if is_of_perm else ""
+        has_master = (name, str(MASTER_ID), due_ids.get(str(MASTER_ID), "")) in routes.registered
+        if name in routes.acting and not has_master and [*row] == _permitted(due_row, -1, PERM_WRITE):
+            return WRITABLE, ""
+    by_slave_ms, by_writer_ms = (routes.offered.get((topic, name, may), math.inf) for may in (False, True))
+    return (OF_SLAVE, "") if by_slave_ms <= read.end_ms < by_writer_ms else None
+
+
+def _permitted(row: Sequence[int], keep: int, put: int = 0) -> list[int]:
+    read, write, perm, flag = row
+    return [read, write, perm & keep | put, flag]
+
+
+def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: RoutesRead) -> str:
+    (ids, row), (due_ids, due_row) = _of_broker(shown, name), _of_broker(due, name)
     for id_, address in ids.items():
         if due_ids.get(id_) != address and (name, id_, address) not in routes.registered:
             is_acting = routes.shows_acting and id_ == str(MASTER_ID) and address in due_ids.values()
@@ -121,6 +167,8 @@ _OF_BROKER = ("register", "unregister", "wipe_write_perm", "add_write_perm")
 def by_hand(world: World, life: Life, one: Difference) -> str:
     """The act by hand that the difference is of; "" for none: of strangers whatever comes after they were registered,
     of brokers of the run what shows as soon as it was done."""
+    if one.kind in OF_RULES:
+        return ""
     late_ms = world.timers_of(life.node).delivery_ms
     found = ""
     for act in world.acts:

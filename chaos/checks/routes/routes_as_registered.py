@@ -5,7 +5,7 @@
     `topic`           begins with the topics that the process before it had: else the broker's finding
     request_read      registers
       │                                    the routes are what RouteInfoManager makes of what was read (name_server.py):
-    `route`           shows               else the NameServer's finding
+    `route`           shows               else the NameServer's finding, by its rule if that shows
 
 What was done by hand is done_by_hand's, and that a broker of the run is missing, or stays, registrations_are_kept's.
 Where nobody recorded what a NameServer read (Apache's, logs), its routes are held against what the brokers of the run
@@ -29,7 +29,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, of_many, verdict_of
 from ..record.control import Control, Row
-from ..record.differences import ADDRESS, QUEUES, ROW, TWICE, by_hand, differences, unlike_what_was_sent
+from ..record.differences import ADDRESS, OF_RULES, QUEUES, ROW, TWICE, by_hand, differences, unlike_what_was_sent
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
 from ..record.registered_rows import registered_rows, row_of
@@ -88,7 +88,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         found = [*unlike_what_was_sent(control, world, life)]
     else:
         found = [one for one in found if not by_hand(world, life, one)]
-        found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES, TWICE) or one.name not in known]
+        found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES, TWICE, *OF_RULES) or one.name not in known]
     for one in found:
         lag_ms = control.lateness.largest(world, (life.node,), one.from_ms, one.from_ms)
         yield finding(
@@ -98,7 +98,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
             at_no_time(_ROW),
             out=(one.from_ms, one.to_ms),
             tolerance=tolerance(world.timers, lag_ms, 1),
-            more={"came": one.came, "due": one.due},
+            more={"came": one.came, "due": one.due} | ({"because": one.because} if one.because else {}),
         )
 
 

@@ -86,6 +86,13 @@ def name_server_keeps_what_is_wiped(server: NameServer) -> None:
         return answer
 
 
+@planted(NS_0, "registrations-of-no-rows", caught_by="routes_as_registered")
+@may_find("answers_are_true routes_converge")
+def name_server_writes_what_is_unchanged(server: NameServer) -> None:
+    """a NameServer of 4.9 writes a broker's topics at each registration, even if the data version is unchanged"""
+    around(server.table, "_register_topics_4_9")(lambda register, registration, _: register(registration, True))
+
+
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("routes_as_registered routes_converge")
 def name_server_deletes_no_topic(server: NameServer) -> None:

@@ -97,6 +97,16 @@ def name_server_forgets_slaves(server: NameServer) -> None:
         return registered
 
 
+@planted(NS_0, "registrations-of-no-rows", caught_by="routes_as_registered")
+@may_find("answers_are_true client_routes_are_true routes_are_true routes_converge")
+def name_server_takes_topics_of_slaves(server: NameServer) -> None:
+    """a NameServer of 4.9 puts the topics of slaves into its table, as it does with those of masters"""
+
+    @around(server.table, "_register_topics_4_9")
+    def register_of_any(register: Any, registration: Registration, rewrite: bool) -> None:
+        register(replace(registration, broker_id=MASTER_ID), rewrite)
+
+
 @planted(NS_0, _READS_LATE, caught_by="routes_as_registered routes_are_true")
 @may_find("answers_are_true client_routes_are_true registrations_are_kept routes_converge no_resurrection")
 def name_server_lists_a_slave_as_master(server: NameServer) -> None:

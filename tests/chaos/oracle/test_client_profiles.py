@@ -40,7 +40,7 @@ DEFECTS: dict[str, tuple[dict[str, frozenset[str]], dict[str, str]]] = {
         {name: "every request" if of.advance is Advance.EVERY_REQUEST else "sticky" for name, of in PROFILES.items()},
     ),
     "gives up after one": (ALL_DEAD, dict.fromkeys((*LISTED, "java-4.9", "cpp"), "attempts")),
-    "tries twice": (ALL_SILENT, dict.fromkeys(("java-4.9", "java-5.3", *CPP), "attempts")),
+    "tries twice": (ALL_SILENT, dict.fromkeys(("java-4.9", "java-5.3", *CPP), "no more attempts")),
     "asks on after a code": (CODED, dict.fromkeys((*LISTED, "java-4.9", "cpp"), "answers are final")),
     "waits too long": (ALL_SILENT, dict.fromkeys(PROFILES, "in time")),
 }

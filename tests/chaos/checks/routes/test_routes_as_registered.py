@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.routes.routes_as_registered import judge
+from nemesrv.chaos.topology import broker_id
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
@@ -247,7 +248,43 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
         return [one for one in kinds(builder) if one[0] == "ns-0"]
 
     assert shows(4) == []
-    assert {kind for _, kind in shows(6)} == {"not as registered"}
+    assert {kind for _, kind in shows(6)} == {"without a master, and with the write permission"}
+
+
+def shown(builder: HistoryBuilder, at_s: float, perm: int = 6, **ids: str) -> HistoryBuilder:
+    """ns-0's route of orders from then on, with these addresses of broker-a."""
+    brokers = {id_.removeprefix("id_"): address for id_, address in (ids or {"id_0": A}).items()}
+    value = {"brokers": {"broker-a": brokers}, "queues": {"broker-a": [4, 4, perm, 0]}}
+    return builder.at(at_s).event("ns-0", "route", topic="orders", value=value)
+
+
+@pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "taken though unchanged")])])
+def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
+    version: int, wrong: list[tuple[str, str]]
+) -> None:
+    builder = read((1, 1, ORDERS)).at(20)
+    shown(builder.read("ns-0", "WIPE_WRITE_PERM_OF_BROKER", "broker-a", address=None, broker_id=None), 20, perm=4)
+    shown(builder.at(31).registers("ns-0", "broker-a", ORDERS, version), 31)
+    assert kinds(builder) == wrong
+
+
+@pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "taken though an older one")])])
+def test_a_living_address_stays_unless_another_has_a_greater_state_version(
+    version: int, wrong: list[tuple[str, str]]
+) -> None:
+    builder = cluster(1, ("broker-a",)).at(1)
+    builder.rows[0]["value"]["profile"] = "5.x"
+    builder.registers("ns-0", "broker-a", MORE, state_version=2)
+    shown(builder.at(20).registers("ns-0", "broker-a", MORE, 2, address=B, state_version=version), 20, id_0=B)
+    assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong
+
+
+@pytest.mark.parametrize(("broker", "wrong"), [("broker-a", []), ("broker-a/1", [("ns-0", "taken from a slave")])])
+def test_a_name_server_takes_no_topics_of_a_slave(broker: str, wrong: list[tuple[str, str]]) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1")).at(0).event("ns-0", "route", topic="orders", value=None)
+    builder.at(1).registers("ns-0", broker, ORDERS)
+    shown(builder, 1, **{f"id_{broker_id(broker)}": address_of(broker)})
+    assert kinds(builder) == wrong
 
 
 @pytest.mark.parametrize(("wiped", "wrong"), [(2, []), (3, [("ns-0", "counts topics")])])
