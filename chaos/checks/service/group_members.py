@@ -30,7 +30,8 @@ from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
 from ..findings import of_many
 from ..record.control import Control, Row, once
-from ..record.timer_acts import Process
+from ..record.timer_acts import Process, Run
+from ..record.turns import client_routes
 from .expired_channels import CHANNEL
 
 NOTICE = "notifyConsumerIdsChanged"
@@ -200,17 +201,28 @@ class Members(Process):
         members = frozenset(self.world.members_of(self.life.node))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
-            named = [one for one in self.brokers if broker_name(one) == run.row.broker_name]
-            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST or not named:
+            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
                 continue
             ended_ms = run.ended_ms + near_ms
             from_ms = ended_ms - self.timers.A_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            named = self._named(run, from_ms)
+            if not named:
+                continue
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
             told[named[0]].append((run.ended_ms, all(run.row.topic in topics for topics in heard)))
         row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
         for broker, of in told.items():
             wrong, span = [at_ms for at_ms, is_known in of if is_known], (of[0][0], of[-1][0])
             yield of_many((broker, self.life.node), "knows its group", span, row, len(of), wrong)
+
+    def _named(self, run: Run, from_ms: float) -> Sequence[str]:
+        """The nodes that may have answered these pulls: at the addresses that its route names for the broker's name;
+        () where one of these is another's, that was registered by hand."""
+        topic, held = run.row.topic or "", client_routes(self.control)
+        routes = (held.at(*self.process, topic, at_ms) for at_ms in (from_ms, run.ended_ms))
+        named = ((route.get("brokers") or {}).get(run.row.broker_name or "", {}) for route in routes)
+        nodes = sorted({self.world.owners.get(address, "") for ids in named for address in ids.values()})
+        return nodes if all(broker_name(node) == run.row.broker_name for node in nodes) else ()
 
     def _topics_at(self, broker: str, members: frozenset[str], from_ms: float, to_ms: float) -> frozenset[str]:
         """Which topics all heartbeats named that held at the broker in this time; none unless a member was there

@@ -481,6 +481,20 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
     assert found == ([] if is_right else ["broker-a"])
 
 
+@pytest.mark.parametrize(("at", "found"), [("broker-a", ["broker-a"]), ("broker-b", [])])
+def test_who_pulls_from_a_broker_at_the_address_of_another_is_refused_by_that_one(at: str, found: list[str]) -> None:
+    """Somebody registered broker-a by hand (random seed 1510004)."""
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
+    runs(told, HEARTBEAT, [1, 31])
+    value = {"client": "127.0.0.1@consumer-0#1", "versions": {"orders": 1}}
+    told.at(2).event("broker-a", "client_heartbeat", op_id="0", value=value)
+    route = {"brokers": {"broker-a": {"0": address_of(at)}}, "queues": {"broker-a": [4, 4, 6, 0]}}
+    told.event("consumer-0", "route_changed", topic="orders", value=route)
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
+    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
+
+
 def leaves(
     *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
 ) -> list[str]:
