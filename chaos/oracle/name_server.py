@@ -172,11 +172,11 @@ class BrokerAtNameServer:
         self.sent = [one for one in sent if one.ended_ms > life.start_ms and one.began_ms < self.end_ms]
         self._way = Way(world, broker, life)
         if read is None:
-            self.registered, self._heard = self._sent_here(), list[Read]()
+            self.registered, self.heard = self._sent_here(), list[Read]()
             self._ends = [*self._way.ends(one.ended_ms for one in self.sent if not one.is_ok)]
         else:
             self.registered = self._read_here(read)
-            self._heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
+            self.heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
             self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced", UNREGISTERED)]
         self._left_ms = {r.at_ms for r in read or () if r.f == UNREGISTERED}
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
@@ -205,7 +205,7 @@ class BrokerAtNameServer:
 
     def must(self) -> Iterator[Kept]:
         """What was taken in stays until a channel may end, another may take its place, or it was silent for so long."""
-        refreshed_ms = [heard.at_ms for heard in self._heard if heard.is_taken]
+        refreshed_ms = [heard.at_ms for heard in self.heard if heard.is_taken]
         for came, sent in self.registered:
             if not came.sure or sent is None:
                 continue
@@ -229,7 +229,7 @@ class BrokerAtNameServer:
         if not self.is_alone:
             return
         came = sorted(
-            [one.came for one in self.registered] + [Handled.at(heard.at_ms, sure=False) for heard in self._heard]
+            [one.came for one in self.registered] + [Handled.at(heard.at_ms, sure=False) for heard in self.heard]
         )
         last_ms: float | None = None
         from_ms, formula = self.life.start_ms, ""

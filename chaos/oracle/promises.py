@@ -30,7 +30,7 @@ from ..topology import broker_name, is_slave
 from .by_hand import Act
 from .intervals import Stretch, touching
 from .link import MOMENT_MS, Cause, healed_from_ms, link_causes, process_causes, resend_ms, timers_of_rounds
-from .name_server import Kept, Registered, Silence
+from .name_server import Kept, Read, Registered, Silence
 from .reach import MEETS_MS
 from .recorded import Life
 from .roles import elects, taken_over
@@ -355,6 +355,7 @@ class PromisedAtNameServer:
     is_witnessed = False
     is_alone = True
     registered: Sequence[Registered] = ()
+    heard: Sequence[Read] = ()
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
         self.timers = world.timers_of(broker, life.node)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from ...oracle.name_server import joined
 from ...oracle.recorded import Life
 from ...oracle.roles import member_at
-from ...oracle.timers import Timers
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -48,7 +47,7 @@ def judge(control: Control, world: World) -> Verdict:
     for life, broker, machine in received(control, world).every():
         rows = told.get((life.node, life.incarnation, broker), ())
         kept = [(group[0].start_ms, max(one.end_ms for one in group)) for group in joined(machine.must())]
-        here = _drops(world, machine.timers, kept, rows, was_read=received(control, world).was_read(life))
+        here = _drops(world, machine, kept, rows, was_read=received(control, world).was_read(life))
         every += here
         if any(row.event == "registration" for row in rows):
             findings += [finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW)) for span in kept]
@@ -99,11 +98,12 @@ def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Se
 
 
 def _drops(
-    world: World, timers: Timers, kept: Sequence[tuple[float, float]], rows: Sequence[Row], *, was_read: bool
+    world: World, machine: Machine, kept: Sequence[tuple[float, float]], rows: Sequence[Row], *, was_read: bool
 ) -> list[_Drop]:
     """`was_read`: the transport's record says what came. Elsewhere the NameServer's own word for its last registration
-    counts, for what a broker says that it sent may not have arrived."""
-    found, last_ms = list[_Drop](), None
+    counts, for what a broker says that it sent may not have arrived. What is heard later (322, 904) sets the time anew,
+    by a wall clock that may have been set back meanwhile."""
+    timers, found, last_ms = machine.timers, list[_Drop](), None
     for row in rows:
         if row.event == "registration":
             last_ms = row.time_ms
@@ -112,7 +112,9 @@ def _drops(
         reason = str((row.decoded or {}).get("reason") or "")
         age_ms = None if last_ms is None else row.time_ms - last_ms
         if reason == "expired" and last_ms is not None:  # by its own wall clock
-            age_ms = world.wall_ms(row.node, row.time_ms) - world.wall_ms(row.node, last_ms)
+            heard_ms = (one.at_ms for one in machine.heard if last_ms < one.at_ms < row.time_ms)
+            oldest_ms = min(world.wall_ms(row.node, at_ms) for at_ms in (last_ms, *heard_ms))
+            age_ms = world.wall_ms(row.node, row.time_ms) - oldest_ms
         soon_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
         short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
         if soon_ms is not None and age_ms is not None:

@@ -124,3 +124,18 @@ def test_without_registrations_or_anything_at_all_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), cluster().end(100)):
         verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("asks", "verdict"), [(True, Validity.VALID), (False, Validity.INVALID)])
+def test_a_question_sets_the_time_of_its_broker_by_a_wall_clock_that_was_set_back(
+    *, asks: bool, verdict: Validity
+) -> None:
+    """300 s back from 50 to 110 s: a broker that asked for its version at 80 s is 335 s old at the scan of 115 s."""
+    told = cluster(name_servers=1, brokers=("broker-a",))
+    told.rows[0]["value"]["profile"] = "5.x"
+    registered(told, 1, 40).registers("ns-0", "broker-a")
+    for at_s, step_ms in ((50, -300_000.0), (110, 300_000.0)):
+        told.at(at_s).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": step_ms})
+    if asks:
+        told.at(80).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, 1]})
+    assert check(dropped(told, 115, "expired").end(130)).verdict is verdict
