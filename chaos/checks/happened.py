@@ -174,6 +174,7 @@ _ACTS: Mapping[str, str] = {
     "to brokers of its routes": "{who} sent a {what} to a broker that none of its routes names",
     "what its share has no more": "{who} dropped a queue that was still in its share",
     "asks at its polls": "{who} asked for a topic between two polls, though it had a route of the topic",
+    "kept after code 17": "{who} dropped its route of {topic} when a NameServer answered code 17",
     "woken by a change of members": "{who} ran {what} early, though no broker had reported a change of group members",
     "when a group's members change": "{who} did not run {what} at once when a broker reported new group members",
     "tells a group that its members change": "{who} did not at once notify a group that its members had changed",

@@ -7,9 +7,9 @@
 | none to write to   | an answer to TBW102, which producers ask for in place | may name TBW102's brokers     |
 |                    | of a topic that is not there yet                      |                               |
 
-Upstream: `MQClientInstance.updateTopicRouteInfoFromNameServer`. No fault is looked at: that it asks each P is
-timers_kept's, that NameServers answer what they hold answers_are_true's, and what it does with its routes
-dead_brokers_avoided's and living_are_used's.
+Upstream: `MQClientInstance.updateTopicRouteInfoFromNameServer`. No fault is looked at: that it asks each P, and keeps
+its route after code 17, is timers_kept's, that NameServers answer what they hold answers_are_true's, and what it does
+with its routes dead_brokers_avoided's and living_are_used's.
 """
 
 from bisect import bisect_right

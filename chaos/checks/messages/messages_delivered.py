@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ...oracle.deliveries import PROMPT_MS, Asker, Due, askers
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.recorded import OURS
+from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Reads, Section
@@ -231,8 +232,13 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
                 broker = world.owners.get(pull.address, message.broker_name)
                 return broker, f"{broker} sent {pull.consumer} on beyond it"
         return reader, f"{reader or 'a consumer'} went on to pull beyond it"
-    asked = [p for p in message.pulls if p.ended_ms >= due.from_ms and p.began_ms <= due.at_ms]
-    vain = [p for p in asked if p.ended_ms > due.at_ms or p.code]
+    before = [pull for pull in message.pulls if pull.began_ms <= due.at_ms]
+    if due.consumer and before and before[-1].failed and before[-1].consumer == due.consumer:
+        delay = pull_delay(world, due.consumer, "exception")
+        if delay is not None and before[-1].ended_ms + delay.ms + world.timers.delivery_ms < due.at_ms:
+            return due.consumer, f"{due.consumer} did not pull again after a failed pull"
+    asked = [pull for pull in before if pull.ended_ms >= due.from_ms]
+    vain = [pull for pull in asked if pull.ended_ms > due.at_ms or pull.code or pull.failed]
     if vain:
         broker = world.owners.get(vain[-1].address, message.broker_name)
         return broker, f"{broker} did not answer {vain[-1].consumer}'s pull with it"

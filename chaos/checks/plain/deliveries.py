@@ -34,6 +34,7 @@ class Pull(NamedTuple):
     address: str
     next_offset: int = 0
     """From which offset it was told to go on."""
+    failed: bool = False
 
 
 class Slow(NamedTuple):
@@ -114,12 +115,12 @@ DELIVERIES = Reading(
     ("send", "receive", "sent_back", "pull"),
     ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms", "value"),
     deliveries,
-    types=("ok", "invoke"),
+    types=("ok", "invoke", "fail", "info"),
 )
 
 
 def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) -> Iterator[Slow]:
-    rows = part.of("pull", types=("ok", "invoke")) if slow else part.table.slice(0, 0)
+    rows = part.of("pull") if slow else part.table.slice(0, 0)
     rows = rows.filter(is_one_of(rows["broker_name"], sorted({one.broker_name for one in slow})))
     asked: dict[tuple[Any, ...], list[tuple[int, Pull]]] = defaultdict(list)
     begun: dict[tuple[Any, ...], int] = {}
@@ -133,7 +134,7 @@ def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) ->
         elif process in begun:
             place = begun.pop(process)
             offset, pull = asked[queue][place]
-            told = {"code": row["code"], "next_offset": value_of(row).get("next", 0)}
+            told = {"code": row["code"], "next_offset": value_of(row).get("next", 0), "failed": row["type"] != "ok"}
             asked[queue][place] = offset, pull._replace(ended_ms=row["time_ms"], **told)
     for one in slow:
         pulls = asked.get((one.topic, one.broker_name, one.queue_id, one.group), ())

@@ -107,9 +107,10 @@ class Process(Stops):
         Its table has a broker name's addresses of the route that it took last (`MQClientInstance.brokerAddrTable`); a
         route taken anew, but not changed, leaves no row. So those that each of its routes has.
         """
-        return self.spans(self._agreed)
+        return self.spans(self.addresses)
 
-    def _agreed(self, routes: Collection[_Brokers]) -> set[str]:
+    def addresses(self, routes: Collection[_Brokers]) -> set[str]:
+        """Those that its heartbeats go to: of each broker name what its routes agree on."""
         by_name: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
         for name, ids in (one for brokers in routes for one in brokers.items()):
             by_name[name].append(set(ids.items()))

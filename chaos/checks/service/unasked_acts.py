@@ -5,7 +5,7 @@
 | look-up   | in each route poll, and for a topic of which it has no route that serves (none  | name_server_call |
 |           | with the brokers whose queues it still holds); where that one is nowhere, of    |                  |
 |           | the topic whose route it borrows (createTopicKey); a look-up without an answer  |                  |
-|           | ends the poll                                                                   |                  |
+|           | ends the poll; code 17 leaves it the route that it has                          |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
 | heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
@@ -15,25 +15,26 @@
 | drop      | of a queue that its share still has, after 120 s without a pull                 | queue_dropped    |
 | notice    | (a broker) when the members of the group changed                                | members_changed  |
 
-Look-ups and rebalances are judged in quiet times (`calm`), dials at any, and heartbeats where nothing was done to the
-broker and its link for so long that one of them may still be on its way. Upstream: `MQClientInstance`,
-`DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
+Look-ups and rebalances are judged in quiet times (`calm`), look-ups after code 17 and dials at any, and heartbeats
+where nothing was done to the broker and its link for so long that one of them may still be on its way. Upstream:
+`MQClientInstance`, `DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
 """
 
+import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from ....remoting.codes import PERM_WRITE
+from ....remoting.codes import PERM_WRITE, ResponseCode
 from ....remoting.topics import TBW102
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import at_no_time, finding, of_many
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
@@ -53,6 +54,7 @@ class Unasked(Process):
         yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
         yield from self._told(POLL, "goes on without an answer", row, *self._cut_short())
+        yield from self._dropped()
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
@@ -86,21 +88,58 @@ class Unasked(Process):
 
     def _look_ups(self) -> tuple[int, Sequence[float]]:
         """How many, and when those began that no poll made, of topics with a route that serves."""
-        polls, examined, wrong = self.runs_of(POLL), 0, list[float]()
-        begun, near_ms = [run.began_ms for run in polls], self.timers.delivery_ms
-        for call in self.rows("name_server_call"):
-            topic, ended_ms = call.row.topic or "", call.ended_ms
-            if call.row.f != "route" or not polls or ended_ms > polls[-1].ended_ms:
-                continue  # a poll that is under way at the end has left no row
-            if not self._is_calm(call.began_ms, ended_ms):
+        examined, wrong, near_ms = 0, list[float](), self.timers.delivery_ms
+        for call in self._asked:
+            if not self._is_calm(call.began_ms, call.ended_ms):
                 continue
             examined += 1
-            before = bisect_right(begun, call.began_ms + near_ms) - 1
-            if before >= 0 and ended_ms <= polls[before].ended_ms + near_ms:
+            if self._is_polled(call):
                 continue
-            if self._serves(topic, call.began_ms - near_ms) and not self._borrows(call):
+            if self._serves(call.row.topic or "", call.began_ms - near_ms) and not self._borrows(call):
                 wrong.append(call.began_ms)
         return examined, wrong
+
+    @cached_property
+    def _asked(self) -> Sequence[Run]:
+        """Its look-ups until its last poll: one that is under way at the end has left no row."""
+        until_ms = max((run.ended_ms for run in self.runs_of(POLL)), default=-math.inf)
+        return [run for run in self.rows("name_server_call") if run.row.f == "route" and run.ended_ms <= until_ms]
+
+    def _is_polled(self, call: Run) -> bool:
+        near_ms, polls = self.timers.delivery_ms, self.runs_of(POLL)
+        before = bisect_right(polls, call.began_ms + near_ms, key=lambda run: run.began_ms) - 1
+        return before >= 0 and call.ended_ms <= polls[before].ended_ms + near_ms
+
+    def _dropped(self) -> Iterator[Finding]:
+        """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
+        between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn."""
+        row = at_no_time("MQClientInstance.updateTopicRouteInfoFromNameServer: after code 17 the cached route stays")
+        wait_ms = float(str(self.world.setting(self.life.node, "lockTimeoutMillis"))) + self.timers.delivery_ms
+        since, examined = dict[str, float](), Counter[str]()
+        out: dict[str, tuple[float, float]] = {}
+        for call in self._asked:
+            topic = call.row.topic or ""
+            none_ms = since.get(topic, math.inf)
+            if none_ms + wait_ms <= call.began_ms and not self._is_polled(call) and self._has(topic, call.began_ms):
+                out[topic] = out.get(topic, (none_ms, 0.0))[0], call.ended_ms
+            if call.row.code == ResponseCode.SUCCESS:
+                since.pop(topic, None)
+            elif call.row.code == ResponseCode.TOPIC_NOT_EXIST and self._has(topic, call.began_ms):
+                examined[topic] += 1
+                since.setdefault(topic, call.ended_ms)
+        for topic, times in examined.items():
+            about, span, wrong = (self.life.node, "route", topic), (self.start_ms, self.end_ms), int(topic in out)
+            yield finding(about, "kept after code 17", span, row, out=out.get(topic), examined=times, wrong=wrong)
+
+    def _has(self, topic: str, at_ms: float) -> bool:
+        """Whether it has taken a route of the topic that leaves nothing to ask for: its other routes name the same
+        addresses, and all of them are brokers'. That of createTopicKey is asked for in the place of others."""
+        taken = (run for run in self.rows("route_changed") if self.start_ms <= run.ended_ms <= at_ms)
+        if topic == TBW102 or not any(run.row.topic == topic for run in taken) or not self._serves(topic, at_ms):
+            return False
+        told = {of for of, spans in self.told.items() if any(start <= at_ms < end for start, end in spans)}
+        route = client_routes(self.control).at(*self.process, topic, at_ms)
+        return self.addresses([route["brokers"]]) <= told & self.world.owners.keys()
 
     def _cut_short(self) -> tuple[int, Sequence[float]]:
         """How many polls had no answer to their first look-up, and when those began that asked for more. A client that

@@ -260,8 +260,8 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
             raise
 
 
-@planted(LASTING_CLIENTS, "name-servers-restart", caught_by="availability")
-@may_find("client_routes_are_true commits_follow_work messages_delivered queue_ownership recovery_time timers_kept")
+@planted(LASTING_CLIENTS, "name-servers-restart", caught_by="timers_kept availability")
+@may_find("client_routes_are_true commits_follow_work living_are_used messages_delivered queue_ownership recovery_time")
 def client_clears_routes_on_17(node: Node) -> None:
     """clients forget a topic's route when a newly started NameServer does not know the topic yet (code 17)"""
     instance = instance_of(node)

@@ -88,12 +88,21 @@ def test_what_comes_twenty_seconds_late_is_wrong_by_fifteen() -> None:
 
 
 def pulled(
-    builder: HistoryBuilder, from_s: float, to_s: float, offset: int = 0, code: int = 0, next_: int = 0
+    builder: HistoryBuilder,
+    from_s: float,
+    to_s: float,
+    offset: int = 0,
+    code: int | None = 0,
+    next_: int = 0,
+    type_: str = "ok",
 ) -> HistoryBuilder:
     pull: dict[str, Any] = {"offset": offset, "address": address_of("broker-a"), **AT}
     builder.at(from_s).event("consumer-0", "pull", type="invoke", **pull)
     pull |= {"duration_ms": 1000 * (to_s - from_s), "value": {"max": 1, "min": 0, "next": next_ or offset}}
-    return builder.at(to_s).event("consumer-0", "pull", type="ok", code=code, **pull)
+    return builder.at(to_s).event("consumer-0", "pull", type=type_, code=code, **pull)
+
+
+LOST = (0, None, 0, "info")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +111,9 @@ def pulled(
         ([(90, 120)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
         ([(90, 102, 0, 19), (102, 117, 0, 19)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
         ([(80, 99), (119.5, 120)], "consumer-0", "consumer-0 did not ask for it"),
+        ([(80, 99, *LOST)], "consumer-0", "consumer-0 did not pull again after a failed pull"),
+        ([(101, 102, *LOST), (119.5, 120)], "consumer-0", "consumer-0 did not pull again after a failed pull"),
+        ([(101, 102, *LOST), (103, 104, *LOST)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
         ([(99, 100.5), (100.5, 120, 1)], "consumer-0", "consumer-0 went on to pull beyond it"),
         ([(99, 100.5, 0, 20, 1), (100.5, 120, 1)], "broker-a", "broker-a sent consumer-0 on beyond it"),
     ],

@@ -40,10 +40,15 @@ def runs(
 
 
 def look_up(
-    story: HistoryBuilder, began_s: float, took_s: float, type_: str = "ok", topic: str = "orders"
+    story: HistoryBuilder,
+    began_s: float,
+    took_s: float,
+    type_: str = "ok",
+    topic: str = "orders",
+    code: int | None = None,
 ) -> HistoryBuilder:
-    tried = [{"name_server": address_of("ns-0"), "outcome": "answered" if type_ == "ok" else "no_answer"}]
-    code = 0 if type_ == "ok" else None
+    code = 0 if type_ == "ok" else code
+    tried = [{"name_server": address_of("ns-0"), "outcome": "no_answer" if code is None else "answered"}]
     about = {"type": type_, "name_server": address_of("ns-0"), "topic": topic, "code": code, "value": {"tried": tried}}
     return story.at(began_s + took_s).event(
         "consumer-0", "name_server_call", f="route", duration_ms=took_s * 1000, **about

@@ -70,6 +70,19 @@ def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_as
     assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
 
 
+@pytest.mark.parametrize(
+    ("again_s", "topic", "found"),
+    [(50.0, "orders", 1), (60.01, "orders", 0), (32.0, "orders", 0), (50.0, "others", 0)],
+)
+def test_a_client_keeps_its_route_when_a_name_server_answers_code_17(again_s: float, topic: str, found: int) -> None:
+    """Who asks again between its polls has dropped it, but for a look-up that waited for its turn meanwhile."""
+    told = routed(story().fault("f1", "kill", "sigkill", "ns-0"), "broker-a")
+    look_up(told, 30.011, 0.001, "fail", code=17)
+    told = look_up(told, again_s, 0.001, "fail", topic, code=17)
+    wrong_ = [(one.subject, one.topic, one.from_ms) for one in wrong(check(told)) if one.kind == "kept after code 17"]
+    assert wrong_ == [("consumer-0", "orders", 0.0)] * found
+
+
 @pytest.mark.parametrize(("between", "wrong_"), [("", 1), ("assigned", 0), ("pull_delayed", 0), ("pause", 0)])
 def test_a_queue_that_is_pulled_is_dropped_when_the_share_has_it_no_more(between: str, wrong_: int) -> None:
     queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
