@@ -151,7 +151,7 @@ class Unasked(Process):
             within = calls[bisect_right(ends, poll.began_ms + 0.1) : bisect_right(ends, poll.ended_ms + 0.1)]
             here = [call for call in within if call.began_ms >= first_ms]
             asked = {call.row.topic or "" for call in here} - {TBW102}
-            if not here or here[0].row.code is not None or not all(self._serves(one, first_ms) for one in asked):
+            if not asked or here[0].row.code is not None or not all(self._serves(one, first_ms) for one in asked):
                 continue
             examined += 1
             if any(call.began_ms >= here[0].ended_ms - 0.1 for call in here[1:]):
