@@ -53,14 +53,13 @@ def offsets_vary(world: World, master: str, at_ms: float) -> bool:
 
 @once
 def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
-    """When each slave of the name has taken its master's offsets over each 10 s, for certain: nothing was done to them,
-    to a NameServer or to a link of theirs, and a registration since has told the slaves of their master. Of somebody
-    else's brokers nothing is certain."""
+    """When each slave of the name has taken its master's offsets over each 10 s, and copied its messages, for certain:
+    nothing was done to them, to a NameServer or to a link of theirs, and a registration since has told the slaves of
+    their master. Of somebody else's brokers nothing is certain."""
     family = (master, *slaves_of(world, master))
     lists = {frozenset(server.name for server in world.listed(node)) for node in family}
-    moved = any(node.moves for node in world.nodes if node.name in family)
     theirs = any(world.made_by(node) != OURS for node in family)
-    if len(family) == 1 or len(lists) > 1 or theirs or moved or world.acts or elects(world, master):
+    if len(family) == 1 or len(lists) > 1 or theirs or world.acts or elects(world, master):
         return []
     timers = world.timers_of(*family)
     after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
@@ -71,6 +70,7 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
         if not world.harmless(fault) and fault.source in {*family, *servers}
     ]
     changes = [ms for node in family for life in world.lives_of(node) for ms in (life.start_ms, life.end_ms)]
+    changes += [move.from_ms for node in world.nodes if node.name in family for move in node.moves]
     taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
     return without(min(changes, default=0.0), world.end_ms, merged(taken))
 

@@ -15,8 +15,8 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 | next, with messages      | behind the last                                                                           |
 | messages                 | as many as were asked for (pullBatchSize) or fewer, by rising offset, from the offset on  |
 
-A slave, and a broker that may become one, may lack messages that were acknowledged, and sends nobody to an offset that
-it has not: `nextOffsetCorrection`.
+A slave, and a broker that may become one, may lack messages that were acknowledged (a slave to which nothing happened
+those of COPIED_MS), and sends nobody to an offset that it has not: `nextOffsetCorrection`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ....remoting.codes import ResponseCode
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
+from ...oracle.slaves import offsets_copied
 from ...oracle.world import World
-from ...topology import is_slave
+from ...topology import broker_name, is_slave
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
 from .part import (
@@ -156,8 +157,9 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
 
     asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
     masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
-    is_master = is_one_of(pulls["address"], masters).to_numpy()
-    least, most, first = _ends(pulls, sends, part, world)
+    is_master, copied_ms = is_one_of(pulls["address"], masters).to_numpy(), _copied_ms(pulls, world)
+    is_copy = copied_ms > -np.inf
+    least, most, first = _ends(pulls, sends, part, world, copied_ms)
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
     count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
     batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
@@ -165,21 +167,43 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     is_right = np.select([is_moved, is_end], [(next_ == low) | (next_ == high), next_ == asked], goes_on)
     is_right &= ~(next_ <= last)
-    wrong = [(low > asked) & ~is_moved, (is_master & (high < least)) | (high > most)]
+    wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
     said = np.select(wrong, ["min", "max", "count", "messages", "next"], "")
-    due = np.where(high < least, least, most)
-    for what, row, end in zip(said[said != ""], rows_in(pulls.filter(said != "")), due[said != ""], strict=True):
+    at = np.flatnonzero(said != "")
+    for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
+        is_low = high[number] < least[number]
+        end = f"at least {least[number]:.0f}" if is_low else f"at most {most[number]:.0f}"
         if not _is_reset(row, world):
             about = {"broker_name": world.owners.get(row["address"], row["broker_name"]), "due": end}
-            yield _misplaced(str(what), {**row, **about})
+            yield _misplaced(str(said[number]), {**row, **about})
 
 
 def _may_lack(node: str, world: World) -> bool:
     return is_slave(node) or elects(world, node)
 
 
-def _ends(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> tuple[Floats, Floats, Floats]:
+COPIED_MS = 10_000.0
+"""For how long a message that was acknowledged may be on its way to a slave: HAConnection waits 5 s for news."""
+
+
+def _copied_ms(pulls: pa.Table, world: World) -> Floats:
+    """Of each pull at a slave, the time up to which the slave surely had what its master acknowledged; -inf for others:
+    what it has copied, it keeps when its master is gone."""
+    import numpy as np
+
+    began, found = began_ms(pulls), np.full(len(pulls), -np.inf)
+    for slave in world.of_kind("slave"):
+        here = is_one_of(pulls["address"], sorted(slave.addresses)).to_numpy()
+        for one in offsets_copied(world, broker_name(slave.name)) if here.any() else ():
+            until_ms = np.minimum(began, one.end_ms) - COPIED_MS
+            found = np.where(here & (until_ms > one.start_ms), until_ms, found)
+    return found
+
+
+def _ends(
+    pulls: pa.Table, sends: pa.Table, part: Part, world: World, copied_ms: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Of each pull the least and the most that the end of its queue can be: behind all that was acknowledged before it;
     at most at what was sent after it, and at the end that a final read found later. And the first acknowledged offset
     from its own on."""
@@ -188,7 +212,8 @@ def _ends(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> tuple[F
 
     least, most, first = np.zeros(len(pulls)), np.full(len(pulls), np.inf), np.full(len(pulls), np.inf)
     read = {(row.topic, row.broker_name, row.queue_id): row for row in part.control.rows("read_done")}
-    asked, told = began_ms(pulls) - world.timers.delivery_ms, floats(pulls["time_ms"]) + world.timers.delivery_ms
+    asked = np.where(copied_ms > -np.inf, copied_ms, began_ms(pulls)) - world.timers.delivery_ms
+    told = floats(pulls["time_ms"]) + world.timers.delivery_ms
     sent, acked, offsets = began_ms(sends), floats(sends["time_ms"]), floats(sends["offset"])
     queues, pulled = pulls.select(QUEUE), floats(pulls["offset"])
     for group in groups(codes(pa.concat_tables([queues, sends.select(QUEUE)]), *QUEUE)):
@@ -239,5 +264,5 @@ def _misplaced(what: str, row: Mapping[str, Any]) -> Misplaced:
     if "next" in row:
         said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}"
         said += f", {row['count']} messages from {row['first']} to {row['last']}" if row["count"] else ""
-        said += f"; its end was {row['due']:.0f}" if what == "max" else ""
+        said += f"; its end was {row['due']}" if what == "max" else ""
     return Misplaced._make((what, row["time_ms"] - took_ms, row["time_ms"], *of, said))

@@ -142,6 +142,22 @@ def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_
     assert answered(5, 19, 0, 6, 5, "broker-a/1") == [("broker-a/1", "end")]
 
 
+@pytest.mark.parametrize(("cut_s", "wrong"), [(None, True), (50, False)])
+def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them(
+    cut_s: float | None, wrong: bool
+) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0", "consumer-0"), workload={"topic": "orders"})
+    if cut_s is not None:
+        builder.at(cut_s).fault("f1", "cut", "toxiproxy.disabled", "broker-a/1", "broker-a")
+    where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    for offset in range(4):
+        builder.at(100 + offset).event("producer-0", "send", type="ok", offset=offset, duration_ms=1, **where)
+    said = {"code": 19, "value": {"max": 2, "min": 0, "next": 2}, "address": address_of("broker-a/1")}
+    builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=1, **said, **where)
+    found = builder.end(200).judged(CHECK)
+    assert [example.what for example in found.examples] == (["broker-a/1"] if wrong else [])
+
+
 @pytest.mark.parametrize(
     ("kind", "next_", "handed"),
     [
