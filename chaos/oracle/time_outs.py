@@ -50,6 +50,8 @@ POLL, HEARTBEAT, PERSIST = "updateTopicRouteInfoFromNameServer", "sendHeartbeatT
 REBALANCE = "doRebalance"
 OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
+PULL_CALL_MS = 30_000.0
+"""`consumerTimeoutMillisWhenSuspend`: no setting's."""
 CLIENT_EXPIRED_MS = 120_000.0
 """`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
@@ -91,7 +93,7 @@ def time_out(world: World, node: str, kind: str, what: str) -> Wait | None:
     known |= dict.fromkeys(_BY_API, of_api) | dict.fromkeys(offsets, Wait(200.0, "200 ms") if is_producer else of_api)
     known |= {SEND: Wait(timers.T_ms, "T")} if is_producer else {}
     known["QUERY_CONSUMER_OFFSET"] = Wait(OFFSET_CALL_MS, "5 s")
-    known |= {"CONSUMER_SEND_MSG_BACK": Wait(5_000.0, "5 s"), "PULL_MESSAGE": Wait(30_000.0, "30 s")}
+    known |= {"CONSUMER_SEND_MSG_BACK": Wait(5_000.0, "5 s"), "PULL_MESSAGE": Wait(PULL_CALL_MS, "30 s")}
     return known.get(what)
 
 

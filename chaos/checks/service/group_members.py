@@ -23,7 +23,7 @@ from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import heard_by, node_of_client
 from ...oracle.recorded import OURS
-from ...oracle.time_outs import HEARTBEAT, REBALANCE
+from ...oracle.time_outs import HEARTBEAT, PULL_CALL_MS, REBALANCE
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name, node_of_client_id
@@ -205,7 +205,7 @@ class Members(Process):
                 continue
             ended_ms = run.ended_ms + near_ms
             from_ms = ended_ms - self.timers.A_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
-            named = self._named(run, from_ms)
+            named = self._named(run, ended_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
             if not named:
                 continue
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
