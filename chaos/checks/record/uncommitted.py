@@ -46,10 +46,12 @@ class _Missed(NamedTuple):
     ended_ms: float
     until_ms: float
     is_left: bool = False
+    way_ms: float = 0.0
+    """How long a slow link, a harmless one too, may have kept the commit."""
 
     @property
     def over_ms(self) -> float:
-        return self.until_ms - self.ended_ms
+        return self.until_ms - self.ended_ms - self.way_ms
 
 
 def brokers_that_tell(world: World) -> frozenset[str]:
@@ -81,7 +83,8 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, groups[one.group], control):
             missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))
         if missed:
-            found.append(max(missed, key=lambda missed: missed.over_ms))
+            (way_ms,) = world.round_trips_ms(one.consumer, (one.broker_name,), one.worked_ms, until_ms)
+            found.append(max(missed, key=lambda missed: missed.over_ms)._replace(way_ms=way_ms))
     late = (((m.behind.consumer, m.behind.broker_name), m.began_ms - 1000.0, m.until_ms) for m in found)
     for missed_, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         allowed = tolerance(world.timers, lag_ms, _CHAINED)
