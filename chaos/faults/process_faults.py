@@ -15,9 +15,17 @@ class ProcessFault(Fault):
     """The call of the cluster that executes it."""
 
 
-class Kill(ProcessFault):
-    do: Literal["kill"] = "kill"
+class Gone(ProcessFault):
+    """The process ends without a word, or is not there."""
+
     done_by = "kill"
+    dial = Dial.REFUSED
+    ends_process = True
+    looks_like = Loss.CRASH
+
+
+class Kill(Gone):
+    do: Literal["kill"] = "kill"
     title = "killed"
     injection = "sigkill"
     injected = (
@@ -25,9 +33,6 @@ class Kill(ProcessFault):
         "listens again"
     )
     equals = "a crash"
-    dial = Dial.REFUSED
-    ends_process = True
-    looks_like = Loss.CRASH
 
 
 class Stop(ProcessFault):
@@ -62,32 +67,24 @@ class StoodStill(Pause):
     injection = "timer_lag"
 
 
-class Remove(ProcessFault):
+class Remove(Gone):
     """Takes a NameServer away for the rest of the run. Brokers cannot be removed, because every queue is read at the
     end of a run."""
 
     do: Literal["remove"] = "remove"
-    done_by = "kill"
     title = "removed"
     injection = "sigkill.for_good"
     injected = "SIGKILL; no process listens there again until the run ends"
     equals = "a NameServer that is taken away"
-    dial = Dial.REFUSED
-    ends_process = True
     ended_by = ""
-    looks_like = Loss.CRASH
 
 
-class Absent(ProcessFault):
+class Absent(Gone):
     """The absence of a NameServer before it joins (`joins_at_s`). Scenarios cannot use this fault."""
 
     do: Literal["absent"] = "absent"
-    done_by = "kill"
     title = "not there yet"
     injection = "not_started"
-    dial = Dial.REFUSED
-    ends_process = True
-    looks_like = Loss.CRASH
 
 
 class Resume(Action):

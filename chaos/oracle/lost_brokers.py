@@ -38,8 +38,6 @@ class Absence:
     broker: str
     fault_id: str
     start_ms: float
-    removal_ms: float
-    """When the last NameServer that the client may ask must have dropped the broker."""
     route_from_ms: float
     """From then on the client's routes must not name the broker."""
     from_ms: float
@@ -127,7 +125,6 @@ def _absence(world: World, client: NodeInfo, broker: str, lost: tuple[float, flo
         broker=broker,
         fault_id=fault_id,
         start_ms=start_ms,
-        removal_ms=removal_ms,
         route_from_ms=route_from_ms,
         from_ms=start_ms + use.latest_ms,
         window=use,

@@ -77,7 +77,7 @@ def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 
     return found
 
 
-def sticks(world: World, client: str, name_server: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> bool:
+def sticks(world: World, client: str, name_server: str, from_ms: float, to_ms: float) -> bool:
     """Whether the client may stay with this NameServer though it does not answer: its channels outlast a time-out (Z),
     and the NameServer is lost without a close at some time in [from_ms, to_ms]."""
     timers = world.timers_of(client)

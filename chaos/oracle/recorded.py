@@ -322,7 +322,7 @@ def stall_ms(timers: Timers) -> float:
     return max((timers.A_ms - timers.delivery_ms) / 2, timers.delivery_ms, LONG_LAG_MS)
 
 
-def lives_in(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault], clocks_ms: float = 0.0) -> tuple[Life, ...]:
+def lives_in(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault], clocks_ms: float) -> tuple[Life, ...]:
     """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
 
     A fault ends one process: a restart of what still runs stops one and starts the next in the same moment. By clocks

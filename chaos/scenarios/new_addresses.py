@@ -78,7 +78,7 @@ def readdressed(
 
 
 def _moved(entry: ActionModel, topology: Topology) -> list[str]:
-    if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
+    if not moves(entry):
         return []
     return [node for node in nodes_of(entry.nodes, topology.members) if topology.kinds[node] is NodeKind.NAME_SERVER]
 

@@ -95,7 +95,6 @@ def departures(control: Control, world: World) -> Iterator[Absence]:
                         broker=broker,
                         fault_id="",
                         start_ms=gone_ms,
-                        removal_ms=gone_ms,
                         route_from_ms=gone_ms,
                         from_ms=from_ms,
                         window=Window(0, from_ms - gone_ms, formula, _GONE_ROW),

@@ -18,14 +18,14 @@ _LOOK_S = 2.0
 
 
 @contextmanager
-def awaited(session: Any, say: Callable[[str], None], now_s: Callable[[], float] = time.monotonic) -> Iterator[None]:
+def awaited(session: Any, say: Callable[[str], None]) -> Iterator[None]:
     """Meanwhile `say` is told for how long there has been no executor. HarnessError if there was none for LIMIT_S.
     Nothing is looked at where Spark runs in this process."""
     context = session.sparkContext
     if is_local(context.master):
         yield
         return
-    wait = ExecutorWait(context, say, now_s)
+    wait = ExecutorWait(context, say, time.monotonic)
     thread = threading.Thread(target=wait.go_on, name="executors", daemon=True)
     thread.start()
     try:

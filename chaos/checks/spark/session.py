@@ -47,7 +47,7 @@ def session(
         options = class_options() if is_local(master) and not large else ()
     said_options = " ".join(f'"{option}"' for option in (*options, *_own_options(temporary)))
     conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {said_options}")
-    surroundings = _surroundings(master, conf)
+    surroundings = _surroundings(conf)
     before = {name: os.environ.get(name) for name in surroundings}
     os.environ.update(surroundings)
     try:
@@ -90,7 +90,7 @@ def _why(exc: Exception) -> str:
     return lines[0] if lines else type(exc).__name__
 
 
-def jvm_death(within_s: float = 0.0) -> str:
+def jvm_death(within_s: float) -> str:
     """How the session's JVM ended, for a person; empty while it runs, and where this process started none."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
@@ -145,7 +145,7 @@ def _give_name(jvm: Any) -> None:
     users.setLoginUser(users.createRemoteUser(os.environ.get("HADOOP_USER_NAME") or "nemesrv"))
 
 
-def _surroundings(master: str | None, conf: SparkConf) -> dict[str, str]:
+def _surroundings(conf: SparkConf) -> dict[str, str]:
     """What stands in the JVM's environment besides what stands in ours."""
     found = {}
     if conf.contains("spark.driver.host"):
