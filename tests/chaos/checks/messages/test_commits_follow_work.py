@@ -322,7 +322,8 @@ def test_what_was_worked_off_and_is_not_committed_by_the_next_run_is_wrong() -> 
 @pytest.mark.parametrize(("latency_ms", "expected"), [(300, Validity.VALID), (10, Validity.INVALID)])
 def test_a_commit_may_be_on_its_way_for_as_long_as_a_slow_link_takes(latency_ms: int, expected: Validity) -> None:
     slow = ("f1", "latency", "toxiproxy.latency", "consumer-0", "broker-a")
-    builder = story().at(50).fault(*slow, value={"latency_ms": latency_ms})
+    routed = story().at(11).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    builder = routed.at(50).fault(*slow, value={"latency_ms": latency_ms})
     ran(worked(builder, 3), 98, 107, 112)
     assert verdict(committed(builder, 107.5, 3, -1)).verdict is expected
 
