@@ -116,6 +116,7 @@ class Read(NamedTuple):
     ended: the channel of its last registration, by the peer, or by the NameServer itself (closed)."""
     is_taken: bool = True
     """Whether it was registered, or heard, for certain."""
+    channel: str = ""
 
 
 class Registered(NamedTuple):
@@ -124,6 +125,7 @@ class Registered(NamedTuple):
     came: Handled
     sent: Sent | None
     """As its broker says; None where it did not live to say."""
+    channel: str = ""
 
 
 class Kept(NamedTuple):
@@ -193,26 +195,26 @@ class BrokerAtNameServer:
         late_ms = self.timers.clocks_ms or 0.0
         found: list[Registered] = []
         left = [*self.sent]
-        for at_ms, _, is_taken in (r for r in read if r.f == "REGISTER_BROKER"):
+        for at_ms, _, is_taken, channel in (r for r in read if r.f == "REGISTER_BROKER"):
             of = next((s for s in left if s.began_ms - late_ms <= at_ms <= s.ended_ms + late_ms), None)
             if of is not None:
                 left.remove(of)
-            found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok and is_taken), of))
+            found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok and is_taken), of, channel))
         # What was acknowledged, and never read, somebody else answered: it stays what the broker says.
         return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in left if s.is_ok]
 
     # -- what follows
 
     def must(self) -> Iterator[Kept]:
-        """What was taken in stays until a channel may end, another may take its place, or it was silent for so long."""
-        refreshed_ms = [heard.at_ms for heard in self.heard if heard.is_taken]
-        for came, sent in self.registered:
+        """What was taken in stays until a channel may end, another may take its place, or it was silent for so long.
+        What is heard on another channel than its registration's does not keep that from being idle."""
+        for came, sent, channel in self.registered:
             if not came.sure or sent is None:
                 continue
             ends_ms = [max(end.first_ms, came.first_ms) for end in self._ends if end.last_ms > came.first_ms]
             until_ms = min([self.end_ms, *ends_ms, *self._set_anew_ms(came)])
             silent_ms = self._silent_from_ms(came.first_ms)
-            for at_ms in refreshed_ms:
+            for at_ms in (one.at_ms for one in self.heard if one.is_taken and one.channel == channel):
                 if came.last_ms < at_ms < min(silent_ms, until_ms):
                     silent_ms = self._silent_from_ms(at_ms)
             until_ms = min(until_ms, silent_ms)
@@ -222,7 +224,7 @@ class BrokerAtNameServer:
     def _set_anew_ms(self, came: Handled) -> Iterator[float]:
         """When the next registration sets its time anew, which a wall clock that was set may make an older one."""
         if self._changes():
-            yield from (one.first_ms for one, _ in self.registered if one.first_ms > came.last_ms)
+            yield from (one.first_ms for one, *_ in self.registered if one.first_ms > came.last_ms)
 
     def must_not(self) -> Iterator[Silence]:
         """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""
@@ -403,13 +405,13 @@ class RoutesRead:
         match one.f:
             case "REGISTER_BROKER":
                 is_taken = self._register(one)
-                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_taken))
+                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_taken, one.channel))
             case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT":
                 key = self._key(one.name, one.address)
                 live, version = self._live.get(key), one.said.get("version")
                 is_heard = self._is_5 or not version or (live is not None and self._is_same(live.version, version))
                 is_sure = live is not None and is_heard and (self._is_5 or bool(version))
-                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure))
+                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure, one.channel))
                 if live is not None and is_heard:
                     self._live[key] = live._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:

@@ -6,9 +6,10 @@ import pytest
 
 from nemesrv.chaos.checks.routes.no_false_eviction import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+TWO_TOPICS = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
@@ -133,9 +134,24 @@ def test_a_question_sets_the_time_of_its_broker_by_a_wall_clock_that_was_set_bac
     """300 s back from 50 to 110 s: a broker that asked for its version at 80 s is 335 s old at the scan of 115 s."""
     told = cluster(name_servers=1, brokers=("broker-a",))
     told.rows[0]["value"]["profile"] = "5.x"
-    registered(told, 1, 40).registers("ns-0", "broker-a")
+    registered(told, 1, 40).registers("ns-0", "broker-a", TWO_TOPICS)
     for at_s, step_ms in ((50, -300_000.0), (110, 300_000.0)):
         told.at(at_s).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": step_ms})
     if asks:
         told.at(80).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, 1]})
     assert check(dropped(told, 115, "expired").end(130)).verdict is verdict
+
+
+@pytest.mark.parametrize(("channel", "verdict"), [("2", Validity.VALID), ("1", Validity.INVALID)])
+def test_what_is_heard_on_another_channel_does_not_keep_that_of_the_registration(
+    channel: str, verdict: Validity
+) -> None:
+    """Nothing is read on the channel of the registration of 1 s for 120 s; heartbeats come to the end."""
+    told = cluster(name_servers=1, brokers=("broker-a",))
+    told.rows[0]["value"]["profile"] = "5.x"
+    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
+    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1")
+    told.event("broker-a", "register", value={"version": 1}, **sent)
+    for at_s in (50, 80, 110):
+        told.at(at_s).read("ns-0", "BROKER_HEARTBEAT", "broker-a", channel=channel)
+    assert check(dropped(told, 121, "idle").end(130)).verdict is verdict
