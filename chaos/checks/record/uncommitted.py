@@ -50,8 +50,12 @@ class _Missed(NamedTuple):
     """How long a slow link, a harmless one too, may have kept the commit."""
 
     @property
+    def due_ms(self) -> float:
+        return self.ended_ms + self.way_ms
+
+    @property
     def over_ms(self) -> float:
-        return self.until_ms - self.ended_ms - self.way_ms
+        return self.until_ms - self.due_ms
 
 
 def brokers_that_tell(world: World) -> frozenset[str]:
@@ -95,17 +99,17 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
 def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
     one, since_ms = missed.behind, missed.behind.worked_ms
     kind = "consumed, and not committed" if one.committed_ms is None else "committed late"
-    rule = Rule(_ROW, "the next persistAllConsumerOffset", missed.ended_ms - since_ms)
+    rule = Rule(_ROW, "the next persistAllConsumerOffset", missed.due_ms - since_ms)
     times = {"persistAllConsumerOffset": missed.began_ms}
     if missed.is_left:
-        kind, since_ms, times = "given up without a commit", missed.ended_ms, {"worked off": one.worked_ms}
+        kind, since_ms, times = "given up without a commit", missed.due_ms, {"worked off": one.worked_ms}
         rule = Rule(_LEFT_ROW, "before the queue is given up", 0.0)
     return finding(
         (one.consumer, one.broker_name, one.topic),
         kind,
         (since_ms, missed.until_ms),
         rule,
-        out=(missed.ended_ms, missed.until_ms),
+        out=(missed.due_ms, missed.until_ms),
         tolerance=allowed,
         measured_ms=missed.until_ms - since_ms,
         over_ms=missed.over_ms,
