@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """End the session after a worker's usage error (pytest-xdist)."""
+    """End the session with the message of a pytest-xdist worker that refused a marker; xdist would lose the message."""
     if said := getattr(node, "workeroutput", {}).get(_WRONG):
         raise pytest.UsageError(said)
 

@@ -21,7 +21,7 @@ from .options import AddressList, json_option, offset_option, zone_option
     help='Brokers to ask besides those in the NameServers\' routes, as "host:port;host:port".',
 )
 @click.option("-g", "--group", help="Consumer group whose members are asked for their NameServer lists.")
-@click.option("--topic", help="Explain only failed look-ups of this topic in LOGS (default: of all topics).")
+@click.option("--topic", help="Of the failed route look-ups in LOGS, explain only this topic's (default: all topics').")
 @zone_option
 @offset_option
 @json_option

@@ -69,7 +69,8 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 @click.option(
     "--bind",
     type=BIND,
-    help="Listen at this address of this machine, so that programs on other hosts can connect (default: 127.0.0.1).",
+    help="Listen at this address of this machine, for programs on other hosts; the default is 127.0.0.1, which other "
+    "hosts cannot reach.",
 )
 @click.option(
     "--for",

@@ -314,7 +314,7 @@ WAITS_MS = 5_000.0
 
 
 class ClientNode:
-    """Writes the rows of one client under test into the run's history, as a node of its own.
+    """Writes the rows of one client under test into the run's history, where the client is a node of its own.
 
     Rows wait, at most WAITS_MS, until the client's traffic shows whether it is a producer or a consumer. `note` records
     its `node` row; `spec` opens its file of rows.

@@ -43,7 +43,8 @@ class Effect(NamedTuple):
 
 
 class LinkFault(Fault):
-    """A fault of a link. Upstream means from the connecting node to its peer. Numbers are in RocketMQ's time."""
+    """A fault of a link. Upstream means from the connecting node to its peer. Milliseconds and kB/s are in RocketMQ's
+    time: with `time_scale: 10`, 1000 ms last 100 ms on the machine's clock."""
 
     acts_on = "links"
     stream: Stream = "both"

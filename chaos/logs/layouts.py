@@ -32,7 +32,7 @@ CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
 
 
 class Head(NamedTuple):
-    """The head of a line that begins a log record."""
+    """The first line of a log record, taken apart: stamp, level, thread, logger and text."""
 
     text: str
     writer: str

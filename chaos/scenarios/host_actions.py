@@ -33,7 +33,8 @@ _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
-    """Return the timeline with ordinary actions in place of faults of hosts, each action with the number of its entry.
+    """Return the timeline with each fault of a host replaced by actions on nodes and links. Each action has the index
+    of the timeline's entry that it comes from.
     `hosts` has the nodes on each host. NotAllowed for an impossible fault."""
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}

@@ -1,8 +1,8 @@
 """Finds the cause of an error line that fits no pattern of causes.toml, by the line's words: a subject, and a statement
 about it.
 
-The last reason in a stack trace or line decides. Without a known word, the package of RocketMQ in the stack trace
-decides.
+If a stack trace or line gives several reasons, the cause is taken from the last. Without a known word, the package of
+RocketMQ in the stack trace decides.
 """
 
 import re

@@ -116,7 +116,7 @@ class Seen:
     last_ms: float = 0.0
 
     def tolerance_ms(self, *nodes: str) -> float:
-        """Return how far rows of these nodes about one moment may be apart."""
+        """Return by how many milliseconds rows of these nodes may differ in time, though they tell of one moment."""
         worst = sorted((self.exact_ms.get(node, 50.0) for node in nodes), reverse=True)[:2]
         return sum(worst) + 50.0
 

@@ -1,7 +1,7 @@
 """The headers of requests that a broker answers or sends; import them from headers.py.
 
-A class's docstring names the request codes (codes.py). Requests without a class here have no fields: 21, 25, 28, 34,
-41, 42, 43, 45, 200, 201. Upstream: `protocol/header/**`.
+The docstring of each class says which requests have this header, by code (codes.py has the codes' names). Requests
+without a class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 200, 201. Upstream: `protocol/header/**`.
 """
 
 from __future__ import annotations
