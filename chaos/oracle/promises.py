@@ -292,8 +292,7 @@ def route_states(world: World) -> Sequence[RouteState]:
 def _pairs(world: World) -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
     pairs = (
         _Pair(world, life, broker.name)
-        for name_server in world.of_kind("name_server")
-        for life in world.lives_of(name_server.name)
+        for life in world.lives_of_kind("name_server")
         for broker in world.of_kind("broker", "slave")
         if life.start_ms < min(life.end_ms, world.end_ms)
     )
@@ -359,7 +358,7 @@ class PromisedAtNameServer:
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
         self.timers = world.timers_of(broker, life.node)
-        key = life.node, life.incarnation, broker
+        key = *life.process, broker
         self._here = [o for o in obligations(world) if (o.name_server, o.incarnation, o.broker) == key]
 
     def must(self) -> Iterator[Kept]:

@@ -106,6 +106,10 @@ class Life:
     start_ms: float
     end_ms: float
 
+    @property
+    def process(self) -> tuple[str, int]:
+        return self.node, self.incarnation
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -302,7 +306,7 @@ def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault
             spans.append((node, end_ms - lag_ms, end_ms))
     killed = {(one.source, one.start_ms) for one in world.faults if one.ends_process}
     for life in world.lives:
-        last_ms, step_ms = last.get((life.node, life.incarnation), (math.inf, 0.0))
+        last_ms, step_ms = last.get(life.process, (math.inf, 0.0))
         if (life.node, life.end_ms) in killed and life.end_ms - last_ms - step_ms >= shortest_ms:
             spans.append((life.node, last_ms, life.end_ms))
     number = 0

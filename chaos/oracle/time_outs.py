@@ -41,7 +41,6 @@ from ...remoting.codes import ResponseCode
 from ...remoting.node.profile import Profile
 from .client_profiles import Outcome
 from .lists import fetches
-from .recorded import OURS
 from .timers import UNREGISTER_MS, Schedule
 from .world import World
 
@@ -224,6 +223,5 @@ def send_rules(world: World) -> Mapping[str, SendRules]:
             stored_again=bool(world.setting(node.name, "retryAnotherBrokerWhenNotStoreOK")),
             selected=bool(world.workload.get("ordered")),
         )
-        for node in world.of_kind("producer")
-        if node.implementation == OURS
+        for node in world.ours("producer")
     }

@@ -463,6 +463,10 @@ class World:
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
         return tuple(node for node in self.nodes if node.kind in kinds)
 
+    def ours(self, *kinds: str) -> tuple[NodeInfo, ...]:
+        """Those of these kinds that run nemesrv's own programs."""
+        return tuple(node for node in self.of_kind(*kinds) if node.implementation == OURS)
+
     def made_by(self, name: str) -> str:
         """Whose program the node is: OURS, or whose and which version."""
         return node.implementation if (node := self.node(name)) else OURS
@@ -491,6 +495,10 @@ class World:
     def lives_of(self, node: str) -> tuple[Life, ...]:
         """The node's processes, in their order: when each began and ended."""
         return self._index.lives.get(node, ())
+
+    def lives_of_kind(self, *kinds: str) -> list[Life]:
+        """The processes of each node of these kinds."""
+        return [life for node in self.of_kind(*kinds) for life in self.lives_of(node.name)]
 
     def ended_ms(self, node: str, incarnation: int) -> float:
         """When that process of the node ended; inf where it did not, or nobody recorded it."""

@@ -78,9 +78,7 @@ class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world = control, world
         self._lives: Mapping[Client, Life] = {
-            (life.node, life.incarnation): life
-            for node in world.of_kind("producer", "consumer")
-            for life in world.lives_of(node.name)
+            life.process: life for life in world.lives_of_kind("producer", "consumer")
         }
         self.routes = self._taken_routes()
         """(client, topic) → its routes in order of time."""

@@ -142,7 +142,7 @@ def _time_ms(row: Row) -> float:
 
 
 def _failed(row: Row, loss: NameServerLoss) -> bool:
-    began_ms = row.time_ms - (row.duration_ms or 0.0)
+    began_ms = row.began_ms
     return row.name_server == loss.address and row.type != "ok" and row.code is None and began_ms >= loss.start_ms
 
 

@@ -62,7 +62,6 @@ def judge(used: Used, world: World) -> Verdict:
     shares, control = used.shares, used.control
     routes = client_routes(control)
     in_turn = list(turns(shares, world, routes, edges(control, world)))
-    in_turn = list(turns(shares, world, routes, edges(control, world)))
     of_sends = (*tries(shares, routes, control, world), *in_turn, *out_of_turn(shares, world))
     found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)

@@ -128,12 +128,12 @@ def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
     node = of.who.node
     if not world.asks_for_list(node):
         return
-    ends_ms = {life.incarnation: life.end_ms for life in world.lives_of(node)}.get(of.who.incarnation, world.end_ms)
+    ends_ms = min(world.ended_ms(node, of.who.incarnation), world.end_ms)
     lists = [row for row in of.rows if row.event == "name_server_list"]
     for served in world.served[1:]:
         due = due_ms(world, node, served) + world.timers.lateness_cap_ms
         had = [row for row in lists if row.time_ms <= due]
-        if not had or due >= min(ends_ms, world.end_ms):
+        if not had or due >= ends_ms:
             continue
         may = [set(world.addresses(one.entries)) for one in in_use(world, node, due, due)]
         if set(_listed(had[-1].value) or ()) not in may:
@@ -233,7 +233,7 @@ def idle_limit_ms(world: World, client: str) -> float:
 
 def _began_ms(row: Row) -> float:
     """A call's beginning; anything else was when it was recorded."""
-    return row.time_ms - (row.duration_ms or 0.0) if row.event == "name_server_call" else row.time_ms
+    return row.began_ms if row.event == "name_server_call" else row.time_ms
 
 
 def repeated_calls(of: Selection) -> Iterator[Broken]:
@@ -337,8 +337,7 @@ class Tries:
 
     def _cut_short(self, row: Row, of: Selection) -> bool:
         """Whether the end of its client (SIGTERM, its shutdown) or of the run may have ended it: nothing came after."""
-        lives = (life.end_ms for life in self._world.lives_of(row.node) if life.incarnation == row.incarnation)
-        ends_ms = min(max(lives, default=math.inf), self._world.end_ms)
+        ends_ms = min(self._world.ended_ms(*row.process), self._world.end_ms)
         return row.time_ms >= ends_ms - LEAVES_MS - self._timers.delivery_ms and not any(
             _began_ms(later) > row.time_ms for later in of.rows if later.event != "channel" or later.f != "close"
         )

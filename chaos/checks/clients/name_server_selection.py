@@ -390,7 +390,7 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
             if row.event == "channel" and row.f != "open":
                 last = None
             if row.event == "name_server_call":
-                began_ms = row.time_ms - (row.duration_ms or 0.0)
+                began_ms = row.began_ms
                 if last is not None and row.name_server in place and row.code is not None and began_ms >= last.time_ms:
                     steps.append(Step(place[last.name_server or ""], place[row.name_server or ""]))
                 last = row if row.type == "ok" and row.name_server in place else None

@@ -28,7 +28,6 @@ from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Seen, Unanswered, holdings, pieces
 from ...oracle.quiet import aftermath_ms
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -198,7 +197,7 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
     if world.workload.get("broadcasting") or world.mixed_up_by_hand or control.rows("offset_reset"):
         return  # each broadcaster keeps its own offsets, and begins at the end; an operator may say where
     group_of = {member: group for group, members in world.groups.items() for member in members}
-    ours = {node.name for node in world.of_kind("consumer", "broker", "slave") if node.implementation == OURS}
+    ours = {node.name for node in world.ours("consumer", "broker", "slave")}
     first: dict[str, dict[tuple[str | None, str | None, int | None], Row]] = {}
     for row in control.rows("queue_taken"):
         if row.node in group_of and not (row.topic or "").startswith(RETRY_GROUP_TOPIC_PREFIX):

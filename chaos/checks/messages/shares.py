@@ -50,9 +50,9 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     said: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in control.rows("assigned", "route_changed", "scheduled_task", "members_listed"):
         said[row.process].append(row)
-    for node in world.of_kind("consumer"):
+    for node in world.ours("consumer"):
         topics = _topics(world, node.name, assigned)
-        for life in world.lives_of(node.name) if node.implementation == OURS else ():
+        for life in world.lives_of(node.name):
             rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:

@@ -299,10 +299,10 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
     group_of = {member: group.name for group in askers(world) for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         place, answered = (*_queue(row), group_of[row.node]), (row.decoded or {}).get("answered")
-        life = next((life for life in world.lives_of(place[1]) if life.start_ms <= row.time_ms < life.end_ms), None)
+        life = world.life_at(place[1], row.time_ms)
         if answered is None or life is None or world.made_by(place[1]) != OURS:
             continue
-        process, by_ms = (life.node, life.incarnation), row.time_ms + world.timers.delivery_ms
+        process, by_ms = life.process, row.time_ms + world.timers.delivery_ms
         told = [one for one in commits.get(place, ()) if (one["node"], one["incarnation"]) == process]
         told = [one for one in told if one["time_ms"] <= by_ms]
         if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):

@@ -14,15 +14,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ....remoting.node.profile import Profile
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
-from ..record.timer_acts import Run, by_process
+from ..record.timer_acts import by_process
 from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
@@ -130,7 +130,7 @@ def _shards(rows: pa.Table, world: World) -> Numbers:
         return np.full(len(rows), -1)
     numbers = pc.struct_field(pc.extract_regex(rows["msg_key"].cast(pa.string()), "-(?P<number>[0-9]+)$"), "number")
     number = floats(numbers, -1.0)
-    ours = is_one_of(rows["node"], [node.name for node in world.of_kind("producer") if node.implementation == OURS])
+    ours = is_one_of(rows["node"], [node.name for node in world.ours("producer")])
     return np.where(ours.to_numpy() & (number >= 0), (number + 1) % keys, -1).astype(np.int64)
 
 
@@ -292,7 +292,7 @@ def _isolating(ended: pa.Table, world: World) -> list[Try]:
     avoided = avoidance(world)
     if avoided is None or world.workload.get("ordered"):
         return []
-    producers = {node.name for node in world.of_kind("producer") if node.implementation == OURS}
+    producers = {node.name for node in world.ours("producer")}
     slow = floats(ended["duration_ms"], 0.0) >= avoided.slow_ms
     found = []
     for row in rows_in(ended.filter(pc.not_equal(ended["type"], "ok").to_numpy() | slow)):
@@ -308,16 +308,12 @@ def _is_isolated(one: Try, control: Control, world: World) -> bool:
     """Whether it is at once, or need not be: its process ended."""
     latest_ms = one.time_ms + world.timers.delivery_ms
     process = one.node, one.incarnation
-    ends = (life.end_ms for life in world.lives_of(one.node) if life.incarnation == one.incarnation)
-    if latest_ms > min((*ends, world.end_ms)):
+    if latest_ms > min(world.ended_ms(*process), world.end_ms):
         return True
     rows = by_process(control, "broker_isolated").get(process, ())
-    near = rows[bisect_left(rows, one.time_ms - _ROUNDING_MS, key=_ended) : bisect_right(rows, latest_ms, key=_ended)]
+    ended = attrgetter("ended_ms")
+    near = rows[bisect_left(rows, one.time_ms - _ROUNDING_MS, key=ended) : bisect_right(rows, latest_ms, key=ended)]
     return any(run.row.f == "isolated" and run.row.broker_name == one.broker_name for run in near)
-
-
-def _ended(run: Run) -> float:
-    return run.ended_ms
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _SENT_MS = 1_000.0
 
 
 def slaves_that_tell(world: World) -> list[str]:
-    return [node.name for node in world.of_kind("slave") if node.implementation == OURS]
+    return [node.name for node in world.ours("slave")]
 
 
 def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Finding]:

@@ -110,7 +110,7 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
     of: dict[str, set[str]] = defaultdict(set)
     gone: dict[str, float] = {}
     for row in sorted(control.rows("route_changed"), key=order):
-        if row.process != (life.node, life.incarnation):
+        if row.process != life.process:
             continue
         before: frozenset[str] = frozenset().union(*named.values())
         topic, brokers = row.topic or "", (decoded(row.value) or {}).get("brokers") or {}
@@ -130,7 +130,7 @@ def _rebalanced(control: Control, consumer: str) -> Mapping[str, Sequence[tuple[
     for row in sorted(control.rows("scheduled_task"), key=order):
         if row.node == consumer and row.f == REBALANCE:
             for topic in (row.decoded or {}).get("shared") or ():
-                found[topic].append((row.time_ms - (row.duration_ms or 0.0), row.time_ms))
+                found[topic].append((row.began_ms, row.time_ms))
     return found
 
 

@@ -56,6 +56,11 @@ class Row(NamedTuple):
     value: str | None = None
 
     @property
+    def began_ms(self) -> float:
+        """When what it says of an operation began; its own time where it is no operation's end."""
+        return self.time_ms - (self.duration_ms or 0.0)
+
+    @property
     def process(self) -> tuple[str, int]:
         """Which process recorded it: node and incarnation."""
         return self.node, self.incarnation

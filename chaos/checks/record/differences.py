@@ -58,7 +58,7 @@ def differences(control: Control, world: World, life: Life) -> Sequence[Differen
 
 
 def _differences(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[Difference]:
-    of_process = route_tables(control, world).stretches.get((life.node, life.incarnation), {})
+    of_process = route_tables(control, world).stretches.get(life.process, {})
     end_ms, late_ms = min(life.end_ms, world.end_ms), world.timers_of(life.node).delivery_ms
     for topic in {*of_process, *routes.shown} - routes.unknown:
         open_: dict[str, Difference] = {}
@@ -187,7 +187,7 @@ def unlike_what_was_sent(control: Control, world: World, life: Life) -> Iterator
     known, rows, acts = known_brokers(world), registered_rows(control, world), told_by_hand(world)
     if any(act.node == life.node and act.may_be_done for act in world.acts):
         return
-    for topic, stretches in route_tables(control, world).stretches.get((life.node, life.incarnation), {}).items():
+    for topic, stretches in route_tables(control, world).stretches.get(life.process, {}).items():
         for st in stretches:
             route = decoded(st.value) or {}
             brokers, queues = route.get("brokers") or {}, route.get("queues") or {}

@@ -88,7 +88,7 @@ class Lateness:
         found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         for row in rows:
             if row.lag_ms is not None:
-                found[row.node].append((row.time_ms, row.time_ms - (row.duration_ms or 0.0), row.lag_ms))
+                found[row.node].append((row.time_ms, row.began_ms, row.lag_ms))
         return cls({node: _measurements(np.array(of, dtype=np.float64)) for node, of in found.items()})
 
     @classmethod

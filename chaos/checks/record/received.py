@@ -46,7 +46,7 @@ class Received:
 
     def at(self, life: Life, broker: str) -> Machine:
         """This process and this broker."""
-        key = life.node, life.incarnation, broker
+        key = *life.process, broker
         if key not in self._made:
             world, servers = self._world, self._world.of_kind("name_server")
             read, is_alone, name = None, True, broker_name(broker)
@@ -65,7 +65,7 @@ class Received:
 
     def must_have(self, life: Life, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether this process must have the broker, and hear of it, all that time."""
-        key = life.node, life.incarnation, broker
+        key = *life.process, broker
         if key not in self._kept:
             self._kept[key] = [*self.at(life, broker).must()] if broker and self.at(life, broker).is_alone else []
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in self._kept[key])
@@ -76,10 +76,9 @@ class Received:
 
     def every(self) -> Iterator[tuple[Life, str, Machine]]:
         """Each process of a NameServer, and each broker."""
-        for name_server in self._world.of_kind("name_server"):
-            for life in self._world.lives_of(name_server.name):
-                for broker in self._world.of_kind("broker", "slave"):
-                    yield life, broker.name, self.at(life, broker.name)
+        for life in self._world.lives_of_kind("name_server"):
+            for broker in self._world.of_kind("broker", "slave"):
+                yield life, broker.name, self.at(life, broker.name)
 
     def routes(self, life: Life) -> RoutesRead | None:
         """What this process must show; None if its transport did not record what was registered."""
@@ -95,7 +94,7 @@ class Received:
         )
 
     def _read(self, life: Life) -> RoutesRead:
-        key = life.node, life.incarnation
+        key = life.process
         if key not in self._routes:
             made = self._routes[key] = RoutesRead(self._world, life)
             for request in (*self.requests(life), Request(min(life.end_ms, self._world.end_ms), "")):
@@ -104,7 +103,7 @@ class Received:
 
     def requests(self, life: Life) -> list[Request]:
         """In the order in which the process read, and did, what its routes are made of."""
-        key = life.node, life.incarnation
+        key = life.process
         if key not in self._requests:
             said: dict[tuple[object, ...], Any] = {}
             found = self._requests[key] = list[Request]()

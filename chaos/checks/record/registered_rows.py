@@ -128,7 +128,7 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
     names = {node.address: node.name for node in world.of_kind("name_server")}
     found: dict[tuple[str, str], list[Sent]] = defaultdict(list)
     for row in control.rows("register"):
-        began_ms = row.time_ms - (row.duration_ms or 0.0)
+        began_ms = row.began_ms
         version = row.incarnation, _version(row, began_ms)
         name_server = names.get(row.name_server, row.name_server or "")
         said = row.decoded

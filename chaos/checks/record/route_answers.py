@@ -54,7 +54,7 @@ def route_answers(control: Control, world: World) -> Iterator[RouteAnswer]:
                 incarnation=row.incarnation,
                 name_server=names[row.name_server],
                 topic=row.topic or "",
-                from_ms=row.time_ms - (row.duration_ms or 0.0) - _ROUNDING_MS,
+                from_ms=row.began_ms - _ROUNDING_MS,
                 to_ms=row.time_ms + _ROUNDING_MS,
                 code=row.code,
                 value=came.value if came else None,

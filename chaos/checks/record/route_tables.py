@@ -66,7 +66,7 @@ class RouteTables:
         """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
         for life in world.lives:
             if life.node in name_servers:
-                process, end_ms = (life.node, life.incarnation), min(life.end_ms, world.end_ms)
+                process, end_ms = life.process, min(life.end_ms, world.end_ms)
                 self.stretches[process] = {
                     topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes[process, topic]], end_ms)
                     for topic in self.topics
@@ -75,7 +75,7 @@ class RouteTables:
         """NameServer process → broker → when somebody first had its write permission wiped, or added, there."""
         for row in control.rows("write_perm"):
             self.perms_set[row.process].setdefault(row.broker_name or "", row.time_ms)
-        started = {(life.node, life.incarnation): life.start_ms for life in reversed(world.lives)}
+        started = {life.process: life.start_ms for life in reversed(world.lives)}
         self.topic_changes = tuple(
             TopicChange(
                 row.node, row.incarnation, row.topic or "", row.time_ms, started[row.process], exists(row.value)

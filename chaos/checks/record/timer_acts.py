@@ -47,7 +47,7 @@ class Run(NamedTuple):
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
     found: dict[tuple[str, int], list[Run]] = defaultdict(list)
     for row in control.rows(event):
-        found[row.process].append(Run(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row))
+        found[row.process].append(Run(row.began_ms, row.time_ms, row))
     return found
 
 
@@ -66,7 +66,7 @@ class Process(Stops):
     def __init__(self, control: Control, world: World, life: Life, kind: str) -> None:
         super().__init__(world, life)
         self.control, self.kind = control, kind
-        self.process = life.node, life.incarnation
+        self.process = life.process
         # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
         rows = (row for row in control.rows("name_server_list") if row.process == self.process)
         lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run

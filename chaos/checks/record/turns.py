@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
@@ -55,8 +54,7 @@ def goes_round(world: World) -> list[str]:
     """The producers whose every try has its queue by turns: of ours, without sharding keys and the fault strategy."""
     if world.workload.get("ordered"):
         return []
-    ours = (node.name for node in world.of_kind("producer") if node.implementation == OURS)
-    return [name for name in ours if not avoids(world, name)]
+    return [node.name for node in world.ours("producer") if not avoids(world, node.name)]
 
 
 def judged(steps: Mapping[Step, Stepped], routes: Routes) -> tuple[int, tuple[Stray, ...]]:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, Holding
-from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary
 from ...oracle.time_outs import PERSIST
@@ -60,7 +59,7 @@ class _Missed(NamedTuple):
 
 def brokers_that_tell(world: World) -> frozenset[str]:
     """Whose commits are recorded: somebody else's broker says nothing of them."""
-    return frozenset(node.name for node in world.of_kind("broker") if node.implementation == OURS)
+    return frozenset(node.name for node in world.ours("broker"))
 
 
 def interval_ms(world: World) -> float:

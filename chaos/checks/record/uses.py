@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import SEND, SendRules, avoidance
 from ...oracle.world import World
 from ..check import Facts
@@ -112,8 +111,7 @@ class BrokerShares(Facts):
 
 def slave_addresses(world: World) -> Sequence[str]:
     """Where slaves of ours are, or were."""
-    slaves = (node for node in world.of_kind("slave") if node.implementation == OURS)
-    return sorted({address for node in slaves for address in node.addresses})
+    return sorted({address for node in world.ours("slave") for address in node.addresses})
 
 
 def ran_out(control: Control, rules: Mapping[str, SendRules]) -> frozenset[tuple[str, int, str, int]]:

@@ -94,7 +94,7 @@ class _Judged:
         if answer.name_server not in self._records:
             due, values = "a route, or code 17", None
         else:  # whether its table is right, routes_as_registered says
-            processes = [(life.node, life.incarnation) for life in lives]
+            processes = [life.process for life in lives]
             values = [value for one in processes for value in self._tables.held(one, answer.topic, *span)]
             routes = [decoded(value) for value in values]
             due = words(routes[-1]) if routes and routes[-1] else "code 17"

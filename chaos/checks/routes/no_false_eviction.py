@@ -45,7 +45,7 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: stretches in which a broker had to stay, and drops for silence. Violations: drops."""
     told, findings, every = _told_of(control, world), list[Finding](), list[_Drop]()
     for life, broker, machine in received(control, world).every():
-        rows = told.get((life.node, life.incarnation, broker), ())
+        rows = told.get((*life.process, broker), ())
         kept = [(group[0].start_ms, max(one.end_ms for one in group)) for group in joined(machine.must())]
         here = _drops(world, machine, kept, rows, was_read=received(control, world).was_read(life))
         every += here

@@ -70,7 +70,7 @@ def _findings(
     control: Control, world: World, life: Life, broker: str, machine: Machine, gone: Silence, since_ms: float
 ) -> Iterator[Finding]:
     """One, where any topic dropped the broker after `since_ms`; of those that named it again, the worst."""
-    tables, process = route_tables(control, world), (life.node, life.incarnation)
+    tables, process = route_tables(control, world), life.process
     topics, returns = 0, list[_Return]()
     for topic in tables.topics:
         every = tables.presence(process, topic, broker, anywhere=True)

@@ -119,7 +119,7 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
         value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
         if "master" not in value:
             continue
-        from_ms, to_ms = row.time_ms - (row.duration_ms or 0.0) - apart_ms, row.time_ms + apart_ms
+        from_ms, to_ms = row.began_ms - apart_ms, row.time_ms + apart_ms
         masters = {
             claim.address
             for life in world.lives_of(name_server)

@@ -186,10 +186,9 @@ def polls_within(control: Control, world: World) -> Iterator[Finding]:
     began: dict[tuple[str, int], list[float]] = defaultdict(list)
     for row in control.rows("scheduled_task"):
         if row.f == POLL and row.time_ms < world.end_ms:
-            began[row.process].append(row.time_ms - (row.duration_ms or 0.0))
+            began[row.process].append(row.began_ms)
     for (node, incarnation), times in sorted(began.items()):
-        life = next(life for life in world.lives_of(node) if life.incarnation == incarnation)
-        ends = sorted([*times, min(life.end_ms, world.end_ms)])
+        ends = sorted([*times, min(world.ended_ms(node, incarnation), world.end_ms)])
         s, e = max(pairwise(ends), key=lambda gap: gap[1] - gap[0])
         allowed = tolerance(world.timers, control.lateness.largest(world, (node,), s, e), 1)
         over_ms = max(e - s - promised_ms, 0.0)

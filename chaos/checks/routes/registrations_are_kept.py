@@ -82,7 +82,7 @@ class _Pair:
 
     def __init__(self, control: Control, world: World, life: Life, broker: str, machine: BrokerAtNameServer) -> None:
         self.control, self.world, self.broker, self.machine = control, world, broker, machine
-        self.life, self.process = life, (life.node, life.incarnation)
+        self.life, self.process = life, life.process
         self.tables = route_tables(control, world)
         self.routes = received(control, world).routes(life) if machine.is_witnessed else None
 

@@ -49,16 +49,15 @@ _OWN_ROW = "BrokerController.registerBrokerAll: a broker registers what it is, a
 def judge(control: Control, world: World) -> Verdict:
     """Examined: routes that NameServers held, and what brokers registered. Violations: those that are not so."""
     findings: list[Finding] = []
-    for node in world.of_kind("name_server"):
-        for life in world.lives_of(node.name):
-            wrong = [*_wrong(control, world, life)]
-            findings += wrong
-            findings += _answers(control, world, life)
-            of_topics = route_tables(control, world).stretches.get((life.node, life.incarnation), {}).values()
-            held = [one for stretches in of_topics for one in stretches if one.value is not None]
-            if held and not wrong:
-                span = min(one.s for one in held), max(one.e for one in held)
-                findings.append(finding(life.node, "as registered", span, at_no_time(_ROW), examined=len(held)))
+    for life in world.lives_of_kind("name_server"):
+        wrong = [*_wrong(control, world, life)]
+        findings += wrong
+        findings += _answers(control, world, life)
+        of_topics = route_tables(control, world).stretches.get(life.process, {}).values()
+        held = [one for stretches in of_topics for one in stretches if one.value is not None]
+        if held and not wrong:
+            span = min(one.s for one in held), max(one.e for one in held)
+            findings.append(finding(life.node, "as registered", span, at_no_time(_ROW), examined=len(held)))
     findings += _Registering(control, world).findings()
     findings += _kept(control, world)
     findings += _of_groups(control, world)
@@ -107,7 +106,7 @@ _ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refu
 
 def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     """What it answered requests that change its routes, where that has a number, or has to refuse them."""
-    routes, process = received(control, world).routes(life), (life.node, life.incarnation)
+    routes, process = received(control, world).routes(life), life.process
     rows = [row for row in control.rows("registration", "write_perm") if row.process == process]
     of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for asked, due in () if routes is None else routes.answers:
@@ -140,16 +139,15 @@ class _Registering:
 
     def findings(self) -> Iterator[Finding]:
         of: dict[str, list[tuple[str, Request, str]]] = defaultdict(list)
-        for node in self._world.of_kind("name_server"):
-            for life in self._world.lives_of(node.name):
-                came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
-                for one in {id(one.said): one for one in came if one.f in (REGISTERED, UNREGISTERED)}.values():
-                    who = one.name, one.address, one.id_
-                    if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):
-                        continue
-                    broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
-                    had = self._rows.had(broker)
-                    of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
+        for life in self._world.lives_of_kind("name_server"):
+            came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
+            for one in {id(one.said): one for one in came if one.f in (REGISTERED, UNREGISTERED)}.values():
+                who = one.name, one.address, one.id_
+                if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):
+                    continue
+                broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
+                had = self._rows.had(broker)
+                of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
         for broker, read in of.items():
             if self._is_open and broker not in self._owners.values():
                 continue
@@ -176,7 +174,7 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
             had[row.process][row.topic or ""].append(row)
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):
-        began.setdefault(row.process, row.time_ms - (row.duration_ms or 0.0))
+        began.setdefault(row.process, row.began_ms)
     for (broker, one), (again, other) in pairwise(sorted(had)):
         first_ms = began.get((again, other), -math.inf)
         now = {topic: _queues(of[0]) for topic, of in had[again, other].items() if of[0].time_ms <= first_ms}

@@ -319,7 +319,7 @@ class Members(Process):
 
     def _routed(self, from_ms: float, to_ms: float) -> set[str]:
         """The brokers of ours that its heartbeats have to reach, whichever of its routes of that time they go by."""
-        ours = {node.name for node in self.world.of_kind("broker", "slave") if node.implementation == OURS}
+        ours = {node.name for node in self.world.ours("broker", "slave")}
         spans = ((address, span) for address, of in self.told.items() for span in of)
         named = {address for address, (since_ms, end_ms) in spans if since_ms <= from_ms and to_ms < end_ms}
         owners = ((address, self.world.owners.get(address, "")) for address in named)

@@ -35,8 +35,8 @@ _KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 def judge(control: Control, world: World) -> Verdict:
     """Examined: runs of periodic tasks, the waits between rebalances, and look-ups. Violations: those out of time."""
     findings: list[Finding] = []
-    for node in world.of_kind(*_KINDS) if control.rows("scheduled_task") else ():
-        for life in world.lives_of(node.name) if node.implementation == OURS else ():
+    for node in world.ours(*_KINDS) if control.rows("scheduled_task") else ():
+        for life in world.lives_of(node.name):
             findings += _of_process(control, world, life, node.kind)
     findings += polls_within(control, world)
     verdict = verdict_of(
