@@ -113,12 +113,7 @@ def _flapping(entry: ActionModel, fault_id: str, until_s: float) -> Iterable[Pla
         at_s = round(entry.at_s + cycle * entry.period_s, 6)
 
 
-_AS_IT_WAS = Restart()
-
-
-def _restarted(
-    entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
-) -> list[Planned]:
+def _restarted(node: str, at_s: float, by: str, down_s: float, how: Restart) -> list[Planned]:
     restart = ActionModel(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]
@@ -131,7 +126,7 @@ def _rolling(entry: ActionModel, rolling: RollingRestart, members: Members) -> l
     for number, node in enumerate(nodes_of(entry.nodes, members)):
         at_s = round(entry.at_s + number * (rolling.pause_s + rolling.down_s), 6)
         how = Restart(implementation=rolling.implementation, new_address=rolling.new_address)
-        first, *rest = _restarted(entry, node, at_s, rolling.by, rolling.down_s, how)
+        first, *rest = _restarted(node, at_s, rolling.by, rolling.down_s, how)
         found.append(first._replace(after_s=rolling.pause_s))
         found += [one._replace(after_s=rolling.down_s) for one in rest]
     return found
@@ -147,7 +142,7 @@ def _storm(entry: ActionModel, storm: RestartStorm, members: Members, rng: rando
         if up:
             node = rng.choice(up)
             free_s[node] = at_s + storm.down_s + 0.001
-            found += _restarted(entry, node, at_s, storm.by, storm.down_s)
+            found += _restarted(node, at_s, storm.by, storm.down_s, Restart())
     return found
 
 

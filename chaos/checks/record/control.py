@@ -96,18 +96,11 @@ class Control:
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]], world: World | None = None) -> Control:
-        """From rows as recorded or as Spark gives them, in any order; a `value` may be an object or its JSON text."""
-        found: dict[str, list[Row]] = defaultdict(list)
-        measured: list[Row] = []
-        for each in rows:
-            row = Row._make(map(each.get, Row._fields))
-            if row.value is not None and not isinstance(row.value, str):
-                row = row._replace(value=json.dumps(row.value, sort_keys=True))
-            (measured if row.event == "timer_lag" else found[row.event]).append(row)
-        for event in found.values():
-            event.sort(key=order)
-        return cls(dict(found), Lateness.of_rows(measured))
+    def of_rows(cls, rows: Sequence[dict[str, Any]]) -> Control:
+        """From rows as recorded, in any order."""
+        from ...history.rows import to_table
+
+        return cls.of_table(to_table(rows))
 
     @classmethod
     def of_table(cls, table: pa.Table) -> Control:

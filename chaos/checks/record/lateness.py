@@ -81,17 +81,6 @@ class Lateness:
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Any]) -> Lateness:
-        """From `timer_lag` rows: node, time_ms, lag_ms and duration_ms as attributes."""
-        import numpy as np
-
-        found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-        for row in rows:
-            if row.lag_ms is not None:
-                found[row.node].append((row.time_ms, row.began_ms, row.lag_ms))
-        return cls({node: _measurements(np.array(of, dtype=np.float64)) for node, of in found.items()})
-
-    @classmethod
     def of_columns(cls, nodes: Sequence[str], since: Floats, until: Floats, lag_ms: Floats) -> Lateness:
         """From columns of equal length, one entry a measurement."""
         import numpy as np
