@@ -113,12 +113,13 @@ def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen
     chosen = _of_clients(control, "name_server_chosen", losses)
     called = _of_clients(control, "name_server_call", losses)
     lists = _of_clients(control, "name_server_list", losses)
-    visits = {process: _visits(rows, [*map(_time_ms, lists.get(process, ()))]) for process, rows in chosen.items()}
+    lists_ms = {process: [row.time_ms for row in rows] for process, rows in lists.items()}
+    visits = {process: _visits(rows, lists_ms.get(process, ())) for process, rows in chosen.items()}
     found: dict[int, _Seen] = {}
     for loss in losses:
         process = loss.client, loss.incarnation
         rows = called.get(process, ())
-        first, last = (bisect_left(rows, at_ms, key=_time_ms) for at_ms in (loss.start_ms, loss.end_ms))
+        first, last = (bisect_left(rows, at_ms, key=lambda row: row.time_ms) for at_ms in (loss.start_ms, loss.end_ms))
         here = [visit for visit in visits.get(process, {}).get(loss.address, ()) if visit.left_ms > loss.start_ms]
         found[loss.id] = _Seen(
             visits=[visit for visit in here if visit.chosen_ms < loss.end_ms],
@@ -137,13 +138,8 @@ def _of_clients(control: Control, event: str, losses: Sequence[NameServerLoss]) 
     return found
 
 
-def _time_ms(row: Row) -> float:
-    return row.time_ms
-
-
 def _failed(row: Row, loss: NameServerLoss) -> bool:
-    began_ms = row.began_ms
-    return row.name_server == loss.address and row.type != "ok" and row.code is None and began_ms >= loss.start_ms
+    return row.name_server == loss.address and row.type != "ok" and row.code is None and row.began_ms >= loss.start_ms
 
 
 def _visits(rows: Sequence[Row], lists_ms: Sequence[float]) -> Mapping[str | None, Sequence[_Visit]]:

@@ -54,11 +54,10 @@ class Recovery:
 
 
 def recoveries(
-    world: World, found: Sequence[Moment], seen: Mapping[Slot, Tally], edges: Sequence[float] | None = None
+    world: World, found: Sequence[Moment], seen: Mapping[Slot, Tally], edges: Sequence[float]
 ) -> list[Recovery]:
     """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
-    among them; None: the moments and no others."""
-    edges = [moment.at_ms for moment in found] if edges is None else edges
+    among them."""
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     works_until: dict[str, float] = defaultdict(float)
     for slot, tally in seen.items():

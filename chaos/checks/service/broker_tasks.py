@@ -40,16 +40,16 @@ class BrokerTasks(Tasks):
 
     def _changes(self) -> dict[float, float]:
         found: dict[float, float] = {}
-        for row in self.control.rows("topic"):
-            version = (row.decoded or {}).get("version") if row.process == self.process else None
-            if version is not None and row_of(row.decoded) is not None:
-                found.setdefault(row.time_ms, float(version))
+        for run in self.rows("topic"):
+            version = (run.row.decoded or {}).get("version")
+            if version is not None and row_of(run.row.decoded) is not None:
+                found.setdefault(run.ended_ms, float(version))
         return found
 
     def _lists(self) -> list[tuple[float, list[str]]]:
         names = {node.address: node.name for node in self.world.of_kind("name_server")}
-        rows = (row for row in self.control.rows("name_server_list") if row.process == self.process)
-        return [(row.time_ms, [names.get(at, at) for at in row.decoded or ()]) for row in rows]
+        fetched = self.rows("name_server_list")
+        return [(run.ended_ms, [names.get(at, at) for at in run.row.decoded or ()]) for run in fetched]
 
     def others(self) -> Iterator[Finding]:
         row = "BrokerOuterAPI: a registration ends by registerBrokerTimeoutMills"

@@ -95,11 +95,12 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
     world = World.of_rows(rows)
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows if row["event"] in EVENTS]))
-    counted = slots_between(history.part, world, [moment.at_ms for moment in found]).slots
+    edges = [moment.at_ms for moment in found]
+    counted = slots_between(history.part, world, edges).slots
     of_clients = dict(sorted(counted.items()))
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
     cut_short: dict[str, int] = defaultdict(int)
-    for recovery in recoveries(world, found, of_clients):
+    for recovery in recoveries(world, found, of_clients, edges):
         metric = f"recovery time, {recovery.operation}"
         watched_ms = recovery.until_ms - recovery.moment.at_ms
         if metric not in samples or (recovery.after_ms is None and watched_ms <= 0):
