@@ -3,7 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
@@ -93,13 +93,21 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers, ray=ray) as harness:
         for number, scenario in enumerate(scenarios, 1):
             began_s = monotonic()
-            result = run_one(scenario, options, harness, is_last=number == len(scenarios))
+            asked = options if len(scenarios) == 1 else replace(options, out=_below(options.out, scenario, number))
+            result = run_one(scenario, asked, harness, is_last=number == len(scenarios))
             judged.append(result)
             took_s = monotonic() - began_s
             show(result, options.summary, as_json=options.as_json, full=options.full, took_s=took_s)
             if not options.as_json and result.verdict is Validity.VALID:
                 _say_unfound(planted(as_run_with(scenario, options)))
     return exit_status(judged)
+
+
+def _below(out: Path | None, scenario: Scenario, number: int) -> Path | None:
+    """Return the run folder of one of several scenarios, `out`/NAME; with its number, if another one has the name."""
+    if out is None or not (out / scenario.name).exists():
+        return out and out / scenario.name
+    return out / f"{scenario.name}-{number}"
 
 
 def _say_unfound(defect: Defect | None) -> None:

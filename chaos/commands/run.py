@@ -26,7 +26,11 @@ from .options import (
 
 @click.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). With several scenarios each has its folder below.",
+)
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: a new, printed seed).")
 @click.option(
     "--time-scale",
@@ -81,8 +85,6 @@ def run(
     if clock == "virtual" and (time_scale := asked["time_scale"]) is not None:
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
-    if (out := asked["out"]) is not None and len(names) > 1:
-        raise ScenarioError("--out", "", str(out), "one scenario with it")
     virtual = None if clock is None else clock == "virtual"
     options = Options(engine=engine_asked(engine, asked["spark_master"]), virtual=virtual, defect=defect, **asked)
     found = [find(name, sets, implementation) for name in names]

@@ -47,7 +47,6 @@ def refused(*args: str, expected: str) -> tuple[tuple[str, ...], str]:
         ),
         (("run", "smoke", "--clock", "virtual", "--time-scale", "2"), "--time-scale"),
         (("run", "smoke", "--seed", "-1"), "'--seed': '-1' is not allowed"),
-        (("run", "smoke", "broker-crash", "--out", "here"), "--out"),
         (
             ("run", "smoke", "--out", "a-file"),
             "--out: a-file is not allowed; expected an empty or new folder; this is a file",

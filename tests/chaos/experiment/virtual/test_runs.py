@@ -204,6 +204,12 @@ def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_afte
     assert dropped["time_ms"] - landed_ms == pytest.approx(120_000, abs=10)
 
 
+def test_each_of_several_scenarios_has_a_folder_below_that_of_out(tmp_path: Path) -> None:
+    short = find("smoke", ["steady_s=5", "settle_s=5", "checks=[availability]"])
+    run_all([short, short], Options(seed=1, virtual=True, out=tmp_path / "out", quiet=True, latest=False))
+    assert [(tmp_path / "out" / name / "verdicts.json").is_file() for name in ("smoke", "smoke-2")] == [True, True]
+
+
 def test_a_folder_that_is_not_empty_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
     with pytest.raises(HarnessError, match="not empty"):
