@@ -31,7 +31,6 @@ from ...verdict import Finding
 from ..findings import of_many
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, Run
-from ..record.turns import client_routes
 from .expired_channels import CHANNEL
 
 NOTICE = "notifyConsumerIdsChanged"
@@ -205,7 +204,7 @@ class Members(Process):
                 continue
             ended_ms = run.ended_ms + near_ms
             from_ms = ended_ms - self.timers.A_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
-            named = self._named(run, ended_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
+            named = self._named(run, from_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
             if not named:
                 continue
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
@@ -216,12 +215,13 @@ class Members(Process):
             yield of_many((broker, self.life.node), "knows its group", span, row, len(of), wrong)
 
     def _named(self, run: Run, from_ms: float) -> Sequence[str]:
-        """The nodes that may have answered these pulls: at the addresses that its route names for the broker's name;
-        () where one of these is another's, that was registered by hand."""
-        topic, held = run.row.topic or "", client_routes(self.control)
-        routes = (held.at(*self.process, topic, at_ms) for at_ms in (from_ms, run.ended_ms))
-        named = ((route.get("brokers") or {}).get(run.row.broker_name or "", {}) for route in routes)
-        nodes = sorted({self.world.owners.get(address, "") for ids in named for address in ids.values()})
+        """The nodes that may have answered these pulls: at the addresses that some route of its, of whichever topic,
+        named for the broker's name in that time (`brokerAddrTable`); () where one of these is another's, that was
+        registered by hand."""
+        name = run.row.broker_name or ""
+        named = self.spans(lambda routes: {at for brokers in routes for at in (brokers.get(name) or {}).values()})
+        there = (address for address, of in named.items() if any(a <= run.ended_ms and from_ms <= b for a, b in of))
+        nodes = sorted({self.world.owners.get(address, "") for address in there})
         return nodes if all(broker_name(node) == run.row.broker_name for node in nodes) else ()
 
     def _topics_at(self, broker: str, members: frozenset[str], from_ms: float, to_ms: float) -> frozenset[str]:

@@ -123,7 +123,7 @@ def name_server_lists_a_slave_as_master(server: NameServer) -> None:
 
 @planted(SLAVE_OF_A, _READS, caught_by="one_master routes_as_registered")
 @may_find(
-    "answers_are_true availability client_routes_are_true commits_follow_work duplicates queue_ownership "
+    "answers_are_true availability client_routes_are_true commits_follow_work duplicates order_kept queue_ownership "
     "registrations_are_kept routes_are_true routes_converge"
 )
 @in_its_parts
@@ -170,7 +170,7 @@ def slave_serves_the_message_before(broker: Broker) -> None:
 
 
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="messages_delivered")
-@may_find("commits_follow_work no_acknowledged_loss duplicates prompt_answers")
+@may_find("commits_follow_work no_acknowledged_loss duplicates order_kept prompt_answers")
 @in_its_parts
 def slave_stops_copying(broker: Broker) -> None:
     """a slave stops copying its master's log 60 s after its start"""
