@@ -96,11 +96,15 @@ class Control:
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of_rows(cls, rows: Sequence[dict[str, Any]]) -> Control:
-        """From rows as recorded, in any order."""
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Control:
+        """From rows as recorded, in any order; a `value` may be an object or its JSON text."""
         from ...history.rows import to_table
 
-        return cls.of_table(to_table(rows))
+        told = [dict(row) for row in rows]
+        for row in told:
+            if isinstance(value := row.get("value"), str):
+                row["value"] = json.loads(value)
+        return cls.of_table(to_table(told))
 
     @classmethod
     def of_table(cls, table: pa.Table) -> Control:
