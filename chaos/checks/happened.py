@@ -159,7 +159,7 @@ _ACTS: Mapping[str, str] = {
     "is closed at once": "{who} did not at once close the {what}",
     "as long as its setting says": "{who}'s {what} did not last as long as its setting says",
     "as long as its latency says": "{who}'s {what} did not last as long as the latency of its try requires",
-    "ends when it has passed": "{who} did not use an isolated broker again when the isolation ended",
+    "ends when it has passed": "{who} used an isolated broker again at the wrong time",
     "everywhere, as it stops": "{who} did not {what} at every server when it stopped",
     "takes out who unregisters": "{who} still had a client in a group after the client had unregistered",
     "asks for every topic": "{who} left a topic out of {what}",

@@ -128,8 +128,9 @@ def _of_rule(
             if read.start_ms <= at_ms <= read.end_ms and sent and _permitted(sent, keep) == [*row]:
                 is_of_perm = [*row[:2]] == [*due_row[:2]]
                 return UNCHANGED, f"permission {row[2]} instead of {due_row[2]}" if is_of_perm else ""
-        has_master = (name, str(MASTER_ID), due_ids.get(str(MASTER_ID), "")) in routes.registered
-        if name in routes.acting and not has_master and [*row] == _permitted(due_row, -1, PERM_WRITE):
+        masters = ((name, str(MASTER_ID), of.get(str(MASTER_ID), "")) for of in (ids, due_ids))
+        may_be_writable = name not in routes.acting or routes.registered.intersection(masters)
+        if not may_be_writable and [*row] == _permitted(due_row, -1, PERM_WRITE):
             return WRITABLE, ""
     by_slave_ms, by_writer_ms = (routes.offered.get((topic, name, may), math.inf) for may in (False, True))
     return (OF_SLAVE, "") if by_slave_ms <= read.end_ms < by_writer_ms else None

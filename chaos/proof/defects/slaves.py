@@ -123,8 +123,8 @@ def name_server_lists_a_slave_as_master(server: NameServer) -> None:
 
 @planted(SLAVE_OF_A, _READS, caught_by="one_master routes_as_registered")
 @may_find(
-    "answers_are_true availability client_routes_are_true commits_follow_work duplicates order_kept queue_ownership "
-    "registrations_are_kept routes_are_true routes_converge"
+    "answers_are_true availability client_routes_are_true commits_follow_work duplicates messages_delivered order_kept "
+    "queue_ownership registrations_are_kept routes_are_true routes_converge"
 )
 @in_its_parts
 def slave_registers_as_master(broker: Broker) -> None:
