@@ -233,7 +233,7 @@ class HostsWatch:
             for host in self._hosts
         ]
 
-    def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
+    def add(self, name: str, pid: int) -> None:
         with self._lock:
             self._watched[name] = pid
         self._host_of(name).ask("watch", name, pid)

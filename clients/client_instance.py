@@ -244,7 +244,7 @@ class MQClientInstance:
         """
         return await self._update_route(topic, topic, None)
 
-    async def borrow_route(self, topic: str, template: str = TBW102, default_topic_queue_nums: int = 4) -> bool:
+    async def borrow_route(self, topic: str, template: str, default_topic_queue_nums: int) -> bool:
         """Ask for the route of topic `template` and store it as the route of `topic`, whose first send creates the
         topic."""
         return await self._update_route(topic, template, default_topic_queue_nums)

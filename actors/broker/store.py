@@ -99,7 +99,6 @@ class MessageStore:
         """Written into every record from now on: the address that clients reach this broker at."""
         self.stored_messages = 0
         """Messages appended since the start."""
-        self.stored_bytes = 0
         self._max_batch = max_message_size + 65_536
         self._sync_flush = sync_flush
         self._tags_code_of = tags_code_of or default_tags_code
@@ -170,7 +169,6 @@ class MessageStore:
             base += len(record)
         log.end = base
         self.stored_messages += len(records)
-        self.stored_bytes += size
         return Append(queue_offset, tuple(offsets))
 
     def _write(self, data: bytes) -> None:

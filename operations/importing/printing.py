@@ -196,13 +196,11 @@ def _sentence(entry: Mapping[str, Any]) -> str:
             return f"{node} {what}" + ("" if subject == node else f" {subject}") + in_brackets
 
 
-def episode_lines(
-    episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one", origin: str = ""
-) -> Iterator[str]:
+def episode_lines(episodes: Sequence[Mapping[str, Any]], origin: str = "") -> Iterator[str]:
     """Return each episode's likeliest faults, the evidence for and against the first fault, and the faults' effects.
     `origin`: the episodes' time 0."""
     if not episodes:
-        yield f"  none: {none}"
+        yield "  none: nothing in these logs needs one"
     for number, episode in enumerate(episodes, 1):
         if "follows" in episode:
             continue

@@ -43,7 +43,6 @@ class NameServerLog:
         self._held: dict[str, Any] = {}
         self._max_topics = max_topics
         self._registered_ms: dict[str, float] = {}
-        self._perms: dict[str, bool] = {}
         self._whys: dict[str, list[float]] = defaultdict(list)
         self._expired: dict[str, list[float]] = defaultdict(list)
         self._destroyed: dict[str, list[float]] = defaultdict(list)
