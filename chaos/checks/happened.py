@@ -118,12 +118,15 @@ _ACTS: Mapping[str, str] = {
     "began without an answer": "{who} started a queue of {about} though its question for the offset had no answer",
     "began at another offset than it was answered": "{who} started a queue of {about} elsewhere than answered",
     "answered an older offset than was committed": "{who} sent {what} an older offset{of_topic} than was committed",
+    "lost its own offset": "{who} did not keep its own offset of a queue of {about}, as a broadcasting consumer must",
     "had another offset than was committed": "{who} stored another offset{of_topic} than {what} had committed",
     "a broadcast group's offsets at a broker": "{who} committed to a broker, which a broadcast group must not do",
     # sends and pulls
     "failed in a quiet time": "{who} had failed operations though no fault or recovery was in progress{because}",
     "below the scenario's availability_floor": "Too few operations of clients succeeded{because}",
     "unasked": "{what} sent {who} a response to a request that {who} had not sent",
+    "acknowledged where another message is": "{what} acknowledged two messages at one offset of a queue ({topic}), the "
+    "second one to {who}",
     "acknowledged at an offset where it is not": "{what} acknowledged a message with an offset where it is not stored",
     "answered a wrong first offset": "{what} sent {who} a wrong minOffset of a queue ({topic}){because}",
     "answered a wrong end": "{what} sent {who} a wrong maxOffset of a queue ({topic}){because}",

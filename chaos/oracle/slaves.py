@@ -120,11 +120,23 @@ def alone(world: World) -> Mapping[str, Sequence[Stretch]]:
 
 
 def _without_slaves(world: World, master: str) -> Sequence[Stretch]:
-    """From the first slave's start on; a channel that is reset, or lost, shows a delivery later at most."""
+    """From the first slave's start on; a channel that is reset, or lost, shows a delivery later at most. A slave that
+    is paused acknowledges nothing."""
     slaves, late_ms = slaves_of(world, master), world.timers.delivery_ms
-    lives = [Stretch(life.start_ms, life.end_ms + late_ms) for slave in slaves for life in world.lives_of(slave)]
+    lives = [
+        Stretch(*awake)
+        for slave in slaves
+        for life in world.lives_of(slave)
+        for awake in without(life.start_ms, life.end_ms + late_ms, _paused(world, slave))
+    ]
     by_hand = any(act.f == "switch" and broker_name(act.node or "") == master for act in world.acts)
     return without(lives[0].start_ms, world.end_ms, merged(lives)) if lives and not by_hand else []
+
+
+def _paused(world: World, slave: str) -> Sequence[Stretch]:
+    late_ms = world.timers.delivery_ms
+    faults = [fault for fault in world.pauses() if fault.source == slave and fault.start_ms + late_ms < fault.end_ms]
+    return merged(Stretch(fault.start_ms + late_ms, fault.end_ms) for fault in faults)
 
 
 def _waits(world: World, name: str) -> bool:

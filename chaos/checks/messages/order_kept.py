@@ -26,6 +26,7 @@ _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
 _OF_PULLS = "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and no more than was asked"
 _ANSWERS = {
+    "place": "acknowledged where another message is",
     "min": "answered a wrong first offset",
     "max": "answered a wrong end",
     "count": "answered with more messages than asked for",
@@ -76,7 +77,7 @@ def _finding(row: Misplaced) -> Finding:
         (row.node, row.broker_name, row.topic),
         _ANSWERS.get(row.what, f"{row.what} after one with a higher offset, or the same"),
         (row.from_ms, row.to_ms),
-        Rule(_ROW, _OF_SENDS if row.what == "send" else _OF_RECEIPTS if row.what == "receipt" else _OF_PULLS),
+        Rule(_ROW, {"send": _OF_SENDS, "place": _OF_SENDS, "receipt": _OF_RECEIPTS}.get(row.what, _OF_PULLS)),
         out=(row.from_ms, row.to_ms),
         wrong=1,
         more={

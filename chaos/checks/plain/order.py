@@ -95,6 +95,7 @@ def order(part: Part, world: World) -> Order:
     ended_ms = floats(sends["time_ms"])
     late = _behind(sends, ("node", "incarnation"), began_ms(sends), ended_ms, each_its_own=True)
     found, receipts = [_misplaced("send", row) for row in rows_in(sends.filter(late))], sends.slice(0, 0)
+    found += [_misplaced("place", row) for row in rows_in(sends.filter(_is_taken(sends, world)))]
     if is_ordered(world):
         receipts = with_offset(part.of("receive"))
         at = floats(receipts["seq"])
@@ -132,6 +133,21 @@ def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, 
         if each_its_own:
             wrong[falling[1:]] |= offsets[falling[1:]] == offsets[falling[:-1]]
     return wrong
+
+
+def _is_taken(sends: pa.Table, world: World) -> Flags:
+    """Of each send, whether its broker had acknowledged another producer's message at its place before. An elected
+    master, and one that was made master by hand, may give places anew."""
+    import numpy as np
+
+    ended, taken = floats(sends["time_ms"]), np.zeros(len(sends), bool)
+    who = codes(sends, "node", "incarnation")
+    for group in groups(codes(sends, *QUEUE, "offset")) if not world.acts else ():
+        in_order = group[np.argsort(ended[group], kind="stable")]
+        taken[in_order[1:]] = who[in_order[1:]] != who[in_order[:-1]]
+    keep = [node.name for node in world.ours("broker") if not elects(world, node.name)]
+    found: Flags = taken & is_one_of(sends["broker_name"], keep).to_numpy()
+    return found
 
 
 def _answers(part: Part) -> pa.Table:

@@ -160,10 +160,12 @@ def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]
 
 
 def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+    broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
+        holder = rules.holder(one.queue, groups[one.group], one.at_ms) or one.group
         yield finding(
-            (one.broker_name, rules.holder(one.queue, groups[one.group], one.at_ms) or one.group, one.topic),
-            "had another offset than was committed",
+            (one.group, one.broker_name, one.topic) if broadcasting else (one.broker_name, holder, one.topic),
+            "lost its own offset" if broadcasting else "had another offset than was committed",
             (one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.told_ms, one.at_ms),

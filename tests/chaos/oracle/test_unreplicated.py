@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.slaves import alone, unreplicated
 from tests.chaos.builder import HistoryBuilder, cluster
@@ -66,3 +68,11 @@ def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
     assert {name: seconds(list(stretches)) for name, stretches in alone(world).items()} == {"broker-a": [(100, 200)]}
     _, world = cluster(brokers=BROKERS).end(600).facts()
     assert alone(world) == {}
+
+
+def test_it_is_alone_for_certain_while_its_slave_is_paused() -> None:
+    pause = ("pause-1", "pause", "sigstop", "broker-a/1")
+    builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*pause).at(200).fault(*pause, end=True)
+    _, world = builder.end(600).facts()
+    ((start_s, end_s),) = seconds(list(alone(world)["broker-a"]))
+    assert (start_s, end_s) == (pytest.approx(100, abs=0.1), 200)

@@ -52,6 +52,18 @@ def test_an_offset_given_twice_is_invalid() -> None:
     assert sends((10, 11, 5), (12, 13, 5)).judged(CHECK).violations == 1
 
 
+def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offset_accuse_the_broker() -> None:
+    builder = cluster(1, ("broker-a",), ("producer-0", "producer-1"), workload={"topic": "orders"})
+    for at_s, producer in ((20, "producer-0"), (90, "producer-1")):
+        builder.at(at_s).event(producer, "send", type="ok", msg_key=producer, offset=13, duration_ms=1, **AT)
+    (found,) = builder.end(100).judged(CHECK).examples
+    assert (found.what, found.who, found.more["kind"]) == (
+        "broker-a",
+        "producer-1",
+        "acknowledged where another message is",
+    )
+
+
 def test_sends_that_overlap_may_be_stored_in_either_order() -> None:
     assert sends((10, 13, 9), (12, 14, 4)).judged(CHECK).verdict is Validity.VALID
 
