@@ -82,6 +82,7 @@ class Services:
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store that `group` has consumed the messages below `offset`, and record the change. Returns the previous
         offset, or -1. `f` names the request with the commit."""
+        # What was there before is read first, so that the row says what was asked even if the table does not take it.
         before = self.offsets.queues(group, topic).get(queue_id, -1)
         self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:

@@ -47,10 +47,10 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
         guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {PROMISED}"
     if example is None:
         return Cause("", guarantee, first.why)
+    node = _guilty(example, first, verdicts)
     if _unregistered(example, first, verdicts):
         example = replace(example, more={**example.more, "kind": "must register"})
-    sentence = f"{happened(example.since(first.timeline_ms))}."
-    return Cause(_guilty(example, first, verdicts), guarantee, sentence)
+    return Cause(node, guarantee, f"{happened(example.since(first.timeline_ms))}.")
 
 
 def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -100,7 +100,7 @@ def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> 
 
 def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
     """Whether a NameServer lacked a broker though every NameServer's table was what its transport read."""
-    is_missing = verdict.name == "routes_are_true" and example.more.get("kind") in ("must hold", "must register")
+    is_missing = verdict.name == "routes_are_true" and example.more.get("kind") == "must hold"
     as_read = (v.name == "registrations_are_kept" and v.verdict is Validity.VALID for v in verdicts)
     return is_missing and any(as_read)
 

@@ -85,11 +85,12 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     groups = {group.name: group for group in askers(world)}
     unkept = tuple(not_kept(facts, rules, groups))
     facts = facts.without({one.place for one in unkept})  # where the broker has another offset, no consumer can help it
+    unread = [row for row in control.rows("queue_taken") if _was_unread(row, control, world)]
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
-        *_older(facts, rules, groups, control),
-        *_begun(control, world, groups),
+        *_older(facts, rules, groups, control, unread),
+        *_begun(control, groups, unread),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(unkept, rules, groups),
@@ -245,9 +246,10 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
         )
 
 
-def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
-    world = rules.world
-    unread = {(row.node, row.time_ms) for row in control.rows("queue_taken") if _was_unread(row, control, world)}
+def _older(
+    facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control, unread: Sequence[Row]
+) -> Iterator[Finding]:
+    world, begun = rules.world, {(row.node, row.time_ms) for row in unread}
     late = (
         (
             (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
@@ -278,7 +280,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in unread):
+        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in begun):
             continue  # `_begun` tells of this
         yield finding(
             (answered, one.consumer, one.topic),
@@ -311,14 +313,14 @@ def _unanswered(control: Control) -> Mapping[tuple[str, int], Sequence[Row]]:
     return found
 
 
-def _begun(control: Control, world: World, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+def _begun(control: Control, groups: Mapping[str, Asker], unread: Sequence[Row]) -> Iterator[Finding]:
     """Queues that a consumer began to read elsewhere than at the committed offset that it was answered, or without an
     answer."""
     group_of = {member: group.name for group in groups.values() for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         answered = (row.decoded or {}).get("answered")
         is_elsewhere = answered is not None and answered >= 0 and row.offset != answered
-        if is_elsewhere or _was_unread(row, control, world):
+        if is_elsewhere or row in unread:
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
                 (row.node, row.broker_name or "", row.topic or ""),
