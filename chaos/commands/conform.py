@@ -48,7 +48,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True, help="Number of brokers.")
 @click.option(
     "--starts",
-    type=WholeNumber(1, 1000),
+    type=WholeNumber(1, 2000),
     default=60,
     show_default=True,
     help="Number of CMD processes to start, to see which NameServer each process asks first.",

@@ -17,6 +17,8 @@ from click.testing import CliRunner
 
 from nemesrv.actors.processes import family
 from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands.conform import conform
+from nemesrv.chaos.oracle.choosing.start_choice import STARTS_NEEDED
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 PYTHON = (sys.executable, "-I", "-S")
@@ -85,6 +87,12 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_started(
     assert why in said
     assert "\n" not in said
     assert not list(tmp_path.iterdir())
+
+
+def test_as_many_starts_may_be_asked_for_as_the_check_of_first_choices_needs() -> None:
+    [starts] = (one for one in conform.params if one.name == "starts")
+    for needed in STARTS_NEEDED.values():
+        assert starts.type.convert(str(needed), starts, None) == needed
 
 
 def test_its_help_has_examples_and_the_exit_statuses() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, REFUSES, SILENT, Behaviour
 from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rule_verdicts import judge_all, names, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
@@ -63,6 +64,13 @@ def test_the_last_use_of_a_broker_that_failed(rule: str) -> None:
     assert verdict(rule, {"at_most": 30}, used_until(situation, 99.0)) is Validity.INVALID
     assert verdict(rule, {"at_most": 30}, send(Story(situation), 1.0).watched()) is Validity.UNKNOWN
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 0.1).watched()]), LeftOut)
+
+
+@pytest.mark.parametrize("profile", names())
+def test_a_client_that_keeps_a_killed_broker_is_invalid_under_every_profile(profile: str) -> None:
+    for last_s, expected in ((73.0, Validity.INVALID), (30.0, Validity.VALID)):
+        [found] = judge_all([used_until("broker_killed", last_s)], profile_of(profile), ("killed_broker_s",))
+        assert found.verdict is expected
 
 
 def test_dials_to_a_dead_broker_that_nobody_sees_are_unknown_with_the_reason() -> None:

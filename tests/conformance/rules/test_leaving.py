@@ -5,6 +5,7 @@ import pytest
 from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, CLOSES_ONCE, DROPS_SYNS, REFUSES, RESETS_ONCE, SILENT, Behaviour
 from nemesrv.chaos.fronts.observed import By
 from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rule_verdicts import judge_all, names, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
@@ -69,6 +70,15 @@ def test_a_promise_to_leave_a_dead_name_server_within_so_long_is_of_every_death(
     unknown = began("silent", SILENT).watched()
     assert verdict("leaves_within_s", {"at_most": 35}, *of_each, unknown) is Validity.UNKNOWN
     assert found("leaves_within_s", *of_each, unknown).why == "silent: no NameServer was turned to afterwards"
+
+
+@pytest.mark.parametrize("profile", [name for name in names() if name != "node-2"])  # which may draw the dead one again
+def test_a_client_that_keeps_a_name_server_that_refuses_is_invalid_under_every_profile(profile: str) -> None:
+    rules = ("leaves_within_s", "leaves_on_refused")
+    kept = judge_all([stays("refused", REFUSES)], profile_of(profile), rules)
+    assert Validity.INVALID in {one.verdict for one in kept}
+    left = judge_all([polls(began("refused", REFUSES), "ns-2", 30.0, 60.0).watched()], profile_of(profile), rules)
+    assert {one.verdict for one in left if one.expected is not None} == {Validity.VALID}
 
 
 @pytest.mark.parametrize("rule", CODES)
