@@ -69,13 +69,7 @@ apache: setup ## the shipped scenarios on Apache's NameServers and brokers, 4.9.
 clients: setup ## every client of tests/clients_matrix through nemesrv conform, and docs/clients.md (about 5 minutes each; make clients CLIENTS="go-2.1.2")
 	@$(PY) -m tests.clients_matrix $(CLIENTS)
 
-client-hour: setup ## clients at our servers for an hour, all at once: send, receive, rebalance, leave; every error told (make client-hour CLIENTS="go-2.1.2 java-5.3.3")
-	@$(PY) -m tests.clients_matrix.hour $(or $(CLIENTS),go-2.1.2)
-
-mutation: setup ## mutants of the route table and the selection code, and what the unit tests kill (about 10 minutes)
-	@$(PY) -m tests.mutation
-
 bench: setup ## the benchmarks, each beside its baseline
 	@$(PY) -m tests.bench $(ARGS)
 
-.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests random-scenarios hosts fuzz mutation bench docs clients client-hour
+.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests random-scenarios hosts fuzz bench docs clients

@@ -1,7 +1,6 @@
 """`make apache-tests`: all of Apache's integration tests that can be run here, and a table of what passed.
 
 python -m tests.apache [CLASS...]        CLASS without `org.apache.rocketmq.test.`; exit status 1 when a test failed
-python -m tests.apache --chaos [SEED] [CLASS...]       a few of them, or those, while links fail (chaos.py)
 """
 
 import argparse
@@ -9,7 +8,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import chaos
 from .suite import Outcome, classes, run, servers, table
 
 JVMS = 3
@@ -23,18 +21,12 @@ def told(outcome: Outcome) -> None:
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.apache")
-    parser.add_argument("--chaos", type=int, nargs="?", const=1, metavar="SEED", help="while links fail")
     parser.add_argument("classes", nargs="*", metavar="CLASS")
     chosen = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if chosen.chaos is None:
-            with servers(folder) as name_server:
-                outcomes = run(chosen.classes or classes(), name_server, folder / "java", jvms=JVMS, told=told)
-        else:
-            with chaos.servers(folder, chosen.chaos) as (name_server, injected):
-                outcomes = run(chosen.classes or chaos.CLASSES, name_server, folder / "java", told=told)
-            print(f"{len(injected.said)} faults, {injected.asked} requests: {'; '.join(injected.said)}\n")
+        with servers(folder) as name_server:
+            outcomes = run(chosen.classes or classes(), name_server, folder / "java", jvms=JVMS, told=told)
     tests, failed = sum(one.tests for one in outcomes), sum(len(one.failed) for one in outcomes)
     print(table(outcomes))
     print(f"\n{len(outcomes)} classes, {tests} tests, {failed} failed.")

@@ -18,7 +18,7 @@ from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 
-from . import checks, collecting, fronts, logs, namesrv, recorder, virtual
+from . import checks, logs, namesrv, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -71,9 +71,6 @@ def _logs(_seconds: float, _events: Sequence[int]) -> None:
 
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], object]] = {
     "namesrv": _look_ups,
-    "recorder": lambda seconds, _events: recorder.run(seconds),
-    "fronts": lambda seconds, _events: fronts.run(seconds),
-    "collect": lambda _seconds, _events: collecting.run(),
     "virtual": lambda _seconds, _events: virtual.run(),
     "logs": _logs,
     "checks": _checks,

@@ -1,6 +1,6 @@
 """Small print of choosing NameServers, queues and brokers: what is waited for, in which order, what is written down.
 
-Each of these was a mutant of the selection code that no other test noticed (`make mutation`).
+Each of these was a mutant of the selection code that no other test noticed.
 """
 
 import asyncio

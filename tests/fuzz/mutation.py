@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 LONGEST = 65_536
-"""What a mutation may grow an input to; larger ones are hand-made (worst_frames.py)."""
+"""What a mutation may grow an input to; larger ones are hand-made."""
 
 NUMBERS = (
     *(n.to_bytes(4, "big") for n in (0, 1, 4, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 1 << 24)),

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from ..apache import chaos
 from ..apache.suite import classes, run, servers
 from .conftest import World, need
 from .jars import Jars
@@ -37,14 +36,3 @@ def test_all_of_apaches_tests_pass(tmp_path: Path) -> None:
     assert {one.name: one.failed for one in outcomes if one.failed} == {}
     assert [one.name for one in outcomes] == classes()
     assert all(one.tests > 0 for one in outcomes)
-
-
-@pytest.mark.nightly
-def test_a_few_of_apaches_tests_pass_while_links_fail(tmp_path: Path) -> None:
-    need(Jars.TESTS_4_9)
-    with chaos.servers(tmp_path, seed=1) as (name_server, injected):
-        outcomes = run(chaos.CLASSES, name_server, tmp_path / "java")
-    assert [(one.name, one.failed) for one in outcomes] == [(name, []) for name in sorted(chaos.CLASSES)]
-    assert all(one.tests > 0 for one in outcomes)
-    assert injected.said, "nothing failed"
-    assert injected.asked > 100, "the clients went round the fronts"

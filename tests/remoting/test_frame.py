@@ -375,3 +375,8 @@ def test_names_and_values_of_ext_fields_are_texts_whatever_they_were() -> None:
     header = b'{"code":1,"extFields":{1:"a",{"b":2}:"c","d":[3],"e":null}}'
     command = decode_frame(json_frame(header))
     assert command.ext_fields == {"1": "a", '{"b":2}': "c", "d": "[3]"}
+
+
+def test_a_header_over_64_kib_may_have_no_list_among_its_fields() -> None:
+    with pytest.raises(RemoteProtocolError, match="an object is in the extFields"):
+        decode_frame(json_frame('{"extFields":{"a":[' + "1," * 40_000 + "1]}}"))

@@ -1,6 +1,6 @@
 """Small print of the tables: what changes a route, what a scan finds, what brokers are told, what the log says.
 
-Each of these was a mutant of route_table.py, unregister.py or tables.py that no other test noticed (`make mutation`).
+Each of these was a mutant of route_table.py, unregister.py or tables.py that no other test noticed.
 """
 
 from logging import INFO, WARNING

@@ -140,6 +140,10 @@ def test_what_is_sent_and_does_not_arrive_is_told_of_one_way_as_well() -> None:
     assert "a packet capture would" in same[1].speaks_against[-1]["says"]
 
 
+def test_a_link_whose_name_server_never_drops_the_broker_was_dead_for_one_connection_alone() -> None:
+    assert first(parted(drop=False)).fault == "half_open"
+
+
 def test_dials_without_an_answer_are_lost_packets() -> None:
     assert first(parted("no_dial")).fault == "packet_loss"
 

@@ -114,6 +114,12 @@ def test_a_zip_bomb_is_refused():
         RegisterBrokerBody.decode(bomb)
 
 
+def test_a_registration_of_more_than_half_a_million_topics_is_refused():
+    topics = b",".join(b'"%d":{}' % number for number in range(500_001))
+    with pytest.raises(RemoteProtocolError, match="500001 topics exceeds 500000"):
+        RegisterBrokerBody.decode(b'{"topicConfigSerializeWrapper":{"topicConfigTable":{%s}}}' % topics)
+
+
 @pytest.mark.parametrize(
     "inflated",
     [
