@@ -174,6 +174,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
     masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
     is_master, copied_ms = is_one_of(pulls["address"], masters).to_numpy(), _copied_ms(pulls, world)
+    is_at_slave = is_one_of(pulls["address"], [at for at, node in world.owners.items() if _stays_slave(node, world)])
     is_copy = copied_ms > -np.inf
     least, most, first = _ends(pulls, sends, part, world, copied_ms)
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
@@ -181,7 +182,8 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
     most_asked = np.array([batch[node] for node in pulls["node"].to_pylist()])
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
-    is_right = np.select([is_moved, is_end], [(next_ == low) | (next_ == high), next_ == asked], goes_on)
+    sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))
+    is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
     is_right &= ~(next_ <= last)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
@@ -197,6 +199,13 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
 
 def _may_lack(node: str, world: World) -> bool:
     return is_slave(node) or elects(world, node)
+
+
+def _stays_slave(node: str, world: World) -> bool:
+    """Whether the node corrects no offset: `DefaultMessageStore.nextOffsetCorrection`, without offsetCheckInSlave."""
+    switched = {broker_name(act.node or "") for act in world.acts if act.f == "switch"}
+    ours = world.made_by(node) == OURS
+    return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
 
 
 COPIED_MS = 10_000.0

@@ -152,6 +152,7 @@ def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_
     assert answered(3, 0, 4, 5, 4) == [("broker-a", "first offset")]
     assert answered(3, 0, 0, 4, 4, "broker-a/1") == []
     assert answered(5, 19, 0, 6, 5, "broker-a/1") == [("broker-a/1", "end")]
+    assert answered(9, 21, 0, 5, 0, "broker-a/1") == [("broker-a/1", "next offset")]
 
 
 @pytest.mark.parametrize(("cut_s", "wrong"), [(None, True), (50, False)])
