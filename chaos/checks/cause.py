@@ -32,8 +32,15 @@ class Cause(NamedTuple):
 
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The INVALID verdict that is nearest to the cause; None if nothing is INVALID."""
-    wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
-    return min(wrong, key=_distance, default=None)
+    wrong = sorted((verdict for verdict in verdicts if verdict.verdict is Validity.INVALID), key=_distance)
+    by_hand = (verdict for verdict in wrong if verdict.name == BY_HAND and _begins_with(verdict, wrong[0]))
+    return next(by_hand, next(iter(wrong), None))
+
+
+def _begins_with(by_hand: Verdict, other: Verdict) -> bool:
+    """Whether the same node did an act wrongly at the moment from which the other check sees something wrong."""
+    begun = ((example.who, example.from_ms) for example in other.examples)
+    return any((example.who, example.from_ms) in begun for example in by_hand.examples[:1])
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
@@ -84,6 +91,7 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
     return verdict.name in CHECKS and CHECKS[verdict.name].is_of_the_whole
 
 
+BY_HAND = "done_by_hand"
 _NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
 for good, before what did not come."""

@@ -18,7 +18,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
-from ..record.differences import by_hand, differences
+from ..record.differences import MISSING, by_hand, differences
 from ..record.registered_rows import row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
@@ -77,7 +77,9 @@ def _at_name_server(control: Control, world: World, act: Act) -> Iterator[Findin
         wrong = [one for one in found if by_hand(world, life, one) == act.act_id]
         worst = max(wrong, key=lambda one: one.length_ms, default=None)
         more = {} if worst is None else {"came": worst.came, "due": worst.due}
-        yield _finding(control, world, act, _KINDS[act.f], worst and (worst.from_ms, worst.to_ms), more)
+        is_spared = worst is not None and worst.kind == MISSING and act.f in ("unregister", "delete_topic")
+        kind = "spared" if is_spared else _KINDS[act.f]
+        yield _finding(control, world, act, kind, worst and (worst.from_ms, worst.to_ms), more)
 
 
 def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:

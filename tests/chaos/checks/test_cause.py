@@ -42,6 +42,14 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     )
 
 
+def test_an_act_that_a_node_did_wrongly_comes_before_the_table_that_is_wrong_from_then_on() -> None:
+    wrong = [verdict("registrations_are_kept", Validity.INVALID, "ns-0")]
+    for node, first in (("ns-0", "done_by_hand"), ("ns-1", "registrations_are_kept")):
+        found = cause_of([*wrong, verdict("done_by_hand", Validity.INVALID, node)])
+        assert found is not None
+        assert found.guarantee == CHECKS[first].says
+
+
 def test_every_node_that_broke_a_guarantee_is_named_the_nearest_to_the_cause_first() -> None:
     wrong = [
         verdict("client_routes_are_true", Validity.INVALID, "producer-1"),

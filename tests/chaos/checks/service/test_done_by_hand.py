@@ -123,7 +123,7 @@ def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_bro
     assert deleted("eu", a=OWN).verdict is Validity.VALID
     assert deleted("DefaultCluster").verdict is Validity.VALID
     verdict = deleted("eu")
-    assert (verdict.verdict, verdict.examples[0].more["came"]) == (Validity.INVALID, "no route")
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "spared")
 
 
 def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() -> None:
