@@ -33,14 +33,14 @@ class Cause(NamedTuple):
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The INVALID verdict that is nearest to the cause; None if nothing is INVALID."""
     wrong = sorted((verdict for verdict in verdicts if verdict.verdict is Validity.INVALID), key=_distance)
-    by_hand = (verdict for verdict in wrong if verdict.name == BY_HAND and _begins_with(verdict, wrong[0]))
-    return next(by_hand, next(iter(wrong), None))
+    begun = (v for name in _BEGINNINGS for v in wrong if v.name == name and _begins_with(v, wrong[0]))
+    return next(begun, next(iter(wrong), None))
 
 
-def _begins_with(by_hand: Verdict, other: Verdict) -> bool:
-    """Whether the same node did an act wrongly at the moment from which the other check sees something wrong."""
-    begun = ((example.who, example.from_ms) for example in other.examples)
-    return any((example.who, example.from_ms) in begun for example in by_hand.examples[:1])
+def _begins_with(verdict: Verdict, other: Verdict) -> bool:
+    """Whether its first example is of the same node, and begins at the same moment, as one of the other check."""
+    begun = {(example.who, example.from_ms) for example in other.examples}
+    return any((example.who, example.from_ms) in begun for example in verdict.examples[:1])
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
@@ -91,7 +91,9 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
     return verdict.name in CHECKS and CHECKS[verdict.name].is_of_the_whole
 
 
-BY_HAND = "done_by_hand"
+_BEGINNINGS = ("done_by_hand", "registrations_are_kept")
+"""What a NameServer made of an act, of a registration or of a silence comes before the table that it gives from then
+on."""
 _NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
 for good, before what did not come."""
