@@ -184,7 +184,7 @@ _ACTS: Mapping[str, str] = {
     "tells of a change of members": "{who} notified a group of a change of its members, but there was none",
     "woken by a message at once": "{who} did not answer a {what} at once when a message arrived",
     "held until the check after its time": "{who} did not answer a {what} at the first check after its time",
-    "120 s after the last heartbeat": "{who} dropped a client at another time than 120 to 130 s after its last heartbeat",
+    "120 s after the last heartbeat": "{who} did not drop a client 120 to 130 s after its last heartbeat",
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",

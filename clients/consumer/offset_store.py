@@ -26,6 +26,7 @@ class OffsetStore(ABC):
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
+        self._read: dict[MessageQueue, int | None] = {}
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = True) -> None:
         """Note that all messages before `offset` are consumed. `increase_only` ignores an offset below the known
@@ -41,11 +42,22 @@ class OffsetStore(ABC):
     def forget(self, queue: MessageQueue) -> None:
         """Delete the queue's offset from memory, so that the offset of the queue's next owner is not overwritten."""
         self._offsets.pop(queue, None)
+        self._read.pop(queue, None)
 
-    @abstractmethod
     async def read(self, queue: MessageQueue) -> int | None:
         """Read the queue's stored offset into memory and return it; None if the group has none. Raises RocketMQError if
         the broker does not answer."""
+        offset = self._read[queue] = await self._stored(queue)
+        if offset is not None:
+            self.update(queue, offset, increase_only=False)
+        return offset
+
+    def answered(self, queue: MessageQueue) -> dict[str, int | None]:
+        """Return `answered`, the stored offset that was read last, None for none; nothing if no read was answered."""
+        return {"answered": self._read[queue]} if queue in self._read else {}
+
+    @abstractmethod
+    async def _stored(self, queue: MessageQueue) -> int | None: ...
 
     @abstractmethod
     async def persist(self, queues: Collection[MessageQueue]) -> None:
@@ -60,14 +72,9 @@ class RemoteBrokerOffsetStore(OffsetStore):
         super().__init__()
         self._instance, self._group, self._log = instance, group, log
 
-    async def read(self, queue: MessageQueue) -> int | None:
+    async def _stored(self, queue: MessageQueue) -> int | None:
         broker = await find_broker(self._instance, queue)
-        offset = await consumer_offset(
-            self._instance.remoting, broker.address, self._group, queue.topic, queue.queue_id
-        )
-        if offset is not None:
-            self.update(queue, offset, increase_only=False)
-        return offset
+        return await consumer_offset(self._instance.remoting, broker.address, self._group, queue.topic, queue.queue_id)
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
         for queue in queues:
@@ -107,11 +114,8 @@ class LocalFileOffsetStore(OffsetStore):
         except (OSError, ValueError, KeyError, TypeError) as exc:
             raise ClientError(f"consumer offsets in {self._path} cannot be read: {exc!r}") from exc
 
-    async def read(self, queue: MessageQueue) -> int | None:
-        offset = self._persisted.get(queue)
-        if offset is not None:
-            self.update(queue, offset, increase_only=False)
-        return offset
+    async def _stored(self, queue: MessageQueue) -> int | None:
+        return self._persisted.get(queue)
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
         for queue in queues:

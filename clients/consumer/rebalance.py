@@ -211,7 +211,7 @@ class Rebalancer:
         process_queue = ProcessQueue(now_ms=self._context.clock.now_ms(), op_id=f"take-{self._taken}")
         self._taken += 1
         self.process_queues[queue] = process_queue
-        answered = {"answered": self._offsets.in_memory(queue)}
+        answered = self._offsets.answered(queue)
         self._record_holding("queue_taken", queue, process_queue, offset, value=answered)
         self._context.log.info("group %s took %s at %d", self._config.consumer_group, queue, offset)
         self._on_queue_taken(queue, process_queue, offset)

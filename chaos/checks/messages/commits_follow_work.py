@@ -14,7 +14,6 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from ...oracle.deliveries import Asker, askers
 from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
-from ...topology import broker_name, node_of_client_id
+from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts, wrong_or_late
@@ -32,7 +31,7 @@ from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts, dues_of
-from ..record.control import Control, Row, once
+from ..record.control import Control, Row
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
@@ -85,7 +84,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     groups = {group.name: group for group in askers(world)}
     unkept = tuple(not_kept(facts, rules, groups))
     facts = facts.without({one.place for one in unkept})  # where the broker has another offset, no consumer can help it
-    unread = [row for row in control.rows("queue_taken") if _was_unread(row, control, world)]
+    unread = [row for row in control.rows("queue_taken") if _was_unread(row)]
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
@@ -295,22 +294,9 @@ def _older(
         )
 
 
-def _was_unread(row: Row, control: Control, world: World) -> bool:
-    """Whether the consumer took the queue when its question for the queue's offset had run into the time-out."""
-    return (row.decoded or {}).get("answered") is None and any(
-        row.time_ms - world.timers.delivery_ms <= one.time_ms <= row.time_ms
-        for one in _unanswered(control).get(row.process, ())
-        if broker_name(world.owners.get(one.address or "", "")) == row.broker_name
-    )
-
-
-@once
-def _unanswered(control: Control) -> Mapping[tuple[str, int], Sequence[Row]]:
-    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in control.rows("timed_out"):
-        if row.f == "QUERY_CONSUMER_OFFSET":
-            found[row.process].append(row)
-    return found
+def _was_unread(row: Row) -> bool:
+    """Whether the consumer took the queue though its question for the queue's offset had no answer."""
+    return row.decoded is not None and "answered" not in row.decoded
 
 
 def _begun(control: Control, groups: Mapping[str, Asker], unread: Sequence[Row]) -> Iterator[Finding]:
