@@ -81,7 +81,7 @@ def write_replay(folder: RunFolder) -> None:
 
 
 def written(folder: RunFolder) -> dict[str, object]:
-    """Return the written report file and its run, for `report --json`."""
+    """Return what `report --json` prints: the path of the report, and the run's folder, scenario, seed and verdicts."""
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     ended = {v.name: str(v.verdict) for v in verdicts}
     run: dict[str, object] = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}

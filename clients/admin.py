@@ -114,7 +114,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
-        """Return all keys and values of a namespace; ResponseError (22) for a namespace without keys."""
+        """Return all keys and values of a namespace. Raises ResponseError (22) if the namespace has no keys."""
         header = headers.GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)

@@ -289,8 +289,8 @@ class MQClientInstance:
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
-        """Return the address of broker `broker_id`. If this slave is unknown, return the address of the next id, else
-        of any broker of that name."""
+        """Return the address of broker `broker_id`. If that id is unknown, return for a slave the address of the next
+        id, else the address of any broker of that name; None if the name has no address."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)

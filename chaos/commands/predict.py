@@ -30,20 +30,20 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=Number(0.1, 3_600),
     help="Duration of the fault KIND in seconds (default: 240; slow 120, name-server-restart 1).",
 )
-@click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers if KIND is given (default: 3).")
-@click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers if KIND is given (default: 3).")
-@click.option("--producers", type=WholeNumber(0, 500), help="Number of producers if KIND is given (default: 4).")
-@click.option("--consumers", type=WholeNumber(0, 500), help="Number of consumers if KIND is given (default: 2).")
+@click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault: number of NameServers (default: 3).")
+@click.option("--brokers", type=WholeNumber(1, 26), help="With --fault: number of brokers (default: 3).")
+@click.option("--producers", type=WholeNumber(0, 500), help="With --fault: number of producers (default: 4).")
+@click.option("--consumers", type=WholeNumber(0, 500), help="With --fault: number of consumers (default: 2).")
 @click.option(
-    "--profile", type=click.Choice(["4.9", "5.x"]), help="RocketMQ version of nodes if KIND is given (default: 4.9)."
+    "--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault: RocketMQ version of the nodes (default: 4.9)."
 )
 @click.option(
-    "--retries", type=WholeNumber(0, 16), help="Producers' retryTimesWhenSendFailed if KIND is given (default: 2)."
+    "--retries", type=WholeNumber(0, 16), help="With --fault: producers' retryTimesWhenSendFailed (default: 2)."
 )
 @click.option(
     "--sends-per-s",
     type=Number(0.01, 1_000),
-    help="Messages that each producer sends a second if KIND is given (default: 2).",
+    help="With --fault: messages per second of each producer (default: 2).",
 )
 @click.option(
     "--set",

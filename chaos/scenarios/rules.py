@@ -238,7 +238,8 @@ def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool)
 
 
 def lists_in_order(scenario: Scenario) -> None:
-    """`in_order` is only for our clients with a list of their own; all other programs order their list themselves."""
+    """`in_order` is allowed only for nemesrv's own clients that have a `name_servers` list and no `client_profile`. All
+    other clients order their list themselves."""
     kinds, made_by = scenario.topology().kinds, scenario.implementations()
     for name, node in scenario.nodes.items():
         place = f"nodes.{name}.in_order"

@@ -72,7 +72,8 @@ class SendRequest:
 
 
 def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """Return `message` ready to send. ClientError or LocalProtocolError for a message that no broker would take."""
+    """Return `message` ready to send. Raises ClientError if the topic, the body or its
+    size is not allowed, and LocalProtocolError if a property contains a separator."""
     _check(message, config)
     message = _with_uniq_key(message, next_id)
     properties = dict(message.properties)

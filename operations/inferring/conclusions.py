@@ -136,13 +136,13 @@ first)."""
 
 
 def concluded(seen: Seen) -> None:
-    """Return `seen` with more signs: those that follow only from several rows together."""
+    """Adds to `seen` the signs that follow only from several rows together, and takes away those that they disprove."""
     _arrivals(seen)
     _paired(seen)
 
 
 def _arrivals(seen: Seen) -> None:
-    """Return signs from NameServers that log each registration: due registrations that are missing, and early drops."""
+    """Of NameServers that log each registration: adds due registrations that are missing, and early drops."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     ids = _told(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}

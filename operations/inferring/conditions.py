@@ -74,7 +74,7 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 def in_words(said: Iterable[Said]) -> list[Condition]:
     """Return the causes that the words of error lines suggest; of several causes, the nearest to a root cause weighs
-    most. Peers that other programs do not reach count only if no line is RocketMQ's."""
+    most. If some line speaks of RocketMQ, a line that does not cannot say that a peer was not reached."""
     lines = list(said)
     ours = [one for one in lines if one.weight >= BY_WORDS]
     told = [one for one in lines if one.weight >= BY_WORDS or one.cause in ANYBODYS] if ours else lines

@@ -61,7 +61,8 @@ class RunRecovery:
 
 
 def recovery_of(rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str]) -> RunRecovery:
-    """Return one run's recovery. `topics` has the topic of each client. Rows are of a whole run, in order."""
+    """Return one run's recovery. `topics` has the topic of each client. `rows` are all rows of the
+    run, in the order of time."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
 

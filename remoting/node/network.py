@@ -70,7 +70,8 @@ class Network(Protocol):
         """Connect; returns the connected protocol. Raises ConnectError. The caller limits the time with its clock."""
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
-        """Accept connections on `address` (port 0: any free port). Raises OSError if that is impossible."""
+        """Accept connections on `address` (port 0: any free port). Raises OSError if the port
+        is taken or the address is not this machine's."""
 
 
 class _TcpListener:
