@@ -71,7 +71,7 @@ def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
             f"{', '.join(which)} {how}, {number} {'run' if number == 1 else 'runs'} each"
             for (how, number), which in alike.items()
         ]
-        lines.append(f"* `{name}`: {'; '.join(said)}")
+        lines.append(f"* column `{name}`: drills {'; '.join(said)}")
     return lines
 
 
