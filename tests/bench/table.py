@@ -18,7 +18,7 @@ from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 
-from . import checks, logs, namesrv, virtual
+from . import checks, namesrv
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -64,14 +64,7 @@ def _checks(_seconds: float, events: Sequence[int]) -> None:
     checks.run(events)
 
 
-def _logs(_seconds: float, _events: Sequence[int]) -> None:
-    require_java()
-    logs.run()
-
-
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], object]] = {
     "namesrv": _look_ups,
-    "virtual": lambda _seconds, _events: virtual.run(),
-    "logs": _logs,
     "checks": _checks,
 }

@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE, COMPOSE, RAY_UP = (DEPLOY / name for name in ("Dockerfile", "compose.yaml", "ray-up.yaml"))
 KUBERNETES = DEPLOY / "kubernetes"
-KUSTOMIZATIONS = tuple(sorted(file.parent.name for file in KUBERNETES.glob("*/kustomization.yaml")))
 UNITS = tuple(sorted((DEPLOY / "systemd").glob("*.service")))
 ENVIRONMENT = DEPLOY / "systemd" / "nemesrv-ray.env"
 RECIPES = tuple(sorted(file for file in DEPLOY.rglob("*") if file.is_file()))

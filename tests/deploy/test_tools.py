@@ -1,20 +1,16 @@
 """Tools that know the recipes' formats find no fault with them, and do find one that is planted."""
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.deploy import tools
-from tests.deploy.files import COMPOSE, DEPLOY, KUBERNETES, KUSTOMIZATIONS, UNITS, documents
+from tests.deploy.files import COMPOSE, KUBERNETES, UNITS
 
 
 def _ran(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -51,50 +47,6 @@ def test_systemd_finds_no_fault_with_a_unit(unit: Path, tmp_path: Path) -> None:
     copied.write_text(re.sub(r"/opt/nemesrv/bin/[a-z-]+", sys.executable, unit.read_text()))
     done = _ran("systemd-analyze", "verify", "--man=no", copied)
     assert (done.returncode, unit.name in done.stderr) == (0, False), done.stderr
-
-
-def _conforms(program: Path, schemas: Path, files: Sequence[Path]) -> tuple[int, dict[str, int]]:
-    where = f"{schemas}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
-    done = _ran(program, "-strict", "-summary", "-output", "json", "-schema-location", where, *files)
-    return done.returncode, json.loads(done.stdout)["summary"]
-
-
-@pytest.mark.nightly
-def test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas(tmp_path: Path) -> None:
-    program, schemas = tools.kubeconform(tmp_path), tools.schemas(tmp_path)
-    files = [KUBERNETES / "artefacts.yaml"]
-    for name in KUSTOMIZATIONS:
-        files.append(tmp_path / f"{name}.yaml")
-        files[-1].write_text(_kustomized(name))
-    status, found = _conforms(program, schemas, files)
-    assert (status, found["invalid"], found["errors"], found["skipped"]) == (0, 0, 0, 0), found
-    assert found["valid"] == 16
-    wrong = tmp_path / "wrong.yaml"
-    for right, typed in (("rayVersion", "rayVersoin"), ("runAsNonRoot", "runAsNotRoot"), ("accessModes", "accessMode")):
-        wrong.write_text(_kustomized("job").replace(right, typed))
-        status, found = _conforms(program, schemas, [wrong])
-        assert (status, found["invalid"]) == (1, 1), typed
-
-
-@pytest.mark.nightly
-def test_hadolint_finds_no_fault_with_the_images(tmp_path: Path) -> None:
-    program = tools.hadolint(tmp_path)
-    for name in ("Dockerfile", "namesrv.Dockerfile"):
-        done = _ran(program, "--no-color", DEPLOY / name)
-        assert (done.returncode, done.stdout) == (0, ""), done.stdout
-    wrong = tmp_path / "Dockerfile"
-    wrong.write_text((DEPLOY / "Dockerfile").read_text().replace("WORKDIR /work", "WORKDIR work"))
-    assert "DL3000" in _ran(program, "--no-color", wrong).stdout
-
-
-@pytest.mark.nightly
-def test_composes_own_schema_takes_the_three_hosts() -> None:
-    schema = json.loads((tools.module(tools.COMPOSE_SPEC) / "schema" / "compose-spec.json").read_text())
-    (compose,) = documents(COMPOSE)
-    jsonschema.validate(compose, schema)
-    compose["services"]["head"]["networkmode"] = "host"
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(compose, schema)
 
 
 def test_docker_compose_itself_takes_the_three_hosts_and_wants_a_token() -> None:

@@ -17,7 +17,6 @@ from ..interop.programs import Program
 
 JARS = {Profile.V4_9: Jars.SERVERS_4_9, Profile.V5_X: Jars.SERVERS_5_X}
 V4_9_7 = V4_9_8 - 2
-THEIR_VERSION = {Profile.V4_9: V4_9_7, Profile.V5_X: Profile.V5_X.version}
 SCAN_PERIOD_MS = 10
 """5.x only: how often silent brokers are looked for."""
 

@@ -52,7 +52,6 @@ VALID settings (…
   value, but a scenario can.
 
 """
-_TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
 _WINDOW = "`symbol` is the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
 
 

@@ -14,7 +14,7 @@ from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Dropped, Registered, Registration, Unregistration
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, Row, TopicConfig
-from nemesrv.remoting.codes import LanguageCode, RequestCode
+from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.node.network import Address
@@ -191,6 +191,3 @@ class Caller:
 
     async def has_route(self, name: str = "T") -> bool:
         return (await self.route(name)).code == 0
-
-
-JAVA_4_9_3 = {"language": LanguageCode.JAVA, "version": 399}
