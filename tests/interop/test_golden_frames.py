@@ -1,4 +1,7 @@
-"""Frames that real Apache RocketMQ programs sent (golden/*.hex, recorded by capture.py), read and written by ours."""
+"""Frames that real Apache RocketMQ programs sent (golden/*.hex), read and written by ours.
+
+Recorded by tests/interop/capture.py of commit b5490f1a.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -284,7 +284,7 @@ def test_a_created_message_has_java_s_properties():
     assert message.uniq_key is None
 
 
-@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "RETRY_TOPIC", "__CRC32#", "", " "])
+@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "RETRY_TOPIC", "TTL", "__CRC32#", "", " "])
 def test_a_user_property_may_not_take_a_reserved_or_blank_name(name):
     with pytest.raises(LocalProtocolError):
         Message.create("T", b"", user_properties={name: "x"})

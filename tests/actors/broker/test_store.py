@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.actors.broker.commit_log import StoreError
+from nemesrv.actors.broker.commit_log import CommitLog, StoreError
 from nemesrv.actors.broker.store import MessageStore, scheduled_tags_code
 from nemesrv.actors.broker.stored import GetStatus, MessageIllegal, PutMessage, StoreFull
 from nemesrv.remoting.message import StoredMessage
@@ -359,6 +359,16 @@ def test_a_record_is_looked_up_by_its_commit_log_offset(store: MessageStore) -> 
     assert looked is not None
     assert looked.body == b"b"
     assert [store.look(offset) for offset in (1, where - 1, where + 4, 10**9, -1)] == [None] * 5
+
+
+def test_behind_the_end_of_the_log_there_is_nothing_to_read_also_where_a_file_is_just_full(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path / "commitlog", file_size=4)
+    log.open()
+    log.add_file()
+    log.write(b"abcd")
+    log.fill_up()
+    assert [log.read(offset, 4) for offset in (0, 3, 4, 5)] == [b"abcd", b"d", b"", b""]
+    log.close()
 
 
 def test_offsets_are_found_by_store_time(store: MessageStore) -> None:

@@ -1,6 +1,6 @@
 """What Apache's broker and mqadmin said to Apache's NameServer, said to ours: the answers are the same.
 
-Recorded by tests/interop/conversations.py into tests/remoting/golden/*.hex; no Java is needed here.
+Recorded by tests/interop/conversations.py of commit b5490f1a into tests/remoting/golden/*.hex; no Java is needed here.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import GetConsumerRunningInfoRequestHeader
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.profile import Profile
-from tests.test_in_process_cluster import CLOCK, PROFILES, Cluster, cluster, send
+from tests.in_one_process import CLOCK, PROFILES, Cluster, cluster, send
 
 
 async def ask(running: Cluster, client_id: str, group: str = "group") -> RemotingCommand:

@@ -8,7 +8,7 @@ from nemesrv.operations.cluster.answer_causes import causes_of, is_routed_everyw
 from nemesrv.operations.cluster.causes import CAUSES, NoRouteCause
 from nemesrv.operations.cluster.server_answers import BrokerAnswer, ClientAnswer, NameServerAnswer, ServerAnswers
 from nemesrv.remoting.node.profile import Profile
-from tests.test_in_process_cluster import CLOCK
+from tests.in_one_process import CLOCK
 
 from .world import PROFILES, World
 
@@ -154,6 +154,13 @@ def test_rows_that_outlived_their_broker_are_told() -> None:
         ),
     )
     assert "only-rows-are-left" in named(causes_of(seen))
+
+
+def test_code_1_is_of_a_name_server_that_is_not_ready_only_where_its_remark_says_so() -> None:
+    for remark, is_told in (("name server not ready", True), ("java.lang.NullPointerException", False), (None, False)):
+        answer = NameServerAnswer(address="10.0.1.1:9876", code=1, remark=remark)
+        causes = causes_of(ServerAnswers(topic="orders", name_servers=(answer,)))
+        assert ("name-server-not-ready" in named(causes)) is is_told
 
 
 @pytest.mark.parametrize("profile", [Profile.V5_X])

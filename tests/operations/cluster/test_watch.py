@@ -12,7 +12,7 @@ from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member,
 from nemesrv.operations.cluster.watcher import REQUESTS_PER_S, Watcher
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address, ProtocolFactory
-from tests.test_in_process_cluster import CLOCK
+from tests.in_one_process import CLOCK
 
 from .world import PROFILES, World
 

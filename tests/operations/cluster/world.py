@@ -20,7 +20,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.namesrv import UnRegisterBrokerRequestHeader
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
-from tests.test_in_process_cluster import CLOCK, Cluster
+from tests.in_one_process import CLOCK, Cluster
 
 PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
 
