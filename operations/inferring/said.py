@@ -209,7 +209,11 @@ def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
 
 _HEAD_BYTES = 8192
 _FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception\b.*")
-_NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)")
+_NAMES_IT = re.compile(
+    rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)"
+    rb"|\d (?:INFO|WARN|ERROR) [A-Z]\w+(?:Service|Thread|Thread_\d+) - "
+)
+"""Its name, or the layout of its servers' logs."""
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
 _STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
@@ -283,7 +287,8 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
         return (*_of_disk(used, is_refused="CL" in fields["used"]), str(max(used)))
     if length := fields.get("length"):
         is_request = int(length) < LIKE_THE_LIMIT * int(fields["limit"])
-        return ("request-too-large" if is_request else cause), weight, length
+        is_known = length in CAUSES[cause].protocols
+        return ("request-too-large" if is_request else cause), weight - (not is_known and not is_request) * 1.5, length
     if {"seconds", "milliseconds"} & fields.keys():
         seconds = float(fields.get("seconds", 0)) + float(fields.get("milliseconds", 0)) / 1000
         return (cause if seconds >= STOOD_S else ""), weight if seconds >= LONG_S else weight - 2.0, f"{seconds:.1f}"

@@ -45,9 +45,10 @@ _HEAD = 120
 _FRAME = re.compile(r"\s*(?:at |\.\.\. )|(?!.*(?:Exception|Error): ).*(?:\s|\\t)at [\w.$/<>]+\(")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
-    r"|producer|consume|message ?store|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC"
+    r"|producer|consume|message ?store|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC|:(?:9876|109(?:09|11))\b"
+    r"|^\[\d{4}-\w{3}-\d\d [\d:.]+\]\(\w+\):"
     r"|(?-i:\b[A-Z]\w*?[A-Z][a-z]\w*(?:-\w+)*\]? - )",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 _REASON = re.compile(
     r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: |\b\w*[Ee]rr(?:or)?=\"?|\bmsg=\""

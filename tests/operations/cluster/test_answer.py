@@ -115,6 +115,7 @@ STILL_MISSED = {
     "pull-before-the-first-file-3.x",
     "flush-at-the-file-end-4.7",
     "no-object-mapper-spring-cloud",
+    "deleted-topic-mqcloud",
 }
 """What no rule answers yet."""
 
@@ -187,6 +188,21 @@ def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_librari
 ) -> None:
     cast = "java.lang.ClassCastException: org.apache.rocketmq.broker.A$2 cannot be cast to org.apache."
     assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
+
+
+@pytest.mark.parametrize(("thread", "cause"), [("RebalanceService", "nothing"), ("ReputService", "start-failed")])
+def test_a_client_that_its_program_shuts_down_is_no_server_that_did_not_start(
+    thread: str, cause: str, tmp_path: Path
+) -> None:
+    said = f"2016-11-08 16:53:48 INFO main - shutdown thread {thread} interrupt false\n"
+    assert of_files(tmp_path, log=said).answer.name == cause
+
+
+def test_first_bytes_that_are_no_known_protocols_are_less_sure_to_be_another_protocol(tmp_path: Path) -> None:
+    line = "2026-08-10 01:54:30 ERROR X_1 - Adjusted frame length exceeds 16777216: {} - discarded\n"
+    known, other = (of_files(tmp_path, log=line.format(length)).answer for length in (1195725860, 3886452713))
+    assert {known.name, other.name} == {"not-rocketmq"}
+    assert known.score > other.score
 
 
 def test_what_an_unknown_answer_leans_to_is_no_surer_than_its_share_of_the_likelihood(tmp_path: Path) -> None:
