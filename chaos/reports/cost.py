@@ -12,16 +12,17 @@ reported if a fault had hit the broker, and if the time is longer than LEAST_MS 
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ...remoting.topics import is_own
+from ..oracle.intervals import Stretch, until_next, without
 from ..oracle.world import World
 from ..verdict import seconds
 
@@ -153,13 +154,14 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
     works_until: dict[str, float] = {}
     for (client, _), times in answered.items():
         works_until[client] = max(works_until.get(client, 0.0), float(times[-1]))
-    shares = last_shares(recorded.notable)
     everybody_until = max(works_until.values(), default=0.0)
     for (client, broker), times in answered.items():
         if broker not in troubled or client == "prober" or len(times) < 2:
             continue
         end_ms = max(works_until[client], everybody_until)
-        gap = _longest(times, min(end_ms, handed_over_ms(shares, client, broker)), troubled[broker])
+        gap = _longest(times, end_ms, troubled[broker])
+        if gap is not None and (away := elsewhere(recorded.notable, client, broker, end_ms)):
+            gap = _longest(times, end_ms, troubled[broker], away)
         if gap is not None and _lives(world, client, *gap):
             from_ms, to_ms = gap
             span = {"from_s": round(from_ms / 1000, 1), "to_s": round(to_ms / 1000, 1)}
@@ -168,40 +170,36 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
     return found
 
 
-Shares = Mapping[tuple[str, str], tuple[float, frozenset[str]]]
-"""Consumer and topic to the time of its last rebalance, and the brokers of the queues that it has since."""
+def elsewhere(notable: Iterable[Mapping[str, Any]], client: str, broker: str, end_ms: float) -> list[Stretch]:
+    """Return when the consumer had no queue of the broker, and another consumer had one, in each of its topics, without
+    RocketMQ's own topics. For a producer there is no such time."""
+    by_topic: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in notable:
+        if row["event"] == "assigned" and not is_own(row["topic"]):
+            by_topic[row["topic"]].append(row)
+    topics = [rows for rows in by_topic.values() if any(row["node"] == client for row in rows)]
+    own_or_nobodys = []
+    for rows in topics:
+        holders: set[str] = set()
+        for row, until_ms in until_next(rows, end_ms, itemgetter("time_ms")):
+            has_one = any(name == broker for name, _ in json.loads(row["value"]))
+            (holders.add if has_one else holders.discard)(row["node"])
+            if client in holders or not holders:
+                own_or_nobodys.append(Stretch(row["time_ms"], until_ms))
+    return without(0.0, end_ms, own_or_nobodys) if topics else []
 
 
-def last_shares(notable: Iterable[Mapping[str, Any]]) -> Shares:
-    """Return the brokers whose queues each consumer has after its last `assigned` row, by topic, without RocketMQ's own
-    topics."""
-    return {
-        (row["node"], row["topic"]): (row["time_ms"], frozenset(name for name, _ in json.loads(row["value"])))
-        for row in notable
-        if row["event"] == "assigned" and not is_own(row["topic"])
-    }
-
-
-def handed_over_ms(shares: Shares, client: str, broker: str) -> float:
-    """Return when the client's last queue of the broker had gone to another consumer, for the rest of the run. Returns
-    inf if the client still has a queue at the end, or if no consumer has."""
-    held = {who: (at_ms, broker in brokers) for who, (at_ms, brokers) in shares.items()}
-    mine = {topic: at_ms for (node, topic), (at_ms, has) in held.items() if node == client and not has}
-    theirs = [
-        max(at_ms, mine[topic])
-        for (node, topic), (at_ms, has) in held.items()
-        if has and node != client and topic in mine
-    ]
-    has_one = any(has for (node, _), (_, has) in held.items() if node == client)
-    return math.inf if has_one else min(theirs, default=math.inf)
-
-
-def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on. The result is
-    None if other times are at least half as long."""
-    starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
+def _longest(
+    times: Array, end_ms: float, troubles: Sequence[tuple[float, float]], away: Sequence[Stretch] = ()
+) -> tuple[float, float] | None:
+    """Return the longest time between two answers that overlaps a trouble, from the trouble's begin on, and without the
+    times of `away`. The result is None if other times are at least half as long."""
+    starts = np.sort(np.append(times, [at_ms for stretch in away for at_ms in stretch]))
+    ends = np.append(starts[1:], max(end_ms, float(starts[-1])))
     lengths = ends - starts
-    met = np.zeros(len(times), dtype=bool)
+    for from_ms, to_ms in away:
+        lengths[(starts >= from_ms) & (ends <= to_ms)] = 0.0
+    met = np.zeros(len(starts), dtype=bool)
     begun = ends.copy()
     for start_ms, stop_ms in troubles:
         meets = (starts < stop_ms) & (ends > start_ms)

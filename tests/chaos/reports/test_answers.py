@@ -1,7 +1,6 @@
 """The end of a run answers two questions first: are routes right, and do clients follow? Letters stand for nothing."""
 
 import json
-import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
-from nemesrv.chaos.reports.cost import Cost, Without, handed_over_ms, last_shares
+from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -340,16 +339,20 @@ def assigned(node: str, at_ms: float, *brokers: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs", "until_ms"),
+    ("mine", "theirs", "away"),
     [
-        ((), ("broker-a",), 227_000.0),
-        ((), (), math.inf),  # nobody has it back
-        (("broker-a",), ("broker-a",), math.inf),
+        ((), ("broker-a",), [(227_000, 400_000)]),
+        ((), (), []),  # nobody has it back
+        (("broker-a",), ("broker-a",), [(100_000, 226_000)]),
     ],
 )
-def test_a_consumer_whose_queues_another_took_is_no_longer_without_the_broker(
-    mine: tuple[str, ...], theirs: tuple[str, ...], until_ms: float
+def test_a_consumer_whose_queues_another_took_is_not_without_the_broker(
+    mine: tuple[str, ...], theirs: tuple[str, ...], away: list[tuple[float, float]]
 ) -> None:
-    began = [assigned("consumer-0", 0, "broker-a"), assigned("consumer-1", 0, "broker-a")]
+    began = [assigned("consumer-0", 0, "broker-a"), assigned("consumer-1", 0, *theirs)]
+    lost = [assigned("consumer-0", 100_000)] if mine else []
     ended = [assigned("consumer-0", 226_000, *mine), assigned("consumer-1", 227_000, *theirs)]
-    assert handed_over_ms(last_shares([*began, *ended]), "consumer-0", "broker-a") == until_ms
+    if theirs and not mine:
+        began[1] = assigned("consumer-1", 0)
+    assert elsewhere([*began, *lost, *ended], "consumer-0", "broker-a", 400_000) == away
+    assert elsewhere([*began, *lost, *ended], "producer-0", "broker-a", 400_000) == []
