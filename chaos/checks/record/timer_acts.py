@@ -189,7 +189,7 @@ class Process(Stops):
         """Of a process that stopped in order: whether these peers say of its end that it unregistered, or only that its
         channel ended. `gone`: their rows about it, and how it went; of another process nobody looks at these rows.
         `of`: whose doing it is, where it is another's."""
-        from_ms, to_ms = self.end_ms, self.life.end_ms + self.timers.delivery_ms
+        from_ms, to_ms = max(self.end_ms, self.life.start_ms), self.life.end_ms + self.timers.delivery_ms
         if not self.rows("stopped") or not from_ms < to_ms < self.world.end_ms or self.held(from_ms, to_ms):
             return
         lag_ms = self.control.lateness.largest(self.world, (self.life.node, *peers), from_ms, to_ms)
