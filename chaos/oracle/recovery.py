@@ -6,7 +6,8 @@ affects the client.
 | send      | where all lost brokers refuse: 1/rate, as the retry goes to another broker; (q + 1)/rate where  |
 |           | more than one is lost, or messages keep to their queues; T more where a call under way waits    |
 |           | out a close (Apache's client 4.9). Else (q + 2)·(T + 1/rate), the send under way, one on each   |
-|           | of the q lost queues in its turn and the good one; or, if sooner, t_rm + P + J and two sends    |
+|           | of the q lost queues in its turn and the good one; or, if sooner, t_rm + P + J and two sends.   |
+|           | A master that waits for its slave is like a broker that hangs                                   |
 | pull      | two long polls of 15 + 5 s; where a broker is lost t_rm + P + J + Qr before                     |
 | look-up   | P + (k·P + A) + J                                                                               |
 
@@ -28,6 +29,7 @@ from .quiet import is_alone, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
 from .recorded import OURS
 from .roles import removal
+from .slaves import slaves_of, unreplicated
 from .windows import NEVER, Window, client_leave_window, serves_window, staleness_window
 from .world import World
 
@@ -131,7 +133,8 @@ class _Hit:
 
     def send(self, *, routed: bool) -> Window:
         world, workload, row = self.world, self.world.workload, "producer's first good send"
-        queues, lost_ = world.queues_of(self.client) or 4, len(self.brokers)
+        waiting = self._waiting()
+        queues, lost_ = world.queues_of(self.client) or 4, len(self.brokers) + len(waiting)
         period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
         each_ms = self.timers.T_ms + period_ms
         if self._is_all_lost and not self._left:
@@ -140,17 +143,30 @@ class _Hit:
             return self._back().plus(2 * each_ms, "2·(T + 1/rate)")._replace(row=row)
         tried = turns_lost(world, self._all_brokers, lost_, queues) if lost_ else 0
         none_left = bool(lost_) and share_lost(world, self._all_brokers, lost_, queues) >= 1
-        refused = all(loss.closes for loss in self.brokers.values())
+        refused = all(loss.closes for loss in self.brokers.values()) and not waiting
+        if none_left and waiting:
+            return _never("every master may wait for a slave")
         if routed and refused and self.moment.phase == "start" and not (none_left and workload.get("ordered")):
             return self._refused(tried, period_ms, row)
         if none_left and any(map(self._is_cut_off, self.brokers)):
             return _never("every send may go to a broker that only this producer cannot reach")
         tried *= max(1, lost_)  # a round begins anew with each route, and routes lose one after the other
         window = Window(0, (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", row, 2)
-        leaves = self._leaves()
+        leaves = None if waiting else self._leaves()
         if leaves is not None and (none_left or leaves.latest_ms + 2 * each_ms < window.latest_ms):
             return leaves.plus(2 * each_ms, "2·(T + 1/rate)", 1)._replace(row=row)
         return window
+
+    def _waiting(self) -> list[str]:
+        """Masters that live and may wait for a slave that is lost (syncFlushTimeout), longer than the producer does
+        (T); no producer leaves them."""
+        world, at_ms = self.world, self.moment.at_ms
+        names = {node.name for node in world.seen_by(self.client, "broker")} - self.brokers.keys()
+        return [
+            name
+            for name, stretches in unreplicated(world).items()
+            if name in names and slaves_of(world, name) and any(one.start_ms <= at_ms < one.end_ms for one in stretches)
+        ]
 
     def _refused(self, tried: int, period_ms: float, row: str) -> Window:
         """While every lost broker refuses: no time-out is waited for, and the next try is another broker's."""

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...remoting.codes import ResponseCode
+from ..faults.fault import Loss
 from ..topology import broker_name
 from .intervals import Stretch, merged, without
 from .link import earliest_effect_ms, link_causes, process_causes
@@ -94,6 +95,7 @@ HOUSEKEEPING_MS, RETRY_MS = 20_000.0, 5_000.0
 """`haHousekeepingInterval`: after so long without a word either end gives the other up. A slave then dials each 5 s."""
 _ROW_LATE_MS = 1_000.0
 """A fault's row comes when it is complete, and what it does may come before."""
+_SHUT = (Loss.SILENT, Loss.CLOSED)
 _ALWAYS = (Stretch(-math.inf, math.inf),)
 
 
@@ -121,22 +123,24 @@ def alone(world: World) -> Mapping[str, Sequence[Stretch]]:
 
 def _without_slaves(world: World, master: str) -> Sequence[Stretch]:
     """From the first slave's start on; a channel that is reset, or lost, shows a delivery later at most. A slave that
-    is paused acknowledges nothing."""
+    is paused acknowledges nothing, and a slave that is cut off acknowledges nothing that its master hears."""
     slaves, late_ms = slaves_of(world, master), world.timers.delivery_ms
     lives = [
         Stretch(*awake)
         for slave in slaves
         for life in world.lives_of(slave)
-        for awake in without(life.start_ms, life.end_ms + late_ms, _paused(world, slave))
+        for awake in without(life.start_ms, life.end_ms + late_ms, _unheard(world, slave, master))
     ]
     by_hand = any(act.f == "switch" and broker_name(act.node or "") == master for act in world.acts)
     return without(lives[0].start_ms, world.end_ms, merged(lives)) if lives and not by_hand else []
 
 
-def _paused(world: World, slave: str) -> Sequence[Stretch]:
-    late_ms = world.timers.delivery_ms
-    faults = [fault for fault in world.pauses() if fault.source == slave and fault.start_ms + late_ms < fault.end_ms]
-    return merged(Stretch(fault.start_ms + late_ms, fault.end_ms) for fault in faults)
+def _unheard(world: World, slave: str, master: str) -> Sequence[Stretch]:
+    """Of others' slaves, no link to their master is known."""
+    causes = link_causes(world, slave, master) if world.made_by(slave) == OURS else []
+    shut = [(one.start_ms, min(one.end_ms, one.heals_from_ms)) for one in causes if one.loss in _SHUT]
+    paused = [(fault.start_ms, fault.end_ms) for fault in world.pauses() if fault.source == slave]
+    return merged(Stretch(start_ms + world.timers.delivery_ms, end_ms) for start_ms, end_ms in (*shut, *paused))
 
 
 def _waits(world: World, name: str) -> bool:

@@ -81,15 +81,18 @@ SHARES = Reading(
 
 
 def reads(part: Part, _world: World) -> BrokerShares:
-    """Who read which queue when, and who was refused it."""
+    """Who read which queue when, and who was refused it: a code says no, whatever the pull's own end is called."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     got = pa.concat_tables([part.of("receive"), part.of("pull", types=("ok",))])
-    refused = part.of("pull", types=("fail",))
+    answered = part.of("pull", types=("info",))
+    answered = answered.filter(pc.is_valid(answered["code"]))
+    refused = pa.concat_tables([part.of("pull", types=("fail",)), answered])
     return BrokerShares(reads=_in_parts(got, Read, *Read._fields[:-1]), refused=_in_parts(refused, Read, *Read._fields))
 
 
-READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address"), reads, types=("ok", "fail"))
+READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code"), reads, types=("ok", "fail", "info"))
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:

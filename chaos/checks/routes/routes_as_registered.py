@@ -141,7 +141,8 @@ class _Registering:
         of: dict[str, list[tuple[str, Request, str]]] = defaultdict(list)
         for life in self._world.lives_of_kind("name_server"):
             came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
-            for one in {id(one.said): one for one in came if one.f in (REGISTERED, UNREGISTERED)}.values():
+            told = (one for one in came if one.f in (REGISTERED, UNREGISTERED))
+            for one in {(one.name, one.address, one.id_, id(one.said)): one for one in told}.values():
                 who = one.name, one.address, one.id_
                 if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):
                     continue

@@ -70,9 +70,15 @@ def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
     assert alone(world) == {}
 
 
-def test_it_is_alone_for_certain_while_its_slave_is_paused() -> None:
-    pause = ("pause-1", "pause", "sigstop", "broker-a/1")
-    builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*pause).at(200).fault(*pause, end=True)
+@pytest.mark.parametrize(
+    "unheard",
+    [
+        ("pause-1", "pause", "sigstop", "broker-a/1"),
+        ("hole-1", "black_hole", "toxiproxy", "broker-a/1", "broker-a"),
+    ],
+)
+def test_it_is_alone_for_certain_while_it_hears_nothing_of_its_slave(unheard: tuple[str, ...]) -> None:
+    builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*unheard).at(200).fault(*unheard, end=True)
     _, world = builder.end(600).facts()
     ((start_s, end_s),) = seconds(list(alone(world)["broker-a"]))
     assert (start_s, end_s) == (pytest.approx(100, abs=0.1), 200)

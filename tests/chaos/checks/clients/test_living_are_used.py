@@ -392,11 +392,12 @@ def test_nor_at_a_slave_that_somebody_registered_by_hand(address: str, wrong: li
     assert kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route))) == wrong
 
 
-def test_a_broker_that_refuses_its_readers_is_guilty_and_not_who_asks() -> None:
+@pytest.mark.parametrize(("type_", "code"), [("fail", 17), ("info", 1)])
+def test_a_broker_that_refuses_its_readers_is_guilty_and_not_who_asks(type_: str, code: int) -> None:
     refused = reading(story(("consumer-0",)))
     for row in refused.rows:
         if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
-            row |= {"type": "fail", "code": 17, "address": address_of("broker-b")}
+            row |= {"type": type_, "code": code, "address": address_of("broker-b")}
     (found,) = verdict(refused).examples
     assert (found.more["kind"], found.more["holder"]) == ("refused to its readers", "broker-b")
 

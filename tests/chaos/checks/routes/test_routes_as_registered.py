@@ -155,6 +155,13 @@ def test_a_name_server_that_shows_what_it_read_is_right_and_one_that_shows_anoth
             read((1, 1, ORDERS)).registers("ns-0", "broker-a", ORDERS, broker_id=3),
             "registers an id that it does not have",
         ),
+        (
+            read((1, 1, ORDERS))
+            .registers("ns-0", "broker-a", ORDERS, broker_id=3)
+            .at(31)
+            .read("ns-0", "REGISTER_BROKER", "broker-a"),
+            "registers an id that it does not have",
+        ),
     ],
 )
 def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: HistoryBuilder, kind: str) -> None:
