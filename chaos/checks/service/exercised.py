@@ -46,7 +46,7 @@ _ROW = "what did not happen proves nothing"
 _NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")
 """Actions that begin no fault, or some that nobody has counted."""
 _CALLS = ("register", "name_server_call")
-_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
+_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started", "timed_out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +267,8 @@ def _kind(row: Row) -> str:
         return "slow" if (row.duration_ms or 0.0) > 0 else ""
     if row.event == "channel":
         return "closed" if row.f in ("close", "connect_failed") else ""
+    if row.event == "timed_out":
+        return "failed"
     if row.event == "started":
         return "started_again" if row.incarnation > 0 else ""
     return row.event

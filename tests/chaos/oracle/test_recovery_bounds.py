@@ -120,3 +120,11 @@ def test_a_producer_whose_name_servers_are_on_no_brokers_list_is_promised_nothin
     cut = [{"at_s": 20, "do": "black_hole", "links": ["producer-0 <-> ns-0"]}]
     found = bounds(cut, cluster={"brokers": 1, "name_servers": 2}, nodes=nodes)
     assert set(found.values()) == {math.inf}
+
+
+def test_a_master_that_waits_for_a_slave_is_like_a_broker_that_hangs() -> None:
+    cut = [{"at_s": 20, "do": "black_hole", "links": ["broker-a/1 <-> broker-a"]}, {"at_s": 90, "do": "heal"}]
+    cluster = {"brokers": 3, "slaves": 1}
+    assert bounds(cut, cluster=cluster)["black_hole-1 start"] == 100, "an ASYNC_MASTER waits for nobody"
+    sync = {"brokers": {"brokerRole": "SYNC_MASTER"}}
+    assert bounds(cut, cluster=cluster, config=sync)["black_hole-1 start"] == 18_600, "four queues and two more, each T"

@@ -110,6 +110,13 @@ def test_without_faults_every_client_must_have_worked() -> None:
     assert verdict.examples[0].who == "consumer-0"
 
 
+@pytest.mark.parametrize(("who", "expected"), [("broker-a/1", Validity.VALID), ("broker-b", Validity.UNKNOWN)])
+def test_a_wait_that_ran_out_shows_the_fault_of_the_link(who: str, expected: Validity) -> None:
+    cut = ("f1", "black_hole", "toxiproxy", "broker-a/1", "broker-a")
+    builder = during(worked(), cut).event(who, "timed_out", f="HA", address=address_of("broker-a"), duration_ms=20_000)
+    assert builder.end(300).judged(CHECK).verdict is expected
+
+
 @pytest.mark.parametrize(("took_ms", "expected"), [(260, Validity.VALID), (100, Validity.UNKNOWN)])
 def test_a_slow_link_shows_in_a_call_over_it(took_ms: float, expected: Validity) -> None:
     latency = ("f1", "latency", "toxiproxy.latency", "producer-0", "broker-a")
