@@ -17,14 +17,6 @@ from .options import SPARK_MASTER, json_option, offset_option, zone_option
     required=True,
     help="Folder to write the run to; the folder must be new or empty.",
 )
-@click.option(
-    "--config",
-    "configs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A broker.conf or namesrv.conf with the timers and NameServer lists of the cluster. May be repeated.",
-)
 @zone_option
 @offset_option
 @click.option("--spark-master", type=SPARK_MASTER, help="Spark cluster that reads and judges (default: this machine).")
@@ -33,7 +25,6 @@ from .options import SPARK_MASTER, json_option, offset_option, zone_option
 def import_logs(
     logs: tuple[str, ...],
     out: Path,
-    configs: tuple[Path, ...],
     zones: tuple[str, ...],
     offsets: tuple[str, ...],
     spark_master: str | None,
@@ -55,4 +46,4 @@ def import_logs(
     from ..logs.files import with_standard_input
 
     with with_standard_input(logs, sys.stdin.buffer) as here:
-        sys.exit(import_and_judge(here, out, configs, zones, offsets, spark_master, as_json=as_json))
+        sys.exit(import_and_judge(here, out, zones, offsets, spark_master, as_json=as_json))

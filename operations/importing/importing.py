@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 def import_and_judge(
     logs: Sequence[str],
     out: Path,
-    configs: Sequence[Path],
     zones: Sequence[str],
     offsets: Sequence[str],
     spark_master: str | None,
@@ -55,13 +54,12 @@ def import_and_judge(
     """Import the logs and judge the incident in them. Returns the exit status. ScenarioError for a wrong option, before
     anything is started."""
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
-    settings = config_lines(configs)
     refuse_used(out)
     require_extras("nemesrv import", "spark")
     require(MachineNeeds(), out.parent if out.parent.exists() else Path())
     with Harness(spark_master=spark_master, gentle=False, large=are_large(logs)) as harness:
         spark = harness.spark()
-        one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets, configs=settings)
+        one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets)
         if not as_json:
             for line in lines_of(one.document):
                 click.echo(line)
@@ -113,29 +111,6 @@ def offsets_given(given: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def config_lines(files: Sequence[Path]) -> list[Line]:
-    """Return each setting of broker.conf and namesrv.conf files as a log line. ScenarioError for another file."""
-    found: list[Line] = []
-    for path in files:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as exc:
-            raise ScenarioError(
-                "--config", "", str(path), "a readable file of RocketMQ's settings, KEY=VALUE a line"
-            ) from exc
-        before = len(found)
-        for number, line in enumerate(text.splitlines(), 1):
-            key, equals, value = line.strip().partition("=")
-            if equals and not key.startswith("#") and re.fullmatch(r"[A-Za-z][\w.]*\s*", key):
-                fields = {"key": key.strip(), "value": value.strip()}
-                found.append(Line(str(path), "", number, 0.0, 1000, None, "main", "config", "setting", fields))
-        if len(found) == before:
-            raise ScenarioError(
-                "--config", "", str(path), "a file of RocketMQ's settings, KEY=VALUE a line; none is in it"
-            )
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Imported:
     folder: RunFolder
@@ -151,7 +126,6 @@ def import_logs(
     *,
     zones: Mapping[str, int],
     offsets: Mapping[str, float],
-    configs: Sequence[Line] = (),
 ) -> Imported:
     """Write the run folder of the incident in these logs. HarnessError for logs without an incident."""
     try:
@@ -162,7 +136,6 @@ def import_logs(
             read.files,
             zones=zones,
             offsets=offsets,
-            configs=configs,
             reading=read.notes,
             shapes=read.shapes,
             texts=texts_in(places),
@@ -186,7 +159,6 @@ def written(
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
-    configs: Sequence[Line] = (),
     reading: Sequence[str] = (),
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
@@ -196,7 +168,7 @@ def written(
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
-    found = reconstruct(lines, files, zones=zones, offsets=offsets, configs=configs, name=name[:60])
+    found = reconstruct(lines, files, zones=zones, offsets=offsets, name=name[:60])
     if not found.found:
         first = shared(conditions((texts or Texts()).said))[:1]
         outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)

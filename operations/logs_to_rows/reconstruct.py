@@ -102,15 +102,13 @@ def reconstruct(
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
-    configs: Sequence[Line] = (),
     name: str = "imported",
 ) -> Reconstructed:
     """Reconstruct the incident. `zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a
     folder, or `*`."""
     read = [source for source in sources_of(lines, files) if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
-    settings = _config_sources(configs)
-    book = book_of([*sources, *settings])
+    book = book_of(sources)
     first_names(sources, book)
     notes = [*apart, *aligned(sources, book, zones, offsets)]
     zone = zone_of(sources)
@@ -118,7 +116,7 @@ def reconstruct(
     sources, nowhere = _in_time(sources)
     notes += nowhere
     nodes = nodes_of(sources, book)
-    timers, timers_said = timers_of([*sources, *settings])
+    timers, timers_said = timers_of(sources)
     rows = Rows()
     most_topics = MOST_TOPICS if sum(map(len, book.topics.values())) > _MANY_TOPICS else _MANY_TOPICS
     for source in sources:
@@ -171,18 +169,6 @@ def _controller(source: Source, zone: timezone) -> str:
         f"{', '.join(source.files)} is a controller's, {source.about.understood:,} of {source.about.lines:,} lines "
         f"understood, and no part of the history: {'; '.join(said) or 'it tells of no election'}{more}"
     )
-
-
-def _config_sources(configs: Sequence[Line]) -> list[Source]:
-    by_file: dict[str, list[Line]] = defaultdict(list)
-    for line in configs:
-        by_file[line.file].append(line)
-    found = []
-    for file, lines in by_file.items():
-        keys = {line.fields["key"] for line in lines}
-        brokers = {"brokerName", "brokerClusterName", "brokerId", "namesrvAddr", "registerNameServerPeriod"}
-        found.append(Source(file, BROKER if keys & brokers else NAME_SERVER, files=[file], lines=lines))
-    return found
 
 
 def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:

@@ -24,7 +24,7 @@ from nemesrv.chaos.topology import Topology
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.fault_rows import fault_rows
-from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
+from nemesrv.operations.importing.importing import Imported, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.conditions import _follows
 from nemesrv.operations.inferring.episodes import episodes_of
@@ -281,29 +281,22 @@ def test_logs_that_are_here_are_not_asked_for() -> None:
     assert "rocketmq_client.log" not in told
 
 
-def test_wrong_options_are_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_wrong_options_are_refused_in_a_sentence() -> None:
     with pytest.raises(ScenarioError, match=r"--zone: 'ns-0=\+25:00' is not allowed"):
         zones_given(["ns-0=+25:00"])
     with pytest.raises(ScenarioError, match=r"--offset: 'ns-0=soon' is not allowed"):
         offsets_given(["ns-0=soon"])
-    with pytest.raises(ScenarioError, match="--config"):
-        config_lines([tmp_path / "none.conf"])
     assert zones_given(["client.log=+00:00", "+08:00"]) == {"client.log": 0, "*": 28_800_000}
     assert offsets_given(["ns-0=+1.5s", "b=-20ms"]) == {"ns-0": 1500.0, "b": -20.0}
 
 
-def test_a_config_file_sets_the_timers(tmp_path: Path) -> None:
-    config = tmp_path / "broker.conf"
-    config.write_text("# a broker\nbrokerName = broker-a\nregisterNameServerPeriod=20000\n")
-    lines = [line for line in plain_logs([logs(tmp_path / "logs")])[0] if line.event != "setting"]
-    one = written(tmp_path / "run", lines, configs=config_lines([config]))
-    assert (
-        one.document["timers"]["registration_period"]["ms"],
-        one.document["timers"]["registration_period"]["by"],
-    ) == (
-        20_000,
-        "settings",
-    )
+def test_a_setting_that_a_broker_prints_sets_the_timers(tmp_path: Path) -> None:
+    lines = plain_logs([logs(tmp_path / "logs")])[0]
+    boot = next(line for line in lines if line.event == "broker_boot")
+    fields = {"key": "registerNameServerPeriod", "value": "40000"}
+    said = boot._replace(event="setting", fields=fields)
+    period = written(tmp_path / "run", [said, *lines]).document["timers"]["registration_period"]
+    assert (period["ms"], period["by"]) == (40_000, "settings")
 
 
 def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
