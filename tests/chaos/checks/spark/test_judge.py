@@ -18,9 +18,11 @@ from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
-from tests.chaos.realistic import broker_crash
+from tests.chaos.builder import cluster
 
 pytestmark = pytest.mark.spark
+
+SMALL = cluster(clients=["producer-0", "consumer-0"]).end(60)
 
 
 def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     monkeypatch.setattr(
         verdicts, "CHECKS", {**CHECKS, "routes_converge": replace(CHECKS["routes_converge"], judge=broken)}
     )
-    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    history.write_parquet(SMALL.rows, tmp_path)
     first, second = check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
     assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")
     assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
@@ -61,7 +63,7 @@ def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
 
     too_much = F.expr("raise_error('more than may be returned')")
     monkeypatch.setattr(spark_module, "gather", lambda history, **_: history.select(too_much).toArrow())
-    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    history.write_parquet(SMALL.rows, tmp_path)
     with pytest.raises(HarnessError, match=r"Spark ended a query while it judged: .*more than may be returned.*: what"):
         spark_module.check_run(tmp_path, ["routes_converge"], spark)
 
@@ -106,7 +108,7 @@ except HarnessError as exc:
 
 @pytest.mark.nightly
 def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
-    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    history.write_parquet(SMALL.rows, tmp_path)
     temporary = tmp_path / "tmp"
     (temporary / f"{FOLDER_PREFIX}{ended_pid()}-spark-x").mkdir(parents=True)
     done = subprocess.run(
