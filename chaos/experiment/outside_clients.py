@@ -17,6 +17,7 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -40,6 +41,8 @@ from ..topology import NodeKind
 log = logging.getLogger("nemesrv.clients")
 
 _LOOKS_EACH_S = 0.5
+LAGS_MAX = 200
+"""Rows of a minute: a program on a busy machine starts for as long."""
 _LIMIT_S = 30.0
 
 
@@ -68,7 +71,9 @@ class ClientUnderTest:
     spec: Callable[[str, NodeKind], RecorderSpec]
     _fronts: dict[str, Front] = field(init=False, default_factory=dict)
     _nodes: dict[int, ClientNode] = field(init=False, default_factory=dict)
-    _probes: dict[int, LagProbe] = field(init=False, default_factory=dict)
+    _probe: LagProbe = field(init=False, default_factory=LagProbe)
+    _lags: deque[TimedRow] = field(init=False, default_factory=lambda: deque(maxlen=LAGS_MAX))
+    """How late the fronts were: what a client met before it was seen, too."""
     _stopping: list[Coroutine[Any, Any, None]] = field(init=False, default_factory=list)
     _instances: Instances = field(init=False)
     _told: dict[str, str] = field(init=False, default_factory=dict)
@@ -108,6 +113,7 @@ class ClientUnderTest:
         for name in self.servers.name_servers:
             self._fronts[name].addresses = self._told
         self._looking = asyncio.get_running_loop().create_task(self._look())
+        self._probe.start(self._late, self.clock)
 
     async def close(self) -> None:
         if self._looking is not None:
@@ -115,8 +121,7 @@ class ClientUnderTest:
         self._instances.end(self._now_ms())
         for front in self._fronts.values():
             await front.close()
-        for probe in self._probes.values():
-            await probe.stop()
+        await self._probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
         """React to a `fault` row: the fronts refuse or drop connections where Toxiproxy cannot."""
@@ -148,6 +153,12 @@ class ClientUnderTest:
             back = {told: at for at, told in self._told.items()}
             one = one._replace(body=readdressed(one.body, back))  # the history knows servers by one address each
         self._instances.see(one)
+
+    def _late(self, event: str, /, **fields: Any) -> None:
+        lag = TimedRow(self._now_ms(), event, fields)
+        self._lags.append(lag)
+        for instance in self._instances.living():
+            self._nodes[instance.number].lag(lag)
 
     def _saw(self, instance: Instance, one: Observation) -> None:
         self._nodes[instance.number].saw(one)
@@ -184,8 +195,8 @@ class ClientUnderTest:
         )
         for behaved in self._met(instance):
             node.saw(behaved)
-        probe = self._probes[instance.number] = LagProbe()
-        probe.start(node.lag, self.clock)
+        for lag in self._lags:
+            node.lag(lag)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
         """Return what each front did since the client's process began: the client may have connected before it was
@@ -359,9 +370,8 @@ class ClientNode:
         if self.kind is not None:
             self._note(self.kind)
 
-    def lag(self, event: str, /, **fields: Any) -> None:
-        if self._record is not None:
-            self._record(event, **fields)
+    def lag(self, row: TimedRow) -> None:
+        self._put(row)
 
     def _decide(self, now_ms: float) -> None:
         """Decide whether the client is a producer or a consumer, once that shows. A client that both sends and reads is

@@ -7,8 +7,9 @@
     Dialled ─ (refused)                          REFUSED
     Dialled ─ (no answer) ─ GaveUp               DROPPED
 
-A later request on the same connection is a try without a connect. Two tries belong to one call if they are for the same
-topic and the second follows the first's failure within JOIN_MS, because polls are many seconds apart.
+A later request on the same connection is a try without a connect. If the client closes at once what it asked, its
+request had waited in the client itself, and the try began with the connect. Two tries belong to one call if they are
+for the same topic and the second follows the first's failure within JOIN_MS, because polls are many seconds apart.
 """
 
 import itertools
@@ -148,6 +149,9 @@ def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
     by_client_ms = closed.at_ms if closed is not None and is_own else None
     first = channel.asked[0] if channel.asked else None
     is_used_at_once = first is not None and first.at_ms - channel.opened_ms <= JOIN_MS
+    if first is not None and by_client_ms is not None and by_client_ms - first.at_ms <= JOIN_MS:
+        answer = channel.answered.get(first.opaque)
+        is_used_at_once = is_used_at_once or answer is None or answer.at_ms > by_client_ms
     if not is_used_at_once:
         by_others = first is None and closed is not None and closed.by is not By.CLIENT
         by_others = by_others and closed is not None and closed.at_ms - channel.opened_ms <= JOIN_MS
@@ -245,8 +249,8 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Yield each try with one of these outcomes and the next try, if the client had no reason to leave the NameServer,
-    and whether other tries ran meanwhile. A connection that the client closed itself may be a reason to leave, because
-    the client may have waited too long."""
+    and whether other tries ran meanwhile. A connection that the client closed itself may be a reason to leave if it was
+    busy with its start or this machine was late: it may have waited too long."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]
@@ -256,11 +260,9 @@ def free_steps(
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
-        may_wait = (not number or watched.late_ms >= STARVED_MS) and a.front != b.front
-        since = bisect_right(times, a.began_ms)
-        if may_wait and any(
-            _is_closed_by_its_client(one, a) for one in changes[since : bisect_left(times, b.began_ms + JOIN_MS)]
-        ):
+        is_busy = watched.at_work_ms is None or a.began_ms <= watched.at_work_ms or watched.late_ms >= STARVED_MS
+        since, until = bisect_right(times, a.began_ms), bisect_left(times, b.began_ms + JOIN_MS + watched.late_ms)
+        if is_busy and a.front != b.front and any(_is_closed_by_its_client(one, a) for one in changes[since:until]):
             continue
         meanwhile = changes[since : bisect_right(times, b.began_ms)]
         if listed_ms > b.began_ms and not any(_is_reason(one, a) for one in meanwhile):

@@ -252,3 +252,14 @@ def test_who_starts_with_all_name_servers_there_and_begins_elsewhere_has_tried_n
     with world(tmp_path) as here:
         here.look_up(1)
     assert chosen(here.rows()) == ["10.0.0.1:9001"]
+
+
+def test_how_late_the_machine_was_before_a_client_was_seen_is_in_its_rows(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.05), reraise=True):
+            with attempt:
+                assert here.client._lags
+        here.look_up()
+    lags = [row["time_ms"] for row in here.rows() if row["event"] == "timer_lag"]
+    [started_ms] = [row["time_ms"] for row in here.rows() if row["event"] == "started"]
+    assert min(lags) < started_ms

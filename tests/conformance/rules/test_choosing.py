@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.situations import Watched
-from tests.conformance.story import Story
+from tests.conformance.story import Story, polls
 
 
 def found(rule: str, *watched: Watched) -> Measured:
@@ -204,13 +205,36 @@ def test_few_look_ups_give_no_label_and_rule_out_what_they_do() -> None:
     ]  # fmt: skip
 
 
-def test_who_closes_its_first_connection_may_have_waited_too_long_for_what_nobody_saw_begin() -> None:
-    slow = turns(1, *[2] * 15)
-    assert verdict("sticky", "kept", slow) is Validity.INVALID
-    story = Story("quiet").ask("ns-1", 1.0).ask("ns-2", 2.6).close("ns-1", 2.65)
-    assert verdict("sticky", "kept", story.watched(), turns(*[1] * 15, number=1)) is Validity.VALID
-    story = Story("quiet").ask("ns-1", 1.0).ask("ns-1", 2.0).ask("ns-2", 3.0).close("ns-1", 3.05)
-    assert verdict("sticky", "kept", story.watched(), turns(*[1] * 15, number=1)) is Validity.INVALID
+def test_who_closes_a_connection_of_its_start_may_have_waited_too_long_for_what_nobody_saw_begin() -> None:
+    kept = turns(*[1] * 15, number=1)
+    assert verdict("sticky", "kept", turns(1, *[2] * 15)) is Validity.INVALID
+    story = Story("quiet", at_work_s=1.1).ask("ns-1", 1.0).ask("ns-2", 2.6).close("ns-1", 2.65)
+    assert verdict("sticky", "kept", story.watched(), kept) is Validity.VALID
+    seen_late = Story("quiet", at_work_s=1.1).ask("ns-1", 1.0).ask("ns-2", 2.6).close("ns-1", 3.2).watched()
+    assert verdict("sticky", "kept", seen_late, kept) is Validity.INVALID
+    assert verdict("sticky", "kept", replace(seen_late, late_ms=200.0), kept) is Validity.VALID
+    story = Story("quiet", at_work_s=1.1).ask("ns-1", 1.0).ask("ns-1", 2.0).ask("ns-2", 3.0).close("ns-1", 3.05)
+    assert verdict("sticky", "kept", story.watched(), kept) is Validity.INVALID
+
+
+@pytest.mark.parametrize(
+    ("rule", "word", "situation", "answered_s"),
+    [("next", "the next", "refused", 0.1), ("sticky", "kept", "quiet", 0.002)],
+)
+def test_a_request_that_its_client_gives_up_at_once_had_waited_since_its_connect(
+    rule: str, word: str, situation: str, answered_s: float
+) -> None:
+    def starved(number: int, waits_s: float) -> Watched:
+        """Its first request waited in the client itself, which meanwhile has gone on to the next one."""
+        story = Story(situation, number=number).dial("ns-2", 0.1).dial("ns-0", 1.7)
+        story.ask("ns-0", 2.0, after_s=answered_s)
+        story.ask("ns-2", 2.05, after_s=waits_s + 0.02, closes_after_s=waits_s).ask("ns-0", 4.0)
+        return polls(story.behave("ns-0", REFUSES, 5.0), "ns-1", 30.0, 60.0).watched()
+
+    at_once, later = ([starved(number, waits_s) for number in range(20)] for waits_s in (0.01, 0.8))
+    kept = turns(*[1] * 15, number=99)
+    assert verdict(rule, word, *at_once, kept) is Validity.VALID
+    assert verdict(rule, word, *later, kept) is Validity.INVALID
 
 
 def test_a_client_that_goes_elsewhere_anyhow_is_known_by_what_follows_error_codes_too() -> None:
