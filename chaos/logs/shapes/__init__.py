@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-OPENINGS = HERE / "openings.txt"
-"""Written by tests/chaos/logs/shapes/openings.py from the sources of RocketMQ's programs."""
 
 COUNTED = frozenset({"scanned", "topic_removed"})
 """One event stands for a run of them; for `topic_removed`, of a topic without a row there."""
@@ -93,24 +91,24 @@ def _by_begin() -> Mapping[str, _Shapes]:
     }
 
 
-def _begins(pattern: str, letters: int = LETTERS) -> set[tuple[str, bool]]:
-    """Return the beginnings of the pattern's texts, so many letters long, and whether each is a whole text."""
+def _begins(pattern: str) -> set[tuple[str, bool]]:
+    """Return the beginnings of the pattern's texts, LETTERS long, and whether each is a whole text."""
     found, open_ = set[tuple[str, bool]](), {""}
     for token in tokens_of(pattern):
-        goes_on = _begins_of(token, letters)
-        longer = {((before + more)[:letters], is_all) for before in open_ for more, is_all in goes_on}
-        open_ = {begin for begin, is_all in longer if is_all and len(begin) < letters}
-        found |= {(begin, False) for begin, is_all in longer if not is_all or len(begin) == letters}
+        goes_on = _begins_of(token)
+        longer = {((before + more)[:LETTERS], is_all) for before in open_ for more, is_all in goes_on}
+        open_ = {begin for begin, is_all in longer if is_all and len(begin) < LETTERS}
+        found |= {(begin, False) for begin, is_all in longer if not is_all or len(begin) == LETTERS}
     return found | {(begin, True) for begin in open_}
 
 
-def _begins_of(token: str, letters: int) -> set[tuple[str, bool]]:
+def _begins_of(token: str) -> set[tuple[str, bool]]:
     often = next((found[0] for found in _QUANTIFIER.finditer(token, 1) if found.end() == len(token)), "")
     once = token.removesuffix(often) if token[-2:-1] != "\\" else token
     if once.startswith(("(?!", "(?=")):
         return {("", True)}
     if once[0] == "(":
-        found = {one for each in _alternatives(_GROUP.sub("", once)[:-1]) for one in _begins(each, letters)}
+        found = {one for each in _alternatives(_GROUP.sub("", once)[:-1]) for one in _begins(each)}
     elif once[0] == "[" and _PLAIN_CLASS.fullmatch(once):
         found = {(letter, True) for letter in once[1:-1]}
     elif once[0] in "[." or (once[0] == "\\" and once[1].isalnum()):
