@@ -27,8 +27,6 @@ class Figures:
     rows: dict[str, dict[str, float]] = field(default_factory=dict)
     less_is_better: set[str] = field(default_factory=set)
     aims: list[Aim] = field(default_factory=list)
-    ours: str = OURS
-    """Whose column the aims are about."""
 
     def add(self, what: str, server: str, value: float, *, less_is_better: bool = False) -> None:
         """Of several values the best one counts: what else the machine does can only make one worse."""
@@ -44,13 +42,13 @@ class Figures:
     def ratio(self, aim: Aim) -> float | None:
         """Ours as the aim has it; None where one of the two was not measured."""
         row = self.rows.get(aim.what, {})
-        if self.ours not in row:
+        if OURS not in row:
             return None
         if aim.of is None:
-            return row[self.ours]
+            return row[OURS]
         others = [value for server, value in row.items() if server.startswith(aim.of)]
         best = (min if aim.what in self.less_is_better else max)(others, default=0.0)
-        return row[self.ours] / best if best else None
+        return row[OURS] / best if best else None
 
     def print(self, console: Console) -> None:
         servers = self.servers()

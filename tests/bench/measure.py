@@ -174,12 +174,11 @@ def build(folder: Path) -> Tools:
 
 
 @contextlib.contextmanager
-def served_by(command: list[str], *, pinned: bool = True) -> Iterator[Server]:
+def served_by(command: list[str]) -> Iterator[Server]:
     """Run a server that prints its port. It is killed at the end."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        if pinned:
-            pin(process.pid, cpus()[0])
+        pin(process.pid, cpus()[0])
         assert process.stdout is not None
         line = process.stdout.readline().strip()
         if not line.isdigit():

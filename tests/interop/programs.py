@@ -102,10 +102,6 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    @property
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
-
     def wait_for_end(self, *, within_s: float) -> bool:
         """Whether it has ended by then."""
         with self._changed:

@@ -395,7 +395,6 @@ EARLIER = [
 """Of 3.x and of the first 4.x, of the latest 5.x, and of a proxy."""
 
 _ID = "BrokerIdentityInfo{clusterName='c', brokerName='broker-a', brokerId=2}"
-_LIVE = "BrokerLiveInfo{brokerName='broker-a', brokerAddr='10.0.0.1:10911', brokerId=2, epoch=1}"
 CONTROLLERS = [
     ("Controller n0 change role to leader, try process a initial proposal", "controller_led", {"who": "n0"}),
     ("Controller start leadership, term: 3.", "controller_led", {"term": "3"}),
