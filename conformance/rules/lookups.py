@@ -148,10 +148,8 @@ def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
     is_own = closed is not None and closed.by is By.CLIENT
     by_client_ms = closed.at_ms if closed is not None and is_own else None
     first = channel.asked[0] if channel.asked else None
-    is_used_at_once = first is not None and first.at_ms - channel.opened_ms <= JOIN_MS
-    if first is not None and by_client_ms is not None and by_client_ms - first.at_ms <= JOIN_MS:
-        answer = channel.answered.get(first.opaque)
-        is_used_at_once = is_used_at_once or answer is None or answer.at_ms > by_client_ms
+    is_given_up = first is not None and by_client_ms is not None and by_client_ms - first.at_ms <= JOIN_MS
+    is_used_at_once = is_given_up or (first is not None and first.at_ms - channel.opened_ms <= JOIN_MS)
     if not is_used_at_once:
         by_others = first is None and closed is not None and closed.by is not By.CLIENT
         by_others = by_others and closed is not None and closed.at_ms - channel.opened_ms <= JOIN_MS

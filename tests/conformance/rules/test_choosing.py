@@ -228,7 +228,7 @@ def test_a_request_that_its_client_gives_up_at_once_had_waited_since_its_connect
         """Its first request waited in the client itself, which meanwhile has gone on to the next one."""
         story = Story(situation, number=number).dial("ns-2", 0.1).dial("ns-0", 1.7)
         story.ask("ns-0", 2.0, after_s=answered_s)
-        story.ask("ns-2", 2.05, after_s=waits_s + 0.02, closes_after_s=waits_s).ask("ns-0", 4.0)
+        story.ask("ns-2", 2.05, after_s=waits_s + number % 2 / 100, closes_after_s=waits_s + 0.005).ask("ns-0", 4.0)
         return polls(story.behave("ns-0", REFUSES, 5.0), "ns-1", 30.0, 60.0).watched()
 
     at_once, later = ([starved(number, waits_s) for number in range(20)] for waits_s in (0.01, 0.8))
