@@ -360,6 +360,8 @@ class RoutesRead:
         self.shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
         self._brokers: dict[str, dict[int, str]] = {}
         self._clusters: dict[str, set[str]] = defaultdict(set)
+        self._left_a_cluster: set[str] = set()
+        """Names of several clusters that left: which cluster has the name no more, no row says."""
         self._first_cluster: dict[str, str] = {}
         """Name to BrokerData.cluster, which no later registration changes."""
         self._cluster_of: dict[tuple[str, str], str] = {}
@@ -430,6 +432,8 @@ class RoutesRead:
             case "DELETE_TOPIC_IN_NAMESRV":
                 cluster = one.said.get("cluster")
                 for name in [*self._rows[one.topic]]:
+                    if cluster and cluster in self._clusters[name] and name in self._left_a_cluster:
+                        self.unknown.add(one.topic)
                     if not cluster or cluster in self._clusters[name]:
                         del self._rows[one.topic][name]
                 self._touched.add(one.topic)
@@ -562,6 +566,8 @@ class RoutesRead:
         for id_ in ids:
             held.pop(id_, None)
         if not held:
+            if len(self._clusters[name]) > 1:
+                self._left_a_cluster.add(name)
             del self._brokers[name]
             for rows in self._rows.values():
                 rows.pop(name, None)

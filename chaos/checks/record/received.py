@@ -9,11 +9,11 @@ The routes of a process also go by who it says that it dropped for silence: whet
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
-from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Request, RoutesRead
+from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
@@ -53,7 +53,7 @@ class Received:
             if self.was_read(life):
                 of = self._read(life)
                 own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
-                read = sorted(one for at in own for one in of.read.get((name, at or ""), ()))
+                read = _of_held(sorted((one, at or "") for at in own for one in of.read.get((name, at or ""), ())))
                 named = of.unregistered | {(other, at) for other, _, at in of.registered}
                 is_alone = not any(other != name and at in own for other, at in named)
             if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
@@ -135,6 +135,16 @@ class Received:
         from_ms = from_ms if machine.is_witnessed else from_ms - machine.timers.R_ms
         lag_ms = self._control.lateness.largest(self._world, nodes, from_ms, to_ms)
         return tolerance(machine.timers, lag_ms, timers)
+
+
+def _of_held(read: Iterable[tuple[Read, str]]) -> list[Read]:
+    """Each with its address. Of a broker that has moved, what ends at an address that it had left ends nothing."""
+    held, found = None, list[Read]()
+    for one, address in read:
+        held = address if one.f == REGISTERED else held
+        if one.f == "replaced" or held in (None, address):
+            found.append(one)
+    return found
 
 
 received = once(Received)

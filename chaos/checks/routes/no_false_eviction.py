@@ -7,6 +7,7 @@
 routes_are_true asks whether the routes were right; this check names the drop, its reason, and how old the broker was.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -127,7 +128,9 @@ def _finding(control: Control, world: World, life: Life, broker: str, machine: M
     age_ms, soon_ms = drop.age_ms or 0.0, drop.soon_ms
     tolerance = received(control, world).tolerance(life, broker, drop.time_ms - age_ms, drop.time_ms)
     rule = at_no_time(_ROW)
-    said: dict[str, Any] = {"measured_ms": drop.short_ms, "over_ms": drop.short_ms}
+    away_ms = min(drop.short_ms, (drop.back_ms or math.inf) - drop.time_ms)
+    away_ms = away_ms if away_ms > tolerance.unknown_up_to_ms else drop.short_ms
+    said: dict[str, Any] = {"measured_ms": away_ms, "over_ms": away_ms}
     by_its_word_ms = 0.0 if soon_ms is None else max(soon_ms - age_ms, 0.0)
     if soon_ms is not None and (by_its_word_ms > tolerance.unknown_up_to_ms or drop.short_ms <= by_its_word_ms):
         rule = Rule(_SOON_ROW, _SOON[drop.reason], earliest_ms=soon_ms)
@@ -137,9 +140,9 @@ def _finding(control: Control, world: World, life: Life, broker: str, machine: M
     return finding(
         (life.node, broker),
         "must not be dropped" if rule.earliest_ms is None else "dropped too soon",
-        (drop.time_ms - age_ms, drop.time_ms + drop.short_ms),
+        (drop.time_ms - age_ms, drop.time_ms + away_ms),
         rule,
-        out=(drop.time_ms, drop.time_ms + drop.short_ms) if drop.short_ms else None,
+        out=(drop.time_ms, drop.time_ms + away_ms) if drop.short_ms else None,
         tolerance=tolerance,
         times={} if drop.back_ms is None else {"back": drop.back_ms},
         more={"reason": drop.reason, "registered_before_ms": rounded(drop.age_ms)},

@@ -155,3 +155,19 @@ def test_what_is_heard_on_another_channel_does_not_keep_that_of_the_registration
     for at_s in (50, 80, 110):
         told.at(at_s).read("ns-0", "BROKER_HEARTBEAT", "broker-a", channel=channel)
     assert check(dropped(told, 121, "idle").end(130)).verdict is verdict
+
+
+@pytest.mark.parametrize(("where", "verdict"), [("10.8.8.8:10911", Validity.VALID), ("", Validity.INVALID)])
+def test_a_broker_that_moved_is_not_taken_out_by_a_word_that_names_the_address_that_it_left(
+    where: str, verdict: Validity
+) -> None:
+    told = cluster(name_servers=1, brokers=("broker-a",))
+    told.rows[0]["value"]["profile"] = "5.x"
+    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0, "value": {"version": 1}}
+    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1").event("broker-a", "register", **sent)
+    told.at(20).moved("broker-a", "10.8.8.8:10911")
+    registered(told, 21).registers("ns-0", "broker-a", TWO_TOPICS, channel="2", address="10.8.8.8:10911")
+    told.event("broker-a", "register", **sent)
+    told.at(50).read("ns-0", "UNREGISTER_BROKER", "broker-a", channel="1", address=where or address_of("broker-a"))
+    told = told if where else dropped(told, 50, "unregistered")
+    assert check(told.end(100)).verdict is verdict

@@ -126,6 +126,17 @@ def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_bro
     assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "spared")
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_of_a_name_of_two_clusters_that_left_nobody_knows_which_cluster_still_has_it(*, leaves: bool) -> None:
+    told = story()
+    said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0]}, "cluster": "eu", "timeout_ms": None}
+    told.at(40).read("ns-0", "REGISTER_BROKER", "broker-a", value={"registers": {**said, "acting": None}})
+    if leaves:
+        told.at(45).read("ns-0", "UNREGISTER_BROKER", "broker-a").at(46).registers(*OF_A)
+    told = act(told, 70, "delete_topic", topic="orders", value={"cluster_name": "eu"})
+    assert check(told.end(90)).verdict is (Validity.VALID if leaves else Validity.INVALID)
+
+
 def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() -> None:
     asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8}}
     assert check(act(story(), 40, "update_topic", **asked).end(90)).verdict is Validity.INVALID
