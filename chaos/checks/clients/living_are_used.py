@@ -61,7 +61,8 @@ def judge(used: Used, world: World) -> Verdict:
     less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
     shares, control = used.shares, used.control
     routes = client_routes(control)
-    in_turn = sorted(turns(shares, world, routes, edges(control, world)), key=lambda turn: -turn.more.get("off_by", 0))
+    in_turn = list(turns(shares, world, routes, edges(control, world), control))
+    in_turn.sort(key=lambda turn: -turn.more.get("off_by", 0))
     of_sends = (*tries(shares, routes, control, world), *in_turn, *out_of_turn(shares, world))
     found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)

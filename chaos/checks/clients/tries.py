@@ -13,20 +13,18 @@ Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `MQFaultStrategy`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
-from ....remoting.node.profile import Profile
 from ...oracle.recorded import OURS
-from ...oracle.time_outs import avoids, isolation_ms
+from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
 from ..record.control import Control
 from ..record.timer_acts import by_process
 from ..record.turns import Routes
-from ..record.uses import BrokerShares, Try
+from ..record.uses import BrokerShares, Isolated, Try
 
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
@@ -76,27 +74,6 @@ def _has_another(one: Try, routes: Routes, isolated: Isolated, world: World) -> 
     until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)
     is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
     return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
-
-
-class Isolated:
-    """Until when each try that failed, or was slow, isolates its broker."""
-
-    def __init__(self, control: Control, world: World) -> None:
-        self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
-        self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
-        for row in control.rows("broker_isolated"):
-            if row.f == "isolated":
-                failed = bool((row.decoded or {}).get("failed"))
-                for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
-                self._of[row.process].append((row.time_ms, row.broker_name or "", row.time_ms + for_ms))
-
-    def until_ms(self, node: str, incarnation: int, by_ms: float) -> dict[str, float]:
-        """Each broker that the process had isolated by then, and until when."""
-        found: dict[str, float] = {}
-        for at_ms, broker, until_ms in self._of.get((node, incarnation), ()):
-            if at_ms <= by_ms:
-                found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
-        return found
 
 
 def _is_no_master(one: Try, routes: Routes, world: World) -> bool:

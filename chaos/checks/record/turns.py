@@ -24,7 +24,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
 from .control import Control, once
-from .uses import BrokerShares, Queue, Segment, Stray
+from .uses import BrokerShares, Isolated, Queue, Segment, Stray
 
 TURN = "selectOneMessageQueue: the next queue of the route"
 KEY = "sendSelectImpl: the queue that its MessageQueueSelector selects, by the hash of the sharding key"
@@ -78,21 +78,26 @@ def _next(ring: Sequence[Queue], before: Queue, *, avoided: str) -> Queue:
     return next((queue for queue in following if queue[0] != avoided), following[0])
 
 
-def turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
-    """One for each process and segment that is judged: the queue that is furthest from its turn."""
+def turns(
+    shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float], control: Control
+) -> Iterator[Finding]:
+    """One for each process and segment that is judged: the queue that is furthest from its turn. Of a producer that
+    isolates brokers the time is judged in which none is isolated; of somebody else's, nobody says until when."""
     if world.workload.get("ordered"):
         yield from _of_keys(shares, world, routes, all_edges)
         return
-    avoided = avoidance(world)
-    after_ms = avoided.longest_ms if avoided else 0.0
+    avoided, isolated = avoidance(world), Isolated(control, world)
+    ours = {node.name for node in world.ours("producer")}
     for segment, counts in sorted(shares.sends.items()):
-        failed = any(
+        after_ms = avoided.longest_ms if avoided and segment.node not in ours else 0.0
+        until_ms = _end(all_edges, segment.start_ms, world.end_ms)
+        failed = isolated.is_any(segment.node, segment.incarnation, segment.start_ms, until_ms) or any(
             number and node == segment.node and _end(all_edges, start_ms) + after_ms > segment.start_ms >= start_ms
             for (node, start_ms), number in shares.failed.items()
         )
         ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
         if ring and not failed:
-            yield _turn(segment, counts, ring, _end(all_edges, segment.start_ms, world.end_ms))
+            yield _turn(segment, counts, ring, until_ms)
 
 
 def _of_keys(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:

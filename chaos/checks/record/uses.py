@@ -4,11 +4,14 @@ They add up over parts of a history: the edges between segments are rows that st
 fault that begins or ends), and buckets are equal parts of all time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...oracle.time_outs import SEND, SendRules, avoidance
+from ....remoting.node.profile import Profile
+from ...oracle.intervals import Stretch, merged
+from ...oracle.time_outs import SEND, SendRules, avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ..check import Facts
 from .control import Control
@@ -128,10 +131,42 @@ def least_left_ms(world: World) -> float:
     return 2 * world.timers.delivery_ms + _ROUNDING_MS
 
 
+class Isolated:
+    """Until when each try that failed, or was slow, isolates its broker."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
+        self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
+        for row in control.rows("broker_isolated"):
+            if row.f == "isolated" and avoids(world, row.node):
+                failed = bool((row.decoded or {}).get("failed"))
+                for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
+                self._of[row.process].append((row.time_ms, row.broker_name or "", row.time_ms + for_ms))
+
+    def until_ms(self, node: str, incarnation: int, by_ms: float) -> dict[str, float]:
+        """Each broker that the process had isolated by then, and until when."""
+        found: dict[str, float] = {}
+        for at_ms, broker, until_ms in self._of.get((node, incarnation), ()):
+            if at_ms <= by_ms:
+                found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
+        return found
+
+    def is_any(self, node: str, incarnation: int, from_ms: float, to_ms: float) -> bool:
+        """Whether the process had a broker isolated at some time in between."""
+        return any(at_ms < to_ms and from_ms < until_ms for at_ms, _, until_ms in self._of.get((node, incarnation), ()))
+
+    def ends_ms(self) -> Iterator[float]:
+        """When a process had no broker isolated any more."""
+        for of in self._of.values():
+            yield from (one.end_ms for one in merged(Stretch(at_ms, until_ms) for at_ms, _, until_ms in of))
+
+
 def edges(control: Control, world: World) -> Sequence[float]:
-    """Between which sends are counted: whenever a producer took a route, and at each begin and end of a fault."""
+    """Between which sends are counted: whenever a producer took a route, at each begin and end of a fault, and when a
+    producer has no broker isolated any more."""
     producers = {node.name for node in world.of_kind("producer")}
     found = {row.time_ms for row in control.rows("route_changed") if row.node in producers}
+    found |= {at_ms for at_ms in Isolated(control, world).ends_ms() if at_ms < world.end_ms}
     avoided = avoidance(world)
     after_ms = avoided.longest_ms if avoided else 0.0
     for fault in world.faults:

@@ -187,8 +187,8 @@ def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() 
         builder = sent(builder.at(40).fault(*KILL), 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
         return verdict(in_turn(builder, 8, from_s=at_s, ring=RING[4:]), end_s=900).verdict
 
-    assert (after(51, "5.x"), after(81, "5.x")) == (Validity.VALID, Validity.INVALID)
-    assert (after(600, "4.9"), after(660, "4.9")) == (Validity.VALID, Validity.INVALID)
+    assert (after(42, "5.x"), after(55, "5.x")) == (Validity.VALID, Validity.INVALID)
+    assert (after(600, "4.9"), after(645, "4.9")) == (Validity.VALID, Validity.INVALID)
 
 
 @pytest.mark.parametrize(("astray", "wrong"), [(False, []), (True, ["not the queue of its key"])])
