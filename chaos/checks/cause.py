@@ -38,9 +38,10 @@ def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _begins_with(verdict: Verdict, other: Verdict) -> bool:
-    """Whether its first example is of the same node, and begins at the same moment, as one of the other check."""
-    begun = {(example.who, example.from_ms) for example in other.examples}
-    return any((example.who, example.from_ms) in begun for example in verdict.examples[:1])
+    """Whether its first example is of the same node as one of the other check, and begins no later."""
+    begun = [(example.who, example.from_ms or 0.0) for example in other.examples]
+    first = [(example.who, example.from_ms or 0.0) for example in verdict.examples[:1]]
+    return any(who == by and from_ms <= at_ms for who, from_ms in first for by, at_ms in begun)
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:

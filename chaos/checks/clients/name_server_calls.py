@@ -321,6 +321,8 @@ class Tries:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
             tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
+            if tried == [] and listed and self._gave_up(row) and not self._cut_short(row, of):
+                yield of.broken("attempts", row, "no try")
             if tried:
                 self.calls += 1
                 outcomes = [one.get("outcome") for one in tried]
@@ -334,6 +336,14 @@ class Tries:
                 if rule is not None:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
+
+    def _gave_up(self, row: Row) -> bool:
+        """Whether a call of our client failed without a try though it did not wait for another call to choose."""
+        if row.type != "fail" or self._world.made_by(row.node) != OURS:
+            return False
+        is_told = bool(self._world.run.get("settings"))
+        waits_ms = float(str(self._world.setting(row.node, "lockTimeoutMillis"))) if is_told else self._profile.wait_ms
+        return row.duration_ms is not None and row.duration_ms < waits_ms - self._timers.delivery_ms
 
     def _cut_short(self, row: Row, of: Selection) -> bool:
         """Whether the end of its client (SIGTERM, its shutdown) or of the run may have ended it: nothing came after."""

@@ -280,7 +280,7 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
             continue
         one = ended[*op, last[op]]
         left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
-        over = one["type"] == "ok" or one["code"] in STORED or rule.ends(one["code"])
+        over = one["type"] == "ok" or rule.ends(one["code"])
         if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
             kind = "given up with a try and time left"
             found.append(Try(*op, last[op], one["broker_name"], one["time_ms"], kind, left_ms))

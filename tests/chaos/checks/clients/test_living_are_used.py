@@ -322,9 +322,13 @@ def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
 
 
 def test_with_retry_another_broker_when_not_store_ok_what_is_stored_alone_is_sent_again() -> None:
-    builder = story()
-    builder.rows[0]["value"] |= {"settings": {"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}}}
-    assert kinds(verdict(tried(("info", 11, 0.001), STORED, builder=builder))) == []
+    def after(*ended: Any) -> list[str]:
+        builder = story()
+        builder.rows[0]["value"] |= {"settings": {"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}}}
+        return kinds(verdict(tried(*ended, builder=builder)))
+
+    assert after(("info", 11, 0.001), STORED) == []
+    assert after(("info", 11, 0.001)) == ["given up with a try and time left"]
 
 
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
