@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nemesrv.chaos.history.host_clocks import DRIFT, ClockReading, HostClock
+from nemesrv.chaos.history.host_clocks import DRIFT, ClockReading, HostClock, reading_of
 
 Clock = Callable[[float], float]
 
@@ -110,3 +110,9 @@ def test_what_is_told_when_it_is_over_keeps_its_moment() -> None:
     """As of Apache's programs, of which a log line says later what the wire had shown."""
     correct = HostClock.of([ClockReading(0.0, 700.0, 0.5), ClockReading(10_000.0, 700.0, 0.5)]).correction()
     assert [correct(ms) for ms in (5_700, 8_700, 6_200, 8_800)] == pytest.approx([5_000, 8_000, 5_500, 8_100])
+
+
+def test_a_recorded_reading_is_read_back_at_the_harnesss_own_time() -> None:
+    reading = ClockReading.of(1_000.0, 1_701.0, 1_002.0)
+    row = {"host_ms": reading.host_ms, "offset_ms": reading.offset_ms, "bound_ms": reading.bound_ms}
+    assert reading_of(row) == reading == (1_001.0, 700.0, 1.0)
