@@ -105,7 +105,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     """Return the answers for an imported incident: inferred faults instead of injected faults. `incident` is
     incident.json."""
     first = {
-        number: episode["hypotheses"][0]
+        number: episode["hypotheses"][0] | episode
         for number, episode in enumerate(incident["episodes"], 1)
         if episode.get("hypotheses") and "follows" not in episode
     }

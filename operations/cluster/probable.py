@@ -43,7 +43,6 @@ WEIGHTS = {True: 7.2, False: 3.5}
 """Weights of a certain and of a likely cause of no route."""
 SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
 """Causes that may be effects of another."""
-CERTAIN_WEIGHT, AT_MOST = 7.2, 5.0
 KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
 """If a fault weighs the first, lines about its effects weigh the second less."""
 BEFORE_MS = 300_000.0
@@ -172,6 +171,7 @@ def _joined(one: Condition, other: Condition) -> Condition:
     """Join the same cause from two sources: the stronger one, with the other's evidence."""
     strong, weak = (one, other) if one.weight >= other.weight else (other, one)
     strong.weight += min(1.0, max(0.0, weak.weight) / 6)
+    strong.of_fault = max(strong.of_fault, weak.of_fault)
     strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
     return strong
 
@@ -191,23 +191,15 @@ def _of_episodes(
         if stopped and all(found.nodes.roles.get(node) in _CLIENTS for node in stopped):
             continue  # a program that ends has nothing to do with the cluster
         name, remedy = FAULTS.get(one.fault, (one.fault.replace("_", "-"), ""))
-        score = sum(other.score for other in episode.hypotheses if _alike(one.fault, other.fault))
-        odds = math.log(max(score, 0.01) / max(1 - score, 0.01))
-        weight = CERTAIN_WEIGHT if one.certainty == "certain" else min(AT_MOST, 2.5 + odds)
-        if one.certainty == "unsure" and score < LIKELY:
-            weight = min(weight, 2.5)
-        if failures and not _is_before(found, episode, [(one.first.ms, one.last.ms) for one in failures]):
-            weight -= ELSEWHERE
+        is_near = not failures or _is_before(found, episode, [(one.first.ms, one.last.ms) for one in failures])
+        weight = episode.weight - (0.0 if is_near else ELSEWHERE)
         lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
         sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S %Z})."
         told = list(dict.fromkeys(lines))[:3]
         is_felt = _is_before(found, episode, [(one.from_ms, one.to_ms) for one in suffering])
         is_over = episode.to_ms is not None and not is_felt
-        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over)
-
-
-def _alike(one: str, other: str) -> bool:
-    return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
+        says = episode.score if is_near else 0.0
+        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says)
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:

@@ -205,7 +205,7 @@ def episode_lines(episodes: Sequence[Mapping[str, Any]], origin: str = "") -> It
         if "follows" in episode:
             continue
         first, *others = episode["hypotheses"][:3]
-        yield f"  {number}. {_scored(first)}{_times_of_day(episode, origin) if origin else ''}"
+        yield f"  {number}. {_scored(first | episode)}{_times_of_day(episode, origin) if origin else ''}"
         yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
         yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
         yield from (

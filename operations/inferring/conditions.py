@@ -15,18 +15,14 @@ from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
 from .said import BY_WORDS, CAUSES, KEPT, OF_OTHERS, Cause, Said, Texts
-from .telling import AT_MOST, LIKELY_AT_MOST, Episode, Hypothesis, named_in
+from .telling import AT_MOST, LIKELY_AT_MOST, UNKNOWN, Episode, Hypothesis, named_in, score_of
 from .words import ANYBODYS, RANK
 
-UNKNOWN = 2.0
-"""Weight of an unknown cause, in nats."""
-CERTAIN, LIKELY = 0.992, 0.5
-"""Share of the total likelihood from which a cause is called certain, and score from which it is called likely."""
+CERTAIN, ALONE, LIKELY = 0.992, 0.6, 0.5
+"""Share of the total likelihood from which a cause is called certain; share from which a fault keeps its own score,
+because other causes then are its effects; score from which a cause is called likely."""
 WORDS_AT_MOST = 0.52
 """Highest score of a cause that only words suggest: so often were these right in unseen logs (docs/import.md)."""
-DOUBT, RIVALS = 0.9, 0.1
-"""How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
-first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, at most the second."""
 LINES = 3
@@ -51,6 +47,8 @@ class Condition:
     """Its share of the total likelihood, unknown cause included."""
     score: float = 0.0
     """How often a cause with this share is right."""
+    of_fault: float = 0.0
+    """The score of the fault that it is, which an import says."""
 
     @property
     def certainty(self) -> str:
@@ -137,17 +135,13 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
     for one in ordered:
         one.share = one.score = math.exp(one.weight) / total
     for first in ordered[:1]:
-        said = said_of(first.share, sum(one.share for one in ordered[1:]))
+        said = score_of(first.share, sum(one.share for one in ordered[1:]))
         for one in ordered[1:]:
             one.score *= (1 - said) / (1 - first.share)
         first.score = AT_MOST if first.share >= CERTAIN else min(LIKELY_AT_MOST, said)
+        if ALONE <= first.share < CERTAIN:
+            first.score = max(first.score, min(LIKELY_AT_MOST, first.of_fault))
     return ordered
-
-
-def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """Return the score of the likeliest cause: how often an answer with this share of the likelihood, and this sum of
-    the other shares, is right."""
-    return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
 _REGISTRATIONS = frozenset(
@@ -270,7 +264,8 @@ def _episode(found: Reconstructed, texts: Texts, one: Condition, faults: Sequenc
         bounds_ms=[1_000.0, None],
         speaks_for=[{"says": text or one.cause, "file": at[0], "line": int(at[2])} for at, text in places],
     )
-    return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first], follows=next(roots, None) if are_all else None)
+    follows = next(roots, None) if are_all else None
+    return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first], follows=follows, stated=one.score)
 
 
 def _source(found: Reconstructed, said: Said) -> Source | None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..logs_to_rows.signs import Kind, Row, Seen, Sign, where_of
 from .candidates import Candidate
 from .explains import Fit, fits
+from .said import CAUSES
 
 SAME_LINES, SAME_PRICE = 0.5, 2.0
 """Alternatives that differ by less have one rank."""
@@ -28,6 +29,13 @@ AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """Highest scores of a certain claim, and of a likely one."""
 LIKELY_SCORE = 0.8
 """Score of an explicit row whose clock or name is a guess."""
+UNKNOWN = 2.0
+"""Weight of an unknown cause, in nats."""
+CERTAIN_WEIGHT, WEIGHS_AT_MOST, UNSURE_AT_MOST = 7.2, 5.0, 2.5
+"""Weights of a certain fault, and most of a likely one and of an unsure one without half of the likelihood."""
+DOUBT, RIVALS = 0.9, 0.1
+"""How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
+first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 
 WHAT = {
     "kill": "the process of {who} ended without taking its leave",
@@ -70,7 +78,7 @@ class Hypothesis:
     certainty: str
     """certain, likely or unsure."""
     score: float
-    """Its share of the likelihood of all alternatives; "no fault" is one of them."""
+    """Its share of the likelihood of all explanations of the episode; "no fault" is one of them."""
     timeline: list[dict[str, Any]]
     bounds_ms: list[float | None]
     """Possible error of begin and end."""
@@ -97,10 +105,41 @@ class Episode:
     hypotheses: list[Hypothesis]
     follows: Episode | None = None
     """The fault whose effect on clients this is."""
+    stated: float | None = None
+    """Its score, if lines state it."""
+
+    @property
+    def weight(self) -> float:
+        """Its weight in nats. Explanations that are one cause count together: a link fails in one direction or both."""
+        first = self.hypotheses[0]
+        share = sum(one.score for one in self.hypotheses if _alike(first.fault, one.fault))
+        if first.certainty == "certain":
+            return CERTAIN_WEIGHT
+        odds = math.log(max(share, 0.01) / max(1 - share, 0.01))
+        most = UNSURE_AT_MOST if first.certainty == "unsure" and share < 0.5 else WEIGHS_AT_MOST
+        return min(most, 2.5 + odds)
+
+    @property
+    def score(self) -> float:
+        """How often such a cause is right. `doctor` and `import` say this number."""
+        if self.stated is not None:
+            return self.stated
+        share = 1 / (1 + math.exp(UNKNOWN - self.weight))
+        return AT_MOST if self.hypotheses[0].certainty == "certain" else min(LIKELY_AT_MOST, score_of(share, 0.0))
 
     def to_json(self) -> dict[str, Any]:
         told = [one.to_json() for one in self.hypotheses]
-        return {"from_ms": self.from_ms, "to_ms": self.to_ms, "hypotheses": told}
+        return {"from_ms": self.from_ms, "to_ms": self.to_ms, "score": round(self.score, 4), "hypotheses": told}
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
+
+
+def score_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
+    """Return the score of the likeliest cause: how often an answer with this share of the likelihood, and this sum of
+    the other shares, is right."""
+    return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
 @dataclass(slots=True, kw_only=True)

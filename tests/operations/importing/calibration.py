@@ -22,10 +22,9 @@ from typing import Any
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
-from nemesrv.operations.inferring.conditions import DOUBT, RIVALS, said_of
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import CAUSES
-from nemesrv.operations.inferring.telling import LIKELY_AT_MOST
+from nemesrv.operations.inferring.telling import DOUBT, LIKELY_AT_MOST, RIVALS, score_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.logs.corpus import cases
@@ -348,7 +347,7 @@ def posted(*, set_aside: bool | None) -> Iterator[Claim]:
         if not case.collection:
             yield from answered("doctor, posted", about, case.folder, case.is_right)
         elif name not in ("", "unknown"):
-            said = share if certainty == "certain" else min(LIKELY_AT_MOST, said_of(share, 0.0))
+            said = share if certainty == "certain" else min(LIKELY_AT_MOST, score_of(share, 0.0))
             yield Claim("doctor, unseen", about, name, certainty, said, case.is_right(name), share)
 
 
@@ -367,7 +366,7 @@ def _to_fit(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def _likelihood(one: Claim, doubt: float, rivals: float) -> float:
-    said = min(LIKELY_AT_MOST, said_of(one.share, one.others, doubt, rivals))
+    said = min(LIKELY_AT_MOST, score_of(one.share, one.others, doubt, rivals))
     return math.log(said if one.is_right else 1 - said)
 
 
@@ -426,7 +425,7 @@ def recordings(seeds: Iterable[int], folder: Path, level: str, kinds: Mapping[st
             one = episode.hypotheses[0]
             said = done(one.timeline, nodes, names)
             right = is_true(said, true) or not said
-            yield Claim("import, recorded", about, one.sentence, one.certainty, one.score, right)
+            yield Claim("import, recorded", about, one.sentence, one.certainty, episode.score, right)
 
 
 def table(claims: Sequence[Claim]) -> Iterator[str]:

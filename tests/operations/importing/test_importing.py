@@ -22,6 +22,7 @@ from nemesrv.chaos.reports.answers import answers, of_incident
 from nemesrv.chaos.shapes import shape_of
 from nemesrv.chaos.topology import Topology
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
+from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.fault_rows import fault_rows
 from nemesrv.operations.importing.importing import Imported, offsets_given, written, zones_given
@@ -232,6 +233,13 @@ def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_onl
     assert not _follows(found, fault, replace(line, file="ns-0/namesrv.log.gz"))
     cut = replace(fault.hypotheses[0], timeline=[{"at_s": 84.5, "do": "cut", "links": ["broker-a <-> ns-0"]}])
     assert not _follows(found, replace(fault, hypotheses=[cut]), line), "clients reach it all the same"
+
+
+@pytest.mark.parametrize("name", ["broker-partition", "broker-crash-5"])
+def test_doctor_says_the_same_number_of_a_fault(name: str) -> None:
+    found = reconstruct(plain_logs([APACHES / name])[0])
+    fault = episodes_of(found.rows, timers=found.timers_used).episodes[0]
+    assert diagnosed([APACHES / name]).answer.score == fault.score > fault.hypotheses[1].score
 
 
 def test_an_alternative_that_hardly_fits_is_not_printed() -> None:
