@@ -4,7 +4,7 @@ Statements are judged against what was true: the answers of `doctor` on posted l
 logs of each cause, and on distorted logs of recorded incidents (proof.py), and the first hypotheses of `import` on
 these. What doctor leans to where it says `unknown` counts as an unsure claim; of posted logs that were collected to
 be answered unseen, what was said then counts, not what is said since.
-Printed are, by how sure they claim to be, how many were right, and by `--fit` what conditions.DOUBT and RIVALS
+Printed are, by how sure they claim to be, how many were right, and by `--fit` what telling.DOUBT and RIVALS
 should be. `certain` is held to 99 of 100.
 """
 
@@ -459,7 +459,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--incidents", type=int, default=50, help="recorded incidents, of ten kinds in turn")
     parser.add_argument("--level", choices=distortion.LEVELS, default="all")
     parser.add_argument("--set-aside", action="store_true", help="posted logs: those set aside, too")
-    parser.add_argument("--fit", action="store_true", help="what conditions.DOUBT and RIVALS should be")
+    parser.add_argument("--fit", action="store_true", help="what telling.DOUBT and RIVALS should be")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         claims = [

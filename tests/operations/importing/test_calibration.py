@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.operations.inferring.conditions import said_of
+from nemesrv.operations.inferring.telling import score_of
 from tests.operations.importing.calibration import (
     Claim,
     fitted,
@@ -35,7 +35,7 @@ def test_of_posted_logs_what_is_claimed_is_true() -> None:
 
 def test_a_fit_finds_how_often_claims_are_right() -> None:
     claims = [Claim("doctor, made", "", "a", "likely", 0.8, at % 5 > 0, share=0.8) for at in range(200)]
-    assert said_of(0.8, 0.0, *fitted(claims)) == pytest.approx(0.8, abs=0.02)
+    assert score_of(0.8, 0.0, *fitted(claims)) == pytest.approx(0.8, abs=0.02)
 
 
 def test_the_table_counts_by_how_sure_a_claim_is() -> None:
