@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.host_agent import AgentFacts
-from nemesrv.actors.joined_ray import _hello, _last_line, _require_same, _sentence
+from nemesrv.actors.joined_ray import _hello, _last_line, _reachable, _require_same, _sentence
 from nemesrv.actors.watch import ClusterError
+
+from ..free_port import free_port
 
 AT = "10.0.0.1:6379"
 
@@ -93,3 +95,9 @@ def test_another_nemesrv_on_a_host_is_refused() -> None:
     host: Any = Host(RuntimeError())
     with pytest.raises(ClusterError, match=r"the host b has nemesrv 0\.0\.1, and this one \S+: install the same"):
         _require_same(host, AgentFacts(pid=1, nemesrv="0.0.1"))
+
+
+def test_a_head_that_does_not_answer_is_named_with_the_reason() -> None:
+    at = f"127.0.0.1:{free_port()}"
+    with pytest.raises(ClusterError, match=rf"no Ray head answers at {at} \(Connection refused\)"):
+        _reachable(at)
