@@ -36,6 +36,9 @@ docs: packages ## write anew what is written from the code: tables and pages of 
 dist: packages ## build the wheel and the source distribution into dist/, and try README's commands with the wheel in an empty environment (about 4 minutes)
 	@$(PY) -m tests.packaging
 
+site: packages ## build/site: docs/ as a site with a search, to read without a network (open build/site/start.html)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet && echo "build/site/start.html"
+
 pictures: packages ## docs/pictures: terminal and report of README's commands, as they are now (needs Chromium)
 	@$(PY) -m tests.pictures
 
@@ -69,4 +72,4 @@ clients: setup ## every client of tests/clients_matrix through nemesrv conform, 
 bench: setup ## the benchmarks, each beside its baseline
 	@$(PY) -m tests.bench $(ARGS)
 
-.PHONY: help setup packages demo dist pictures apache test test-all check format test-fast selftest differential apache-tests random-scenarios hosts fuzz bench docs clients
+.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests random-scenarios hosts fuzz bench docs clients

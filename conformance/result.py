@@ -57,6 +57,8 @@ class ConformResult:
     rules: Sequence[RuleVerdict]
     profile: str | None
     """None: there is no profile."""
+    expected: Sequence[str] = ()
+    """The rules that the profile says."""
 
     @property
     def decided(self) -> list[RuleVerdict]:
@@ -328,6 +330,9 @@ def _below(result: ConformResult) -> list[Text]:
             by_reason.setdefault(why, []).append(name)
         told = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
         lines.append(Text(f"left out: {told}", style="dim"))
+    measured = {each.rule.name for each in result.rules}
+    if unmeasured := [name for name in result.expected if name not in measured]:
+        lines.append(Text(f"the profile says, and --rules left out: {', '.join(unmeasured)}", style="dim"))
     return lines
 
 

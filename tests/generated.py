@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
 In docs/apache.md, docs/checks.md, docs/conform.md, docs/faults.md, docs/incidents.md and docs/oracle.md the text
-between `<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/history.md, docs/defects.md and
+between `<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and
 docs/settings.md as whole files.
 """
 
@@ -21,6 +21,8 @@ from tests.apache_matrix.table import matrix as apache_matrix
 from tests.chaos.oracle.window_edges import table as edges
 from tests.clients_matrix.page import measured
 from tests.clients_matrix.page import render as clients
+from tests.drills.page import measured as drills_measured
+from tests.drills.page import render as drills
 from tests.pages.defects import render as defects
 from tests.pages.history import render as history
 from tests.pages.settings import render as settings
@@ -131,6 +133,7 @@ def files() -> dict[Path, str]:
     return {
         **{ROOT / file: filled(file) for file in BLOCKS},
         ROOT / "docs" / "clients.md": clients(measured()),
+        ROOT / "docs" / "drills.md": drills(drills_measured()),
         ROOT / "docs" / "history.md": history(),
         ROOT / "docs" / "defects.md": defects(),
         ROOT / "docs" / "settings.md": settings(),

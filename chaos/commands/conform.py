@@ -149,9 +149,8 @@ def conform(
     judged = judge_all(trial.watched, held_against, wanted, trial.left_out)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)
-    result = ConformResult(
-        plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name
-    )
+    name, expected = (None, ()) if held_against is None else (held_against.name, tuple(held_against.rules))
+    result = ConformResult(plan=plan, trial=trial, rules=judged, profile=name, expected=expected)
     write(result, folder)
     if trial.hindered:
         say(trial.hindered)

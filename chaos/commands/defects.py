@@ -14,7 +14,7 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. `nemesrv run
-    SCENARIO --defect NAME` plants this defect; `--json` says in which scenario it shows, and which checks find it.
+    SCENARIO --defect NAME` plants this defect; SCENARIO is the name in brackets. `--json` says which checks find it.
     """
     from ..scenarios.defect import shipped_defects
 
@@ -27,6 +27,6 @@ def defects(as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     longest = max(map(len, known))
-    rows = [(name.ljust(longest), one.what) for name, one in known.items()]
+    rows = [(name.ljust(longest), f"{one.what} [{one.scenario}]") for name, one in known.items()]
     for line in rows_fitting(rows, width_of_output()):
         click.echo(line)

@@ -154,7 +154,7 @@ class Experiment:
             },
         )
         if self.defect is not None and not self.defect_acts:
-            not_done(self.record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
+            not_done(self.record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name) + self._where_it_acts())
         self._at = Whereabouts(scenario, stage)
         self._cluster, self.links = stage.set_up(stack, self.record, self._at.upstreams(), self.say)
         self._at.told(stage.advertised(self._at.listen))
@@ -196,6 +196,10 @@ class Experiment:
             self._await_routes(brokers)
             self._warm_up()
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
+
+    def _where_it_acts(self) -> str:
+        shows_in = self.defect.scenario if self.defect is not None else ""
+        return f"; the scenario {shows_in} shows it" if shows_in and shows_in != self.scenario.name else ""
 
     def _note_node(self, name: str) -> None:
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))

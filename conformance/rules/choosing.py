@@ -221,7 +221,8 @@ def start(watched: Sequence[Watched]) -> Measured:
     bias = smallest_bias(total, n, power=POWER, alpha=ALPHA)
     if bias is None:
         why = f"first choices {says}: too few starts to find any bias"
-        return Measured.undecided(why, total, p=p, examples=examples)
+        no_fixed_place = {"random": 1.0, "uneven": 1.0, "scored": 1.0}
+        return Measured.undecided(why, total, p=p, odds=no_fixed_place, examples=examples)
     why = f"first choices {says}; so many starts find one chosen {100 * bias:.0f} points too often"
     return Measured(value="random", count=total, p=p, power=POWER, why=why, examples=examples)
 

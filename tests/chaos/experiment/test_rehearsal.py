@@ -70,6 +70,6 @@ def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: P
     said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
     why = (
         "the planted defect name-server-never-expires never acts here: without it, the virtual run has the same "
-        "history, row by row"
+        "history, row by row; the scenario broker-partition shows it"
     )
     assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])

@@ -64,6 +64,7 @@ def test_starts_that_are_all_at_one_place_are_not_random() -> None:
 
 def test_few_starts_decide_nothing_of_chance() -> None:
     assert verdict("start", "random", *starts(3, 2, 4)) is Validity.UNKNOWN
+    assert verdict("start", 0, *starts(3, 2, 4)) is Validity.INVALID, "one start elsewhere is enough"
     assert verdict("start", "random", *starts(8, 0, 0)) is Validity.UNKNOWN
     assert verdict("start", 0, *starts(4, 0, 0)) is Validity.UNKNOWN
     assert found("start", Story("starts", at_work_s=None).watched()).value is None

@@ -237,18 +237,9 @@ SHIPPED = [(name, "5.x" if name in AT_5_X else "4.9") for name in shipped()]
 @pytest.mark.nightly_but("broker-crash-4.9")
 @pytest.mark.parametrize(("name", "profile"), SHIPPED)
 def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) -> None:
-    all_are_valid(of_profile(name, profile), tmp_path)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", shipped("drills"))
-def test_a_field_drill_is_valid(name: str, tmp_path: Path) -> None:
-    all_are_valid(find(name), tmp_path)
-
-
-def all_are_valid(scenario: Scenario, folder: Path) -> None:
-    run = record_virtual(scenario, 1, folder / "run")
-    found = {verdict.name: verdict.verdict for verdict in verdicts(run.path)}
+    scenario = of_profile(name, profile)
+    folder = record_virtual(scenario, 1, tmp_path / "run")
+    found = {verdict.name: verdict.verdict for verdict in verdicts(folder.path)}
     assert {name: found[name] for name in scenario.checks} == dict.fromkeys(scenario.checks, Validity.VALID)
 
 
