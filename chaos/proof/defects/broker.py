@@ -289,8 +289,8 @@ def broker_loses_tags(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("duplicates messages_delivered no_acknowledged_loss prompt_answers timers_kept")
 def broker_stores_out_of_order(broker: Broker) -> None:
-    """a broker stores each 4 messages of a queue from the last to the first The messages are acknowledged in the order
-    in which they came.
+    """a broker stores each 4 messages of a queue from the last to the first, and acknowledges them in the order in
+    which they came
     """
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
