@@ -104,25 +104,33 @@ class Process(Stops):
     def told(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """The same of those that its heartbeats go to, a producer's to masters alone.
 
-        Its table has a broker name's addresses of the route that it took last (`MQClientInstance.brokerAddrTable`); a
-        route taken anew, but not changed, leaves no row. So those that each of its routes has.
+        Its table has a broker name's addresses of the route that it took last of those that named it
+        (`MQClientInstance.brokerAddrTable`); a route taken anew, but not changed, leaves no row. So those that this
+        route and each of its present routes have.
         """
-        return self.spans(self.addresses)
+        last: dict[str, Mapping[str, str]] = {}
+        return self.spans(lambda routes: self.addresses(routes, last), last)
 
-    def addresses(self, routes: Collection[_Brokers]) -> set[str]:
-        """Those that its heartbeats go to: of each broker name what its routes agree on."""
+    def addresses(self, routes: Collection[_Brokers], last: _Brokers | None = None) -> set[str]:
+        """Those that its heartbeats go to: of each broker name what its routes, and the last that named it, agree
+        on."""
         by_name: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
         for name, ids in (one for brokers in routes for one in brokers.items()):
-            by_name[name].append(set(ids.items()))
+            by_name[name].append(set(ids.items()) & set((last or {}).get(name, ids).items()))
         agreed = (one for those in by_name.values() for one in set.intersection(*those))
         return {address for id_, address in agreed if self.kind == "consumer" or id_ == MASTER_ID}
 
-    def spans(self, addresses: Callable[[Collection[_Brokers]], set[str]]) -> Mapping[str, list[tuple[float, float]]]:
+    def spans(
+        self, addresses: Callable[[Collection[_Brokers]], set[str]], last: dict[str, Mapping[str, str]] | None = None
+    ) -> Mapping[str, list[tuple[float, float]]]:
+        """`last` gets each broker name's addresses as the route that was taken last had them."""
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         since: dict[str, float] = {}
         routes: dict[str, _Brokers] = {}
         for run in self.rows("route_changed"):
-            routes[run.row.topic or ""] = run.value.get("brokers") or {}
+            taken = routes[run.row.topic or ""] = run.value.get("brokers") or {}
+            if last is not None:
+                last |= taken
             now = addresses(routes.values())
             for address in now - since.keys():
                 since[address] = run.ended_ms

@@ -350,9 +350,10 @@ def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_t
     assert sum(found.wrong for found in missed) == wrong_
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
 @pytest.mark.parametrize(("named", "wrong_"), [({"1": "broker-a/1"}, 0), ({"0": "broker-a", "1": "broker-a/1"}, 1)])
 def test_no_heartbeat_goes_to_a_master_that_the_last_route_of_its_name_left_out(
-    named: Mapping[str, str], wrong_: int
+    named: Mapping[str, str], wrong_: int, *, is_gone: bool
 ) -> None:
     told = story().at(0.2)
     of_both = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
@@ -363,6 +364,7 @@ def test_no_heartbeat_goes_to_a_master_that_the_last_route_of_its_name_left_out(
             value = {"client": "127.0.0.1@consumer-0#1"}
             told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
     routed(told.at(50), a={id_: address_of(name) for id_, name in named.items()})
+    told = routed(told.at(55)) if is_gone else told
     missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
     assert sum(found.wrong for found in missed) == wrong_
 
