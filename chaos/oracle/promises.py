@@ -34,7 +34,7 @@ from .name_server import Kept, Read, Registered, Silence
 from .reach import MEETS_MS
 from .recorded import Life
 from .roles import elects, taken_over
-from .windows import NEVER, Timers, Window, drop_window, return_window
+from .windows import NEVER, Window, drop_window, return_window
 from .world import World, once
 
 
@@ -106,13 +106,6 @@ def _unsteady(cause: Cause) -> bool:
     return cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream")
 
 
-def _changes_nothing(cause: Cause, timers: Timers) -> bool:
-    """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
-    if cause.loss is Loss.BACKWARD_PROXY and not timers.Z:
-        return True
-    return cause.delay is not None and cause.delay.round_trip_max_ms < min(timers.B_ms, timers.C_ms)
-
-
 class _Episode(NamedTuple):
     """Causes that follow each other so soon that the broker was not sure to be back between them."""
 
@@ -156,7 +149,7 @@ class _Pair:
         pauses = (cause for cause in process_causes(world, life.node, "name_server") if not cause.loss.closes)
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
         causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
-        causes = [c for c in causes if c.start_ms <= c.end_ms and not _changes_nothing(c, self.timers)]
+        causes = [c for c in causes if c.start_ms <= c.end_ms and not self._changes_nothing(c)]
         causes = [*self._but_stalls_within(causes)]
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
             by_hand = {fault.fault_id for fault in world.link_faults(broker, life.node) if fault.by_hand}
@@ -167,6 +160,14 @@ class _Pair:
         self.episodes = [one for one in episodes if not self._is_unnoticed(one)]
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
         self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
+
+    def _changes_nothing(self, cause: Cause) -> bool:
+        """Whether registrations go on landing and being answered, so that the broker must stay in the table. What makes
+        answers late at one time adds up."""
+        if cause.loss is Loss.BACKWARD_PROXY and not self.timers.Z:
+            return True
+        (late_ms,) = self.world.round_trips_ms(self.broker, (self.life.node,), cause.start_ms, cause.end_ms)
+        return cause.delay is not None and late_ms < min(self.timers.B_ms, self.timers.C_ms)
 
     def _but_stalls_within(self, causes: Sequence[Cause]) -> Iterator[Cause]:
         """What a fault keeps away is no further away while the machine does not run it; how late that makes a drop is

@@ -230,6 +230,16 @@ def test_a_round_trip_that_may_be_longer_than_the_registration_waits_decides_not
     assert demanded(link) == [("return", 33, 100), ("return", 333, 600)]
 
 
+def test_two_latencies_of_one_link_add_up() -> None:
+    def latency(name: str, from_ms: float, latency_ms: float, stream: str) -> Fault:
+        of = (name, "latency", "toxiproxy.latency", "broker-a", "ns-0", stream)
+        return Fault(*of, from_ms, 300_000, {"latency_ms": latency_ms})
+
+    little, more = latency("f", 100_000, 600, "both"), latency("g", 150_000, 2_000, "downstream")
+    assert demanded(world(little)) == demanded(world(more)) == [("return", 33, 600)]
+    assert demanded(world(little, more)) == [("return", 33, 150), ("return", 333, 600)]
+
+
 def test_a_pause_of_the_name_server_that_no_registration_outlasts_is_not_noticed() -> None:
     pause = ("pause", "sigstop", "ns-0", None, None)
     assert demanded(world(fault(pause, 100, 103))) == [("return", 33, 600)]
