@@ -67,7 +67,7 @@ _ACTS: Mapping[str, str] = {
     "unregistered": "{who} listed {topic}, which the action {what} had unregistered",
     "permission": "{who} did not list {topic} with the permission that the action {what} had set",
     "deleted": "{who} listed topic {topic}, which the action {what} had deleted",
-    "spared": "{who} did not list {topic} as before, though the action {what} named another cluster or broker",
+    "spared": "{who} did not list {topic} as before, though the action {what} named something else",
     "silent": "{who} listed {topic}, which the action {what} had registered, and which was silent since",
     "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
