@@ -8,6 +8,7 @@ A consumer asks for each of its queues every 20 s: a held pull is answered withi
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -116,12 +117,13 @@ def _finding(
 
 
 def _refused(group: Asker, queue: Queue, unread: tuple[float, float], shares: BrokerShares, world: World) -> str:
-    """Who answered the group's pulls of the queue with a code that says no, at the latest; "" where nobody did."""
-    found = [
-        (part, world.owners.get(of.address or "", ""))
-        for of, parts in shares.refused.items()
-        if of[1:4] == queue and of.node in group.members
-        for part in parts
-        if unread[0] <= part * PART_MS < unread[1]
-    ]
-    return max(found, default=(0, ""))[1]
+    """Who said no to the group's pulls of the queue for most of the time, in this part or the one before; "" where
+    nobody did."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for of, parts in shares.refused.items():
+        if of[1:4] == queue and of.node in group.members:
+            who = world.owners.get(of.address or "", "")
+            covered = {one for part in parts for one in (part, part + 1)}
+            found[who] |= {part for part in covered if unread[0] <= part * PART_MS < unread[1]}
+    longest = max(found, key=lambda who: len(found[who]), default="")
+    return longest if 2 * PART_MS * len(found.get(longest, ())) > unread[1] - unread[0] else ""

@@ -406,6 +406,13 @@ def test_a_broker_that_refuses_its_readers_is_guilty_and_not_who_asks(type_: str
     assert (found.more["kind"], found.more["holder"]) == ("refused to its readers", "broker-b")
 
 
+def test_a_broker_that_refused_for_a_moment_is_not_why_nobody_read_the_queue() -> None:
+    held = reading(story(("consumer-0",)), skipped=("broker-b", 2)).at(200)
+    of = {"broker_name": "broker-b", "queue_id": 2, "address": address_of("broker-b"), "topic": "orders"}
+    held.event("consumer-0", "pull", type="info", code=24, offset=0, **of)
+    assert kinds(verdict(held)) == ["read by nobody"]
+
+
 def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:
     assert kinds(verdict(reading(story(("consumer-0",)), until_s=100)))
     died = reading(story(("consumer-0",)), until_s=100).at(101).fault("f1", "kill", "sigkill", "consumer-0")
