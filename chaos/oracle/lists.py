@@ -8,7 +8,7 @@ N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TASK, TIMEOUT_S, broker_period_s
 from ..topology import ADDRESS_SERVER
@@ -42,6 +42,7 @@ def due_ms(world: World, node: str, served: Served) -> float:
     later = [(stretch.start_ms, stretch.end_ms + round_ms) for stretch in out_of_reach(world, node)]
     # A process that begins asks at once, or, a broker, at its first tick; then the period counts from there.
     later += [(life.start_ms, life.start_ms + 1000 * (FIRST_S + TIMEOUT_S)) for life in world.lives_of(node)]
+    later += [(begins_ms, until_ms + round_ms) for begins_ms, until_ms in _held_up(world, node, at_ms)]
     for begins_ms, until_ms in sorted(later):
         if begins_ms <= due and until_ms > at_ms:
             due = max(due, until_ms)
@@ -51,6 +52,18 @@ def due_ms(world: World, node: str, served: Served) -> float:
 def late_ms(world: World, node: str, served: Served) -> float:
     """How long after it is served the node may take this list; 0 for the first, and for none."""
     return due_ms(world, node, served) - served.from_ms if math.isfinite(served.from_ms) else 0.0
+
+
+def _held_up(world: World, node: str, at_ms: float) -> Iterator[tuple[float, float]]:
+    """When a broker's one timer thread may wait for NameServers that hang, instead of asking: a round lasts up to B,
+    and where that is more than R, the next round follows at once."""
+    if world.kind_of(node) not in ("broker", "slave"):
+        return
+    timers = world.timers_of(node)
+    for server in world.of_kind("name_server"):
+        for fault in (*world.process_faults(server.name), *world.link_faults(node, server.name)):
+            if not fault.harmless(timers) and not fault.loss(timers).closes:
+                yield fault.start_ms, fault.end_ms if timers.B_ms >= timers.R_ms else at_ms + timers.B_ms
 
 
 def out_of_reach(world: World, node: str) -> list[Stretch]:

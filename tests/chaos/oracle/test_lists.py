@@ -1,0 +1,30 @@
+"""By when a node that asks an address server has taken a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.oracle.lists import late_ms
+from nemesrv.chaos.scenarios.loading import parse
+
+
+@pytest.mark.parametrize(("profile", "period_s", "late_s"), [("5.x", 15, 93), ("5.x", 30, 37), ("4.9", 30, 129)])
+def test_a_broker_whose_timer_thread_waits_for_a_name_server_that_hangs_asks_later(
+    profile: str, period_s: int, late_s: int
+) -> None:
+    """N + 3 s; while rounds follow each other without a pause, from the end of the hang on; else B later."""
+    document = {
+        "cluster": {"name_servers": 3, "profile": profile, "name_server_list": ["ns-0", "ns-1", "ns-2"]},
+        "config": {"brokers": {"registerNameServerPeriod": period_s * 1000}},
+        "timeline": [
+            {"at_s": 20, "do": "pause", "nodes": ["ns-2"]},
+            {"at_s": 40, "do": "name_server_list", "name_servers": ["ns-0", "ns-2"]},
+            {"at_s": 120, "do": "resume", "nodes": ["ns-2"]},
+        ],
+        "settle_s": 300,
+        "checks": ["routes_are_true"],
+    }
+    world = expected_world(parse(document, file="x.yaml")).world
+    assert late_ms(world, "broker-a", world.served[1]) == 1000 * late_s
+    assert late_ms(world, "producer-0", world.served[1]) == 123_000
