@@ -76,8 +76,8 @@ async def keep_looking(
 
 
 def refuse_bypass(data: Path) -> None:
-    """Raise HarnessError if any node's program had a connection that avoids its fronts. `data` is the run's folder with
-    one folder per node."""
+    """Raise HarnessError if a Java process had a connection that passed none of its node's fronts (proxies). `data` is
+    the run's folder with one folder per node."""
     for file in sorted(data.glob(f"*/{FILE}")):
         seen = file.read_text(encoding="utf-8").splitlines() or ["a connection"]
         more = f" ({len(seen) - 1} more)" if len(seen) > 1 else ""

@@ -51,7 +51,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 2000),
     default=60,
     show_default=True,
-    help="Number of CMD processes to start, to see which NameServer each process asks first.",
+    help="How many times to start the client CMD, to count which NameServer it asks first.",
 )
 @click.option(
     "--repeats",

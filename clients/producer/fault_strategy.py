@@ -37,7 +37,8 @@ class IsolationRecord:
         self._avoided: set[str] = set()
 
     def noted(self, broker_name: str, latency_ms: int, isolation_ms: int, *, failed: bool) -> None:
-        """Note that an attempt, slow or failed, isolates the broker for `isolation_ms`; in 4.9, 0 ends an isolation."""
+        """Record for how long an attempt isolates the broker: `isolation_ms`, 0 after a quick one. In 4.9, 0 ends an
+        isolation."""
         before_ms, self._isolation_ms[broker_name] = self._isolation_ms.get(broker_name, 0), isolation_ms
         if isolation_ms or before_ms:
             self._avoided.add(broker_name)

@@ -16,7 +16,7 @@ from .fields import HeaderFields, Plan, as_text, plan, read_fields, values_of, w
 
 
 class GivenBySender(HeaderFields):
-    """The fields that a send and a pushed reply have in common."""
+    """Header fields that a send request and a reply pushed to its requester (request 326) have in common."""
 
     producer_group: str
     topic: str

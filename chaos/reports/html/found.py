@@ -186,8 +186,8 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """Return the place of the verdict's first example; without an example, the time of the faults in the plot of the
-    verdict's section."""
+    """Return where the report's link for this verdict leads: to its first example that has a time, else to the time of
+    the faults, in the plot of the verdict's section."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)
