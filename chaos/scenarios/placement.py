@@ -81,8 +81,8 @@ class Offer(NamedTuple):
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
-    """Return the host of each node, except outside clients. `offers` are the hosts of the Ray cluster, the driver's host
-    first. ScenarioError for a place that no offered host fits."""
+    """Return the host of each node, except outside clients. `offers` are the hosts of the Ray cluster, the driver's
+    host first. ScenarioError for a place that no offered host fits."""
     there = {offer.name: offer for offer in offers}
     for index, name in enumerate(placement.hosts):
         if name not in there:
