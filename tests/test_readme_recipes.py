@@ -21,7 +21,7 @@ RECIPES = dict(
 def commands(recipe: str) -> list[list[str]]:
     """The words of each line that begins with nemesrv."""
     lines = [shlex.split(line, comments=True) for line in RECIPES[recipe].splitlines()]
-    return [words[1:] for words in lines if words[0] == "nemesrv"]
+    return [words[1:] for words in lines if words[:1] == ["nemesrv"]]
 
 
 @pytest.mark.nightly
