@@ -67,7 +67,7 @@ class Flow:
         return self.of(at_s)[1]
 
     def of(self, at_s: float) -> tuple[int, int]:
-        """Return the number of bytes copied so far in this second, and in the second before."""
+        """Return how many bytes were copied so far in the second of `at_s`, and how many in the second before."""
         if (second := int(at_s)) != self.second:
             self.last = self.now if second == self.second + 1 else 0
             self.second, self.now = second, 0

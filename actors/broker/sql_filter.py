@@ -90,7 +90,7 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
 
     def expect(self, kind: str, *texts: str) -> str:
-        """Return the next token of the filter, which must be one of `words`. Raises SqlError."""
+        """Take and return the next token, which must be of `kind` and, with `texts`, one of them. Raises SqlError."""
         found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
             wanted = " or ".join(texts) or "a text in quotes"

@@ -43,7 +43,7 @@ LAST_WRITE_S = 0.1
 
 
 class AskedNodes(Protocol):
-    """Calls methods of nodes by the node's name."""
+    """Calls a method of the node that has the given name."""
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...

@@ -5,7 +5,8 @@ no I/O.
     request ─► answer         ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
     request ─► close, or the same request elsewhere ─► none   ┘
 
-Only connects and bytes are observed. All other facts are inferred as the client's profile says:
+Of an outside client only its connections, requests and answers are observed. All other facts are inferred as the
+client's profile says:
 
     channel  one without a request is a probe; a failed connect if the server closed it; a try that came too late if
              the client opened it during a call and closed it at once

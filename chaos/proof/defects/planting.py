@@ -7,8 +7,8 @@ where.
         \"""a NameServer keeps brokers that have gone silent\"""     (the first paragraph; how it does it may follow)
         replace_part(server, "_expire_brokers", does_nothing)
 
-This function plants `name-server-never-expires`. chaos/defects.py has the helpers with which most defects change their
-node.
+The example above plants the defect `name-server-never-expires`. chaos/defects.py has the helpers with which most
+defects change their node.
 """
 
 import inspect
