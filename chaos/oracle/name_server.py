@@ -467,6 +467,8 @@ class RoutesRead:
         version, topics, acting = said.get("version", ()), said.get("topics", {}), said.get("acting")
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
+        if address not in ids.values():  # what left before takes nothing out any more
+            self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
         self._clusters[name].add(str(said.get("cluster")))
         if is_new:
             self._first_cluster[name] = str(said.get("cluster"))

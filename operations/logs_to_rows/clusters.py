@@ -4,8 +4,8 @@ eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0  
 us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, with a message
 
 Equal broker names do not put two logs into one cluster, because every cluster may have a broker-a. A log without a
-known broker or NameServer belongs to its folder's cluster. An otherwise unconnected NameServer's log belongs to a cluster
-that lists NameServers.
+known broker or NameServer belongs to its folder's cluster. An otherwise unconnected NameServer's log belongs to a
+cluster that lists NameServers.
 """
 
 import re

@@ -12,7 +12,7 @@ from nemesrv.actors.namesrv.tables import DropReason, Registration, RouteOptions
 from nemesrv.chaos.oracle.name_server import Request, RoutesRead
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, canonical
 from nemesrv.remoting.node.profile import Profile
-from tests.chaos.builder import cluster
+from tests.chaos.builder import address_of, cluster
 
 TOPICS = ("orders", "payments", "rmq_sys_SYNC_BROKER_MEMBER_a")
 BROKERS = (
@@ -105,3 +105,22 @@ def test_what_was_read_makes_the_same_routes_as_the_name_servers_own_table(profi
         for topic in TOPICS:
             table, read = both.shown(topic)
             assert read == table, f"{topic} after step {step}"
+
+
+def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration() -> None:
+    builder = cluster(1, ("broker-a",))
+    builder.rows[0]["value"]["profile"] = "5.x"
+    _, world = builder.end(60).facts()
+    made = RoutesRead(world, world.lives_of("ns-0")[0])
+    said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
+    of: dict[str, Any] = {"name": "broker-a", "address": address_of("broker-a")}
+    for at_s, f, channel in ((1, "REGISTER_BROKER", "1"), (20, "ended", "1"), (20, "dropped", "")):
+        made.take(Request(at_s * 1000, f, channel, said=said, **of))
+    made.take(Request(30_000, "UNREGISTER_BROKER", "2", **of))
+    made.take(Request(30_002, "REGISTER_BROKER", "3", said=said, **of))
+    made.take(Request(40_000, "BROKER_HEARTBEAT", "3", **of))
+    assert [(at_ms, route is not None) for at_ms, route in made.shown["orders"]] == [
+        (1_000, True),
+        (20_000, False),
+        (30_002, True),
+    ]
