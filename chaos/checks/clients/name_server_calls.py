@@ -341,9 +341,16 @@ class Tries:
         """Whether a call of our client failed without a try though it did not wait for another call to choose."""
         if row.type != "fail" or self._world.made_by(row.node) != OURS:
             return False
-        is_told = bool(self._world.run.get("settings"))
-        waits_ms = float(str(self._world.setting(row.node, "lockTimeoutMillis"))) if is_told else self._profile.wait_ms
-        return row.duration_ms is not None and row.duration_ms < waits_ms - self._timers.delivery_ms
+        return row.duration_ms is not None and row.duration_ms < self._waits_ms(row.node) - self._timers.delivery_ms
+
+    def _is_told(self) -> bool:
+        """Whether our clients go by their settings, and by no profile of another client."""
+        return bool(self._world.run.get("settings")) and not self._world.workload.get("client_profile")
+
+    def _waits_ms(self, node: str) -> float:
+        """For how long a call waits for another call to choose."""
+        told = self._world.setting(node, "lockTimeoutMillis") if self._is_told() else self._profile.wait_ms
+        return float(str(told))
 
     def _cut_short(self, row: Row, of: Selection) -> bool:
         """Whether the end of its client (SIGTERM, its shutdown) or of the run may have ended it: nothing came after."""
@@ -367,12 +374,11 @@ class Tries:
     def _allowed_ms(self, node: str, number: int) -> float:
         # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
         lag_ms = self._lag_ms.get(node, self._timers.lateness_cap_ms)
-        try_ms, wait_ms = self._profile.try_timeout_ms, self._profile.wait_ms
-        if self._world.run.get("settings") and not (self._world.workload).get("client_profile"):
+        try_ms = self._profile.try_timeout_ms
+        if self._is_told():
             timers = self._world.timers_of(node)  # ours: as it was told
             try_ms = max(timers.A_ms, timers.C_ms)
-            wait_ms = float(str(self._world.setting(node, "lockTimeoutMillis")))
-        tries_ms = number * try_ms + wait_ms
+        tries_ms = number * try_ms + self._waits_ms(node)
         return tries_ms + lag_ms * CHAINED_TIMERS + self._timers.delivery_ms
 
 

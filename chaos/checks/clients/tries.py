@@ -24,7 +24,7 @@ from ..findings import Rule, at_a_moment, finding
 from ..record.control import Control
 from ..record.timer_acts import by_process
 from ..record.turns import Routes
-from ..record.uses import BrokerShares, Isolated, Try
+from ..record.uses import BrokerShares, Isolated, Try, isolated
 
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
@@ -37,8 +37,7 @@ _NEAR_MS = 50.0
 def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) -> Iterator[Finding]:
     """All that were on another broker together; each that was not though there was one, that should not have been, or
     that was missing."""
-    isolated = Isolated(control, world)
-    wrong = [one for one in shares.same if _has_another(one, routes, isolated, world)]
+    wrong = [one for one in shares.same if _has_another(one, routes, isolated(control, world), world)]
     right = shares.retries - len(wrong)
     unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
     if right > 0 and not unknown:
@@ -64,14 +63,14 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
             yield at_a_moment(one.node, one.broker_name, one.kind, one.time_ms, rule, more)
 
 
-def _has_another(one: Try, routes: Routes, isolated: Isolated, world: World) -> bool:
+def _has_another(one: Try, routes: Routes, away: Isolated, world: World) -> bool:
     # For all its tries a send goes by the route that it began with, T ago at the earliest.
     began_ms = one.time_ms - world.timers_of(one.node).T_ms
     named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
     others = set.intersection(*named) - {one.broker_name}
     if not avoids(world, one.node):
         return bool(others)
-    until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)
+    until_ms = away.until_ms(one.node, one.incarnation, one.time_ms)
     is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
     return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
 

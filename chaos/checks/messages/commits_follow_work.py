@@ -14,7 +14,7 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,12 +84,11 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     groups = {group.name: group for group in askers(world)}
     unkept = tuple(not_kept(facts, rules, groups))
     facts = facts.without({one.place for one in unkept})  # where the broker has another offset, no consumer can help it
-    unread = [row for row in control.rows("queue_taken") if _was_unread(row)]
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
-        *_older(facts, rules, groups, control, unread),
-        *_begun(control, groups, unread),
+        *_older(facts, rules, groups, control),
+        *_begun(control, groups),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(unkept, rules, groups),
@@ -245,10 +244,9 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
         )
 
 
-def _older(
-    facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control, unread: Sequence[Row]
-) -> Iterator[Finding]:
-    world, begun = rules.world, {(row.node, row.time_ms) for row in unread}
+def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+    world = rules.world
+    begun = {(row.node, row.time_ms) for row in control.rows("queue_taken") if _was_unread(row)}
     late = (
         (
             (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
@@ -299,14 +297,14 @@ def _was_unread(row: Row) -> bool:
     return row.decoded is not None and "answered" not in row.decoded
 
 
-def _begun(control: Control, groups: Mapping[str, Asker], unread: Sequence[Row]) -> Iterator[Finding]:
+def _begun(control: Control, groups: Mapping[str, Asker]) -> Iterator[Finding]:
     """Queues that a consumer began to read elsewhere than at the committed offset that it was answered, or without an
     answer."""
     group_of = {member: group.name for group in groups.values() for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         answered = (row.decoded or {}).get("answered")
         is_elsewhere = answered is not None and answered >= 0 and row.offset != answered
-        if is_elsewhere or row in unread:
+        if is_elsewhere or _was_unread(row):
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
                 (row.node, row.broker_name or "", row.topic or ""),

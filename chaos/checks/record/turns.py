@@ -24,7 +24,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
 from .control import Control, once
-from .uses import BrokerShares, Isolated, Queue, Segment, Stray
+from .uses import BrokerShares, Queue, Segment, Stray, isolated
 
 TURN = "selectOneMessageQueue: the next queue of the route"
 KEY = "sendSelectImpl: the queue that its MessageQueueSelector selects, by the hash of the sharding key"
@@ -86,12 +86,12 @@ def turns(
     if world.workload.get("ordered"):
         yield from _of_keys(shares, world, routes, all_edges)
         return
-    avoided, isolated = avoidance(world), Isolated(control, world)
+    avoided, away = avoidance(world), isolated(control, world)
     ours = {node.name for node in world.ours("producer")}
     for segment, counts in sorted(shares.sends.items()):
         after_ms = avoided.longest_ms if avoided and segment.node not in ours else 0.0
         until_ms = _end(all_edges, segment.start_ms, world.end_ms)
-        failed = isolated.is_any(segment.node, segment.incarnation, segment.start_ms, until_ms) or any(
+        failed = away.is_any(segment.node, segment.incarnation, segment.start_ms, until_ms) or any(
             number and node == segment.node and _end(all_edges, start_ms) + after_ms > segment.start_ms >= start_ms
             for (node, start_ms), number in shares.failed.items()
         )

@@ -14,7 +14,7 @@ from ...oracle.intervals import Stretch, merged
 from ...oracle.time_outs import SEND, SendRules, avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ..check import Facts
-from .control import Control
+from .control import Control, once
 
 PART_MS = 10_000.0
 """What is read, and what is committed at a slave, is counted in such parts of all time."""
@@ -161,12 +161,15 @@ class Isolated:
             yield from (one.end_ms for one in merged(Stretch(at_ms, until_ms) for at_ms, _, until_ms in of))
 
 
+isolated = once(Isolated)
+
+
 def edges(control: Control, world: World) -> Sequence[float]:
     """Between which sends are counted: whenever a producer took a route, at each begin and end of a fault, and when a
     producer has no broker isolated any more."""
     producers = {node.name for node in world.of_kind("producer")}
     found = {row.time_ms for row in control.rows("route_changed") if row.node in producers}
-    found |= {at_ms for at_ms in Isolated(control, world).ends_ms() if at_ms < world.end_ms}
+    found |= {at_ms for at_ms in isolated(control, world).ends_ms() if at_ms < world.end_ms}
     avoided = avoidance(world)
     after_ms = avoided.longest_ms if avoided else 0.0
     for fault in world.faults:
