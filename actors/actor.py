@@ -153,8 +153,8 @@ class NodeActor:
             self._network.set_links(links)
 
     async def start(self) -> tuple[int, ...]:
-        """Make the node work; returns its child processes. The row `started` is written first, before all other rows of
-        the node except those of its `prepare`."""
+        """Make the node work; returns its child processes. The row `started` stands after the rows of the node's
+        `prepare` and before all its other rows."""
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()

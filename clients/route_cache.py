@@ -89,7 +89,7 @@ def _comparable(route: TopicRouteData) -> object:
 
 
 def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
-    """Return the addresses of the form host:port, because a broker may have registered any text."""
+    """Return only the addresses of the form host:port; a broker may have registered any text."""
     addresses: dict[int, Address] = {}
     for broker_id, text in broker_addrs.items():
         try:

@@ -255,8 +255,8 @@ class Stand:
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Send one message for consumers each FEED_EVERY_S until the stand is closed. A message's body and key are its
-        number."""
+        """Each FEED_EVERY_S send one message, so that consumers have what to receive, until the stand is closed. A
+        message's body and key are its number."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(

@@ -73,8 +73,9 @@ class ConsumerCalls:
     # Offsets
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 222: set each queue's offset to that of a time (-1: the queue's end); in 5.x also one queue's offset
-        to a number."""
+        """Request 222: move a group to the offsets of a timestamp (-1: each queue's end). In 4.9 the broker sends these
+        offsets to the consumers that are online; in 5.x it commits them itself, and can move one queue to an offset
+        that the request names."""
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(

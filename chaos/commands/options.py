@@ -235,5 +235,5 @@ ray_option = click.option(
     type=RayAddress(),
     envvar="RAY_ADDRESS",
     help="Run the nodes on the Ray cluster whose head is at HOST:PORT, or on the Ray cluster of this machine (auto). "
-    "The default is $RAY_ADDRESS, or no other host than this machine (docs/hosts.md).",
+    "The default is $RAY_ADDRESS. Without it all nodes run on this machine (docs/hosts.md).",
 )

@@ -51,7 +51,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--json",
     "as_json",
     is_flag=True,
-    help='Print JSON lines: first the cluster, then each verdict (`"type": "verdict"`) if checks judge the cluster.',
+    help='Print JSON lines: first the cluster; with --check each verdict (`"type": "verdict"`), too.',
 )
 @click.option(
     "--check",

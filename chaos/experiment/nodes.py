@@ -1,8 +1,7 @@
 """Makes a scenario's nodes: the program and settings of each node.
 
-A node's factory is pickled and loaded in the node's own process. A factory uses only modules that are quick to import:
-programs.py, experiment/workloads/ and settings.
-"""
+The function that makes a node (its factory) is pickled here and loaded in the node's own process. It uses only modules
+that are quick to import: programs.py, experiment/workloads/ and settings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
