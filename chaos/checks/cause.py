@@ -92,9 +92,9 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
     return verdict.name in CHECKS and CHECKS[verdict.name].is_of_the_whole
 
 
-_BEGINNINGS = ("done_by_hand", "registrations_are_kept")
+_BEGINNINGS = ("done_by_hand", "registrations_are_kept", "no_acknowledged_loss")
 """What a NameServer made of an act, of a registration or of a silence comes before the table that it gives from then
-on."""
+on; what a broker acknowledged and does not have, before how soon it answered."""
 _NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
 for good, before what did not come."""

@@ -105,11 +105,12 @@ def conform(
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
     Exit status: 0 every rule is VALID (or measured, if no profile is given), 1 a rule is INVALID, 2 the input is wrong,
-    3 a rule is UNKNOWN or the profile expects nothing of the rules, 4 nemesrv failed.
+    3 a rule is UNKNOWN (also a rule of FILE, or of --rules, that the client gave no occasion to examine) or the
+    profile expects nothing of the rules, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write
-    from ...conformance.rule_verdicts import hindered_in, judge_all, profile_of, situations_of, written
+    from ...conformance.rule_verdicts import asked_for, hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
     from ...conformance.subject import Program
@@ -146,7 +147,7 @@ def conform(
     finally:
         progress.clear()
         tidy(folder)
-    judged = judge_all(trial.watched, held_against, wanted, trial.left_out)
+    judged = asked_for(judge_all(trial.watched, held_against, wanted, trial.left_out), held_against, wanted)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)
     name, expected = (None, ()) if held_against is None else (held_against.name, tuple(held_against.rules))

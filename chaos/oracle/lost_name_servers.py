@@ -57,6 +57,11 @@ def name_server_losses(world: World) -> Sequence[NameServerLoss]:
     return [loss for loss in _all_losses(world) if loss.from_ms < loss.end_ms]
 
 
+def too_short(world: World) -> Sequence[NameServerLoss]:
+    """Those that ended before the client had to leave."""
+    return [loss for loss in _all_losses(world) if loss.end_ms <= loss.from_ms < NEVER]
+
+
 def clients_that_stay(world: World) -> list[str]:
     """The clients that need never leave a NameServer that went silent: their channel to it stays open
     (clientCloseSocketIfTimeout=false)."""

@@ -127,7 +127,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         one = max(faults.values(), key=lambda one: one["score"])
         sentence = f"What happened is unsure; the likeliest ({one['score']:.2f}): {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
-        sentence = f"As far as these logs show, RocketMQ behaved as its rules say. {sentence}"
+        sentence = f"{sentence}. As far as these logs show, RocketMQ behaved as its rules say"
     labels = {
         f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
         for number, one in told.items()

@@ -17,11 +17,12 @@ from pathlib import Path
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import are_large
+from ...chaos.reports.imported import suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import text_at, texts_in
-from ..inferring.suffering import EVENTS, Suffered, suffered, suffered_lines
+from ..inferring.suffering import EVENTS, Suffered, suffered
 from ..logs_to_rows.gather import gather, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
 from .answer_causes import is_routed_everywhere

@@ -2,20 +2,17 @@
 incident."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
+from ...chaos.reports.imported import alternatives, scored, signs_of, suffered_lines, time_0
 from ...chaos.reports.text import rows_fitting, width_of_output
-from ..inferring.suffering import suffered_lines
 from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.sources import CLIENT
 
 SHOWN = 24
 """Most entries of the time line."""
-LEAST_SCORE = 0.05
-"""Alternatives of a lower score are in incident.json only."""
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
@@ -33,12 +30,11 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _topology(document["topology"])
     yield f"  timers: {_timers(document['timers'])}"
     yield ""
-    begun = document["origin"][:19].replace("T", " ")
-    yield f"time line ({_zone(document['origin'])}, and seconds since {begun}, which the faults below count, too)"
+    yield f"time line (time of day, and seconds since {time_0(document)}, which the faults below count, too)"
     yield from _timeline(document["timeline"])
     yield ""
     yield "faults that explain it"
-    yield from episode_lines(document["episodes"], origin=document["origin"])
+    yield from episode_lines(document)
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
@@ -196,43 +192,19 @@ def _sentence(entry: Mapping[str, Any]) -> str:
             return f"{node} {what}" + ("" if subject == node else f" {subject}") + in_brackets
 
 
-def episode_lines(episodes: Sequence[Mapping[str, Any]], origin: str = "") -> Iterator[str]:
+def episode_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Return each episode's likeliest faults, the evidence for and against the first fault, and the faults' effects.
-    `origin`: the episodes' time 0."""
+    `document` is incident.json."""
+    episodes = document["episodes"]
     if not episodes:
         yield "  none: nothing in these logs needs one"
     for number, episode in enumerate(episodes, 1):
         if "follows" in episode:
             continue
-        first, *others = episode["hypotheses"][:3]
-        yield f"  {number}. {_scored(first | episode)}{_times_of_day(episode, origin) if origin else ''}"
-        yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
-        yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
-        yield from (
-            f"    or {number}={place} ({other['score']:.2f}): {other['sentence']}"
-            for place, other in enumerate(others, 2)
-            if other["score"] >= LEAST_SCORE
-        )
+        yield f"  {number}. {scored(episode, document)}"
+        first = episode["hypotheses"][0]
+        yield from (f"       + {sign}" for sign in signs_of(first, "for"))
+        yield from (f"       - {sign}" for sign in signs_of(first, "against"))
+        yield from (f"    {text}" for text in alternatives(number, episode))
         effects = (one["hypotheses"][0] for one in episodes if one.get("follows") == number)
         yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)
-
-
-def _zone(moment: str) -> str:
-    """Return `UTC+08:00`, or `UTC`."""
-    return str(datetime.fromisoformat(moment).tzinfo)
-
-
-def _times_of_day(episode: Mapping[str, Any], origin: str) -> str:
-    begun = datetime.fromisoformat(origin)
-    ends = (
-        begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
-    )
-    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} {_zone(origin)})"
-
-
-def _scored(hypothesis: Mapping[str, Any]) -> str:
-    return f"{hypothesis['certainty']} ({hypothesis['score']:.2f}): {hypothesis['sentence']}"
-
-
-def _place(one: Mapping[str, Any]) -> str:
-    return f"  {one['file']}:{one['line']}" if one.get("file") else ""

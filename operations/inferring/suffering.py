@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from itertools import groupby
 from typing import Any
 
+from ...remoting.codes import ResponseCode
 from ...remoting.topics import is_own
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -78,12 +78,6 @@ def suffered(found: Reconstructed, texts: Texts) -> list[Suffered]:
     return sorted(told, key=lambda one: (one.client, one.from_ms))
 
 
-def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Return a line for each client. `told`: entries of incident.json's `suffered`."""
-    for client, of in groupby(told, lambda one: str(one["client"])):
-        yield f"{client}: {'; '.join(one['says'] for one in of)}"
-
-
 def _each(found: Reconstructed, texts: Texts) -> Iterator[tuple[str, str, float]]:
     """Return (client, what, when) of each failure."""
     clients = [source for source in found.found if source.kind == CLIENT]
@@ -107,7 +101,7 @@ def _of_line(line: Line, of_address: Mapping[str, str]) -> str:
     queue = _BROKER.search(fields.get("queue", ""))
     address = fields.get("broker_address") or fields.get("address", "")
     broker = queue[1] if queue else fields.get("broker") or of_address.get(address, address)
-    code = f" (code {fields['code']})" if fields.get("code") else ""
+    code = f" (code {_named(fields['code'])})" if fields.get("code") else ""
     match line.event:
         case "send_retried":
             return f"a try to send{broker and f' to {broker}'} failed"
@@ -119,6 +113,12 @@ def _of_line(line: Line, of_address: Mapping[str, str]) -> str:
             return f"a call found no route of {fields['topic']}"
         case _:
             return ""
+
+
+def _named(code: str) -> str:
+    """Return `25, SUBSCRIPTION_NOT_LATEST`; only the number of an unknown code."""
+    names = [f"{known:d}, {known.name}" for known in ResponseCode if str(known.value) == code]
+    return next(iter(names), code)
 
 
 def _of_row(row: Mapping[str, Any], found: Reconstructed) -> str:

@@ -176,12 +176,18 @@ def _fault(world: World, parts: list[Any]) -> FaultSpan:
     whom = sorted({*unheard, *silent}) or sorted({part.source for part in parts})
     return FaultSpan(
         do=parts[0].fault,
-        what=f"{', '.join(whom)}: {parts[0].kind.words}",
+        what=f"{_between(parts, whom)}: {parts[0].kind.words}",
         start_ms=min(part.start_ms for part in parts),
         end_ms=min(max(part.end_ms for part in parts), world.end_ms),
         unheard={name: frozenset(by) for name, by in unheard.items()},
         silent={name: frozenset(by) for name, by in silent.items()},
     )
+
+
+def _between(parts: list[Any], whom: list[str]) -> str:
+    """Return the one link that has the fault, `broker-a <-> ns-0`; of several links the nodes that they cut off."""
+    links = {(part.source, part.target) for part in parts if part.target is not None}
+    return " <-> ".join(*links) if len(links) == 1 else ", ".join(whom)
 
 
 def _wipes(scenario: Scenario) -> list[FaultSpan]:

@@ -390,12 +390,17 @@ class _Names(NamedTuple):
         topic = used.most_common(1)[0][0] if used else UNNAMED_TOPIC
         notes.extend(self._made_up(topic, named=bool(used)))
         of_topic = [(count, n) for (name, n), count in queues.items() if name == topic]
+        sends_per_s = 4 if lasts_ms <= 900_000 and self.producers <= 8 else 1
+        notes.append(
+            f"Logs do not say how much was sent: each producer of the replay sends {sends_per_s} messages a second "
+            "(--set workload.sends_per_s=N)."
+        )
         return {
             "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],
             "queues": min(64, max(1, max(of_topic)[1])) if of_topic else 4,
             "producers": self.producers,
             "consumers": self.consumers,
-            "sends_per_s": 4 if lasts_ms <= 900_000 and self.producers <= 8 else 1,
+            "sends_per_s": sends_per_s,
             "client_starts": 0,
         }
 

@@ -9,6 +9,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rule_verdicts import (
     RuleProfile,
+    asked_for,
     hindered_in,
     judge_all,
     names,
@@ -90,6 +91,17 @@ def test_a_rule_whose_situation_is_unclear_or_could_not_be_had_says_so() -> None
     why = "the program never asked the address server for its list"
     (one,) = judge_all([], None, ["list_change_s"], {"list_changes": why})
     assert one.measured == LeftOut(why=why)
+
+
+def test_a_rule_that_somebody_asked_for_is_unknown_if_the_client_gave_no_occasion(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("client: mine\nrules: {killed_broker_s: {at_most: 40}}\n", encoding="utf-8")
+    mine, java = profile_of(str(tmp_path / "mine.yaml")), profile_of("java-5.3")
+    (left_out,) = judge_all([], java, ["killed_broker_s"])
+    assert asked_for([left_out], java, None) == [left_out], "a built-in profile is for clients with and without a part"
+    for profile, named in ((mine, None), (java, ["killed_broker_s"])):
+        (asked,) = asked_for([left_out], profile, named)
+        assert asked.verdict is Validity.UNKNOWN
+        assert asked.measured.why == f"not examined: {left_out.measured.why}"
 
 
 def test_every_built_in_profile_can_be_read() -> None:

@@ -17,7 +17,7 @@ from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Reads, Section
-from ..findings import counted, finding, rounded, verdict_of
+from ..findings import counted, finding, need_not_leave, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
 from ..record.broker_uses import BrokerUses, Uses, departures, key_of
@@ -49,11 +49,11 @@ def gather(gathering: Gathering, world: World) -> BrokerUses:
 def judge(facts: BrokerUses, world: World) -> Verdict:
     """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses.
     UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
-    found = judged_absences(world, facts.gone)
+    found, short = judged_absences(world, facts.gone), too_short(world)
     if not found:
-        why = "no broker was lost for longer than the window of its clients, and none left a client's routes"
-        return Verdict.nothing_examined(NAME, why)
-    promised, short = sum(not absence.address for absence in found), too_short(world)
+        why = "no fault took a broker from a client, as broker-crash does, and none left a client's routes"
+        return Verdict.nothing_examined(NAME, _too_short(short) if short else why)
+    promised = sum(not absence.address for absence in found)
     nothing = Uses()
     seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]
     findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
@@ -72,11 +72,7 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
 
 def _too_short(of: Sequence[Absence]) -> str:
     longest = max(of, key=lambda absence: absence.end_ms - absence.start_ms)
-    lost_s, due_s = (longest.end_ms - longest.start_ms) / 1000, longest.window.latest_ms / 1000
-    return (
-        f"{longest.broker} was lost for {lost_s:.0f} s, and {longest.client} need not leave it within {due_s:.0f} s: "
-        "use a longer fault"
-    )
+    return need_not_leave(longest.client, longest.broker, longest.end_ms - longest.start_ms, longest.window)
 
 
 CHECK = Check(

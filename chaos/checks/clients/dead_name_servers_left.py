@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import until_next
-from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_server_losses
+from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_server_losses, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import finding, rounded, verdict_of
+from ..findings import finding, need_not_leave, rounded, verdict_of
 from ..record.control import Control, Row
 from ..tolerance import Tolerance, tolerance
 
@@ -56,8 +56,7 @@ def judge(control: Control, world: World) -> Verdict:
     Violations: those that were not left."""
     found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
-        why = f"{_may_stay(stay)}; no NameServer was lost to another" if stay else "no NameServer was lost to a"
-        return Verdict.nothing_examined(NAME, f"{why} client for longer than the client's window")
+        return Verdict.nothing_examined(NAME, "; ".join([*([_may_stay(stay)] if stay else []), _no_loss(world)]))
     seen = _seen(control, found)
     chosen = [e for e in found if seen[e.id].visits]
     judged = [e for e in chosen if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
@@ -107,6 +106,13 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 def _may_stay(clients: Sequence[str]) -> str:
     return f"{', '.join(clients)} may stay with a silent NameServer (clientCloseSocketIfTimeout=false)"
+
+
+def _no_loss(world: World) -> str:
+    if not (short := too_short(world)):
+        return "no fault took a NameServer from a client that could choose another, as name-server-crash does"
+    longest = max(short, key=lambda loss: loss.end_ms - loss.start_ms)
+    return need_not_leave(longest.client, longest.name_server, longest.end_ms - longest.start_ms, longest.window)
 
 
 def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:

@@ -161,6 +161,8 @@ class Place:
     bad: bool
     log: tuple[str, ...] = ()
     """What its node logged then."""
+    logged_by: str = ""
+    """That node; "" if none has a log. The page's template reads it."""
 
     def link(self) -> str:
         """Return the fragment of the page's URL that leads to this place:

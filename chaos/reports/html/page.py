@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
-from jinja2 import Environment, FunctionLoader, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from ...checks import CHECKS
 from ...oracle.windows import legend
 from ...verdict import Verdict
+from .. import imported
 from ..answers import of_incident
 from ..ci import read_incident
 from ..cost import sides_of_replay
@@ -47,7 +48,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)
     if incident is not None:
-        said = sections.said(incident, verdicts, len(told.run.left_out))
+        said = imported.result(incident, verdicts, len(told.run.left_out))
         answers = replace(of_incident(answers, incident), injected="")
     verdict = badge = str(told.overall)
     if replay is not None and not verdicts:
@@ -61,9 +62,9 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         told=told,
         run=told.run,
         said=told.names(said),
-        answers=first_screen.answer_list(told, answers),
+        answers=first_screen.answer_list(told, answers) + ([] if incident is None else imported.answer_list(incident)),
         place=first_screen.first_place(told),
-        above=[*filter(None, (exercised_line(told.verdicts), _left_out(told.run)))],
+        above=[*filter(None, (exercised_line(told.verdicts), _left_out(told.run, incident)))],
         facts=_facts(told, incident),
         verdict=verdict,
         badge_text=badge,
@@ -72,7 +73,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         replay_div=drawn.replay,
         story=drawn.story,
         sections=drawn.sections,
-        clock=_clock(told),
+        clock=_clock(told, incident),
         jumps=[*_jumps(told)] if recorded else [],
         more=run_in_words.left_out(told.recorded, left_out),
         style=_text("page.css"),
@@ -85,7 +86,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
 
 @cache
 def template(name: str) -> Template:
-    known = Environment(autoescape=True, loader=FunctionLoader(_text))
+    known = Environment(autoescape=True, loader=FunctionLoader(_text), undefined=StrictUndefined)
     known.globals |= {"CHECKS": CHECKS, "groups": groups, "clients_of": clients_sentence, "legend": legend}
     known.globals |= {"costs_of": sides_of_replay}
     known.globals |= {"brief": brief, "measured_sentences": measured_sentences}
@@ -120,19 +121,23 @@ def _drawn(told: RunToDraw, replay: Mapping[str, Any] | None) -> Drawn:
     return Drawn(story_shown, [*found.values()], divs.get(replayed.SECTION, ""), script, rows)
 
 
-def _clock(told: RunToDraw) -> str:
+def _clock(told: RunToDraw, incident: Mapping[str, Any] | None) -> str:
     """Return zero of the page's times, and the wall clock at that moment."""
     said = "All times are seconds of RocketMQ time since the timeline's start; before it the cluster comes up."
     if told.virtual:
         return f"{said} The run was on the virtual clock, where there is no wall-clock time."
     if told.wall_ms is None:
         return said
+    if incident is not None:
+        return f"All times are seconds from {imported.time_0(incident)} on."
     at = datetime.fromtimestamp(told.wall_ms / 1000, UTC)
     fast = f", and each second of the machine is {told.scale:g} here" if told.scale != 1 else ""
     return f"{said} 0 s was {at:%Y-%m-%d %H:%M:%S} UTC{fast}."
 
 
-def _left_out(run: Run) -> str:
+def _left_out(run: Run, incident: Mapping[str, Any] | None) -> str:
+    if incident is not None and run.left_out:
+        return f"These logs do not decide {', '.join(run.left_out)}."
     said = left_out_line(run.left_out)
     return f"{said[:1].upper() + said[1:]}." if said else ""
 
@@ -155,7 +160,7 @@ def _facts(told: RunToDraw, incident: Mapping[str, Any] | None) -> list[tuple[st
         clock = told.world.run.get("clock")
         facts[:1] = [("seed", run.seed), *facts[:1], ("time scale", run.time_scale), ("clock", clock)]
     else:
-        facts += sections.facts(incident)
+        facts += imported.facts(incident)
     facts += [(f"zone {zone}", ", ".join(nodes)) for zone, nodes in (told.world.run.get("zones") or {}).items()]
     return [fact for fact in (*facts, *_hosts(told), *(run.versions or {}).items()) if fact[1] not in (None, "")]
 

@@ -127,7 +127,7 @@ class RunToDraw:
             self._logs[node] = list(self._lines(logs[node]))
         lines = self._logs[node]
         about = [line for line in lines if any(name in line.text for name in {e.what, e.topic} - {"", node})]
-        return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)))
+        return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
 
     @property
     def guilty(self) -> list[tuple[str, str]]:

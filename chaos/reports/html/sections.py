@@ -1,11 +1,9 @@
 """The sections of report.html: their titles, and one run's plots in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...verdict import Validity, Verdict
-from ..ci import INCIDENT
 from . import lanes, plots
 from .canvas import Canvas
 from .run_to_draw import RunToDraw
@@ -85,10 +83,6 @@ def _phases(told: RunToDraw) -> list[lanes.Phase]:
     return [(name, at, min(after, end_ms)) for (name, at), (_, after) in pairwise([*rows, ("", end_ms)]) if at < end_ms]
 
 
-# -- an import's page says first what is thought to have happened, as incident.json has it. Nothing is inferred here.
-
-EPISODES_MAX = 4
-
 HEADINGS = {
     "lateness": (
         "How exact the stamps are",
@@ -100,33 +94,3 @@ HEADINGS = {
     ),
 }
 """Titles that differ for an import."""
-
-
-def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """Return an import's result: faults that explain the logs, INVALID checks, the number of undecided checks."""
-    episodes = [episode for episode in document["episodes"] if "follows" not in episode]
-    told = [_hypothesis(episode) for episode in episodes[:EPISODES_MAX]]
-    more = len(episodes) - len(told)
-    told += [f"And {more} more in {INCIDENT}."] if more > 0 else []
-    told = told or ["Nothing in these logs asks for a fault."]
-    wrong = [v.name for v in verdicts if v.verdict is Validity.INVALID]
-    unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
-    found = f"INVALID: {', '.join(wrong)}." if wrong else "No check found anything wrong."
-    undecided = f" {unknown} checks cannot be decided by these logs; {INCIDENT} says by which." if unknown else ""
-    return " ".join(told) + f" {found}{undecided}"
-
-
-def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the number of an import's logs, and how many of their lines were understood."""
-    sources = document.get("sources") or []
-    lines = sum(int(source.get("lines") or 0) for source in sources)
-    understood = sum(int(source.get("understood") or 0) for source in sources)
-    return [("logs of", f"{len(sources)} processes"), ("lines understood", f"{understood:,} of {lines:,}")]
-
-
-def _hypothesis(episode: Mapping[str, Any]) -> str:
-    first = next(iter(episode.get("hypotheses") or ()), None)
-    if first is None:
-        return "Something happened that no fault explains."
-    sentence = str(first.get("sentence") or first.get("fault") or "")
-    return f"{str(first.get('certainty') or 'unsure').capitalize()}: {sentence.rstrip('.')}."

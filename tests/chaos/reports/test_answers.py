@@ -170,9 +170,9 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     cut = {"certainty": "likely", "sentence": "nothing passed", "timeline": [{"at_s": 1, "do": "black_hole"}]}
     told = of_incident(answers([TRUE, CONVERGE], None, "incident"), {"episodes": [{"hypotheses": [cut]}]})
     behaved = "As far as these logs show, RocketMQ behaved as its rules say"
-    assert told.lines()[0] == f"VALID incident. {behaved}. What happened: nothing passed."
+    assert told.lines()[0] == f"VALID incident. What happened: nothing passed. {behaved}."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
-    assert of_incident(told, {"episodes": []}).injected == f"{behaved}. No fault shows in these logs"
+    assert of_incident(told, {"episodes": []}).injected == f"No fault shows in these logs. {behaved}"
 
 
 def test_of_an_import_what_clients_miss_is_no_cause_beside_an_unsure_fault() -> None:

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.reports.ci import read_incident, replay_line
-from nemesrv.chaos.reports.html.sections import facts, said
+from nemesrv.chaos.reports.imported import answer_list, facts, result
 from nemesrv.chaos.verdict import Verdict
 
 
 def episode(*told: tuple[str, str]) -> dict[str, Any]:
-    return {"hypotheses": [{"certainty": certainty, "sentence": sentence} for certainty, sentence in told]}
+    scores = (0.77, 0.23)
+    hypotheses = [
+        {"certainty": certainty, "sentence": sentence, "score": score}
+        for (certainty, sentence), score in zip(told, scores, strict=False)
+    ]
+    return {"hypotheses": hypotheses, "score": 0.96, "from_ms": 1500.0, "to_ms": 61_500.0}
 
 
 def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> None:
@@ -23,18 +28,36 @@ def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> No
         ]
     }
     verdicts = [Verdict.nothing_examined("availability", "no operation ended")]
-    assert said(document, verdicts, 3) == (
-        "Likely: broker-a's process ended. Certain: <ns-0> hung. No check found anything wrong. "
-        "4 checks cannot be decided by these logs; incident.json says by which."
+    assert result(document, verdicts, 3) == (
+        "Likely (0.96): broker-a's process ended. Certain (0.96): <ns-0> hung. No rule of RocketMQ was broken, as far "
+        "as these logs show. 4 checks cannot be decided by these logs."
     )
 
 
 def test_logs_that_ask_for_no_fault_say_so() -> None:
-    assert said({"episodes": []}, [], 0) == "Nothing in these logs asks for a fault. No check found anything wrong."
+    assert result({"episodes": []}, [], 0) == (
+        "Nothing in these logs asks for a fault. No rule of RocketMQ was broken, as far as these logs show."
+    )
+
+
+def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been() -> None:
+    of_link = episode(("likely", "nothing passed"), ("likely", "nothing passed one way"))
+    of_link["hypotheses"][0]["for"] = [{"says": "no answer", "file": "broker.log", "line": 7}]
+    document = {
+        "origin": "2026-11-23T07:42:57.000+08:00",
+        "episodes": [of_link],
+        "suffered": [{"client": "consumer-0", "says": "a pull failed at 07:43:10"}],
+    }
+    assert result(document, [], 0).startswith("Likely (0.96): nothing passed (07:42:58 to 07:43:58 UTC+08:00). ")
+    assert answer_list(document) == [
+        ("Signs of it", "no answer  broker.log:7."),
+        ("Not certain", "Or 1=2 (0.23 against 0.77): nothing passed one way."),
+        ("Suffered", "consumer-0: a pull failed at 07:43:10."),
+    ]
 
 
 def test_many_episodes_are_told_by_their_number() -> None:
-    told = said({"episodes": [episode(("unsure", f"fault {number}")) for number in range(6)]}, [], 0)
+    told = result({"episodes": [episode(("unsure", f"fault {number}")) for number in range(6)]}, [], 0)
     assert "fault 3" in told
     assert "fault 4" not in told
     assert "And 2 more in incident.json." in told

@@ -1,0 +1,95 @@
+"""What incident.json of `nemesrv import` says, in sentences: for the terminal, and for the report's first screen."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from ..verdict import Validity, Verdict
+
+LEAST_SCORE = 0.05
+"""Alternatives of a lower score are in incident.json only."""
+EPISODES_MAX = 4
+SIGNS_MAX = 3
+
+
+def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
+    """Return an import's result: faults that explain the logs, INVALID checks, the number of undecided checks."""
+    faults = [episode for episode in document["episodes"] if "follows" not in episode]
+    told = [f"{_capital(scored(episode, document))}." for episode in faults[:EPISODES_MAX]]
+    more = len(faults) - len(told)
+    told += [f"And {more} more in incident.json."] if more > 0 else []
+    told = told or ["Nothing in these logs asks for a fault."]
+    wrong = [v.name for v in verdicts if v.verdict is Validity.INVALID]
+    unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
+    found = f"INVALID: {', '.join(wrong)}." if wrong else "No rule of RocketMQ was broken, as far as these logs show."
+    undecided = f" {unknown} checks cannot be decided by these logs." if unknown else ""
+    return " ".join(told) + f" {found}{undecided}"
+
+
+def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the signs of each fault, its alternatives, and what clients' logs say, each with its label."""
+    rows: list[tuple[str, str]] = []
+    for number, episode in enumerate(document["episodes"], 1):
+        if "follows" not in episode and len(rows) < EPISODES_MAX:
+            signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
+            rows += [("Signs of it", f"{signs}.")] if signs else []
+            rows += [("Not certain", _capital(f"{text}.")) for text in alternatives(number, episode)]
+    rows += [("Suffered", f"{line}.") for line in suffered_lines(document.get("suffered") or ())]
+    return rows
+
+
+def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the number of an import's logs, and how many of their lines were understood."""
+    sources = document.get("sources") or []
+    lines = sum(int(source.get("lines") or 0) for source in sources)
+    understood = sum(int(source.get("understood") or 0) for source in sources)
+    return [("logs of", f"{len(sources)} processes"), ("lines understood", f"{understood:,} of {lines:,}")]
+
+
+def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02 UTC+08:00)`."""
+    told = episode["hypotheses"][0] | episode
+    origin = document.get("origin")
+    times = _times_of_day(episode, datetime.fromisoformat(origin)) if origin else ""
+    return f"{told['certainty']} ({told['score']:.2f}): {told['sentence'].rstrip('.')}{times}"
+
+
+def time_0(document: Mapping[str, Any]) -> str:
+    """Return the moment from which its seconds count: `2026-11-23 07:42:57 UTC+08:00`."""
+    origin = datetime.fromisoformat(document["origin"])
+    return f"{origin:%Y-%m-%d %H:%M:%S} {origin.tzinfo}"
+
+
+def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
+    """Return the strongest signs, each with its place in the logs. `side`: "for" or "against"."""
+    return [f"{one['says']}{_place(one)}" for one in (hypothesis.get(side) or ())[:SIGNS_MAX]]
+
+
+def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
+    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the likelier of the episode's other faults."""
+    first, *others = episode["hypotheses"][:3]
+    for place, other in enumerate(others, 2):
+        if other["score"] >= LEAST_SCORE:
+            yield f"or {number}={place} ({other['score']:.2f} against {first['score']:.2f}): {other['sentence']}"
+
+
+def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Return a line for each client. `told`: entries of incident.json's `suffered`."""
+    for client, of in groupby(told, lambda one: str(one["client"])):
+        yield f"{client}: {'; '.join(one['says'] for one in of)}"
+
+
+def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
+    ends = (
+        begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
+    )
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} {begun.tzinfo})"
+
+
+def _place(one: Mapping[str, Any]) -> str:
+    return f"  {one['file']}:{one['line']}" if one.get("file") else ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
