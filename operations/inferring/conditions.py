@@ -98,7 +98,7 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
     detail = details.most_common(1)[0][0] if details else ""
     words = {
-        "address": detail or ("of its list" if cause.startswith("name-server") else "that these lines do not name"),
+        "address": detail or _unnamed(cause, is_null=any(one.detail == "null" for one in lines)),
         "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
         "said": f" ({protocols[detail]})" if detail in protocols else "",
         "named": f" ({detail})" if detail else "",
@@ -108,6 +108,13 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     sentence, remedy, *_ = CAUSES[cause]
     times = len({one.where for one in lines})
     return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
+
+
+def _unnamed(cause: str, *, is_null: bool) -> str:
+    """What stands for an address in a cause's sentence; `connect to null` is of a client that got none of its list."""
+    if cause.startswith("name-server"):
+        return "of its list, which may be empty," if is_null else "of its list"
+    return "that these lines do not name" if cause.startswith("broker") else "an address that these lines do not name"
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:

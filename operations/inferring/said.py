@@ -294,7 +294,7 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
         return (cause if seconds >= STOOD_S else ""), weight if seconds >= LONG_S else weight - 2.0, f"{seconds:.1f}"
     address = fields.get("address", "")
     if cause.startswith("-"):
-        address = address or _address_in(around.partition("\n")[0])
+        address = address or _address_in(around.partition("\n")[0]) or _address_in(around.partition("endpoints=")[2])
         return (*_of_peer(cause, weight, address, around), address)
     return cause, weight, address or fields.get("named", "")
 
@@ -349,6 +349,7 @@ _ASKS_BROKER = re.compile(
     r"BrokersSent|sendKernelImpl|sendMessage|[Pp]ull ?[Mm]essage|fetchPublish|BrokerRuntime|[Hh]eart ?[Bb]eat|to broker"
     r"|code: ?(?:1[0-5]|3\d|310)\b"
 )
+_IS_GRPC = re.compile(r"io\.grpc\.|\bendpoints=")
 _IS_ASKED = re.compile(r"NettyServer|NETTY SERVER|page ?cache|processRequest|write response", re.IGNORECASE)
 _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
 
@@ -358,6 +359,8 @@ def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str,
     server's connections are its clients'."""
     if not address and cause == "-not-reached" and _IS_ASKED.search(around):
         return "client-gone", weight
+    if cause == "-not-reached" and _IS_GRPC.search(around):
+        return "proxy-address-not-reached", weight
     if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):

@@ -216,6 +216,12 @@ def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path:
     assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"
 
 
+def test_of_a_list_that_gave_no_address_it_is_said_that_it_may_be_empty(tmp_path: Path) -> None:
+    null, named = (f"RemotingConnectException: connect to {at} failed\n" for at in ("null", "10.0.0.7:9876"))
+    assert "of its list, which may be empty, cannot" in of_files(tmp_path, app=null).answer.sentence
+    assert "NameServer 10.0.0.7:9876 cannot" in of_files(tmp_path, app=named).answer.sentence
+
+
 NO_LIST = [
     (5.0, "namesrvAddr="),
     (5.0, "The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON"),
@@ -246,6 +252,8 @@ SHARES = (
     "full, CL:  {} CQ:  {} INDEX:  {}, maybe your broker machine memory too small."
 )
 FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
+HA_CONNECTED = "2026-01-01 00:00:01 INFO AcceptSocketService - HAService receive new connection, /10.0.0.9:38824\n"
+ODD_AT = "ERROR X_1 - odd\norg.apache.rocketmq.OddException: odd\n\tat org.apache.rocketmq.{}controller.A.b(A.java:1)"
 ONE_LINE = {
     SHARES.format(0.31, 0.31, 0.93): "disk-full",
     SHARES.format(0.31, 0.31, 0.31): "store-not-writable",
@@ -280,6 +288,20 @@ ONE_LINE = {
     "2026-01-01 00:00:01 INFO A - physic disk maybe full soon, so reclaim space, 0.82, x": "nothing",
     "The message queue is not in assigned list, may be rebalancing, message queue: x": "group-rebalances",
     "The message queue is not in assigned list, message queue: x": "queue-not-locked",
+    "The broker[b, [fe80:0:0:1%utun1]:10911] boot success. serializeType=JSON": "no-name-server-given",
+    "The broker[b, [fe80:0:0:1%utun1]:10911] boot success. serializeType=JSON and name server is a:9876": "nothing",
+    "INFO ReadSocketService - slave[/10.0.0.9:38824] request offset 4123389851770370361": "not-rocketmq",
+    "INFO ReadSocketService - slave[/10.0.0.9:38824] request offset 27539373": "unknown",
+    HA_CONNECTED: "unknown",
+    HA_CONNECTED * 9: "slave-connection-lost",
+    "RocketMQ: java.util.concurrent.RejectedExecutionException: event executor terminated": "client-not-started",
+    "org.rocksdb.RocksDBException: While lock file: /store/config/topics/LOCK: busy": "store-in-use",
+    "java.io.FileNotFoundException: /etc/rocketmq/broker.conf (Is a directory)": "start-failed",
+    "the request offset too small. group=g, topic=t, requestOffset=15, brokerMinOffset=17": "offset-beyond-the-queue",
+    ODD_AT.format("console."): "unknown",
+    ODD_AT.format(""): "no-leader",
+    "rocketmq: StatusRuntimeException: UNAVAILABLE: io exception": "peer-not-reached",
+    "rocketmq: x, endpoints=ipv4:10.0.0.7:18081\nStatusRuntimeException: UNAVAILABLE": "proxy-address-not-reached",
 }
 
 
