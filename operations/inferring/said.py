@@ -346,8 +346,8 @@ _ASKS_NAME_SERVER = re.compile(
     r"|code: ?10[0-6]\b"
 )
 _ASKS_BROKER = re.compile(
-    r"BrokersSent|sendKernelImpl|sendMessage|[Pp]ull ?[Mm]essage|fetchPublish|BrokerRuntime|[Hh]eart ?[Bb]eat|to broker"
-    r"|code: ?(?:1[0-5]|3\d|310)\b"
+    r"BrokersSent|sendKernelImpl|sendMessage|[Pp]ull ?[Mm]essage|fetchPublish|BrokerRuntime|[Hh]eart ?[Bb]eat"
+    r"|(?:to |From)[Bb]roker|code: ?(?:1[0-5]|3\d|310)\b"
 )
 _IS_GRPC = re.compile(r"io\.grpc\.|\bendpoints=")
 _IS_ASKED = re.compile(r"NettyServer|NETTY SERVER|page ?cache|processRequest|write response", re.IGNORECASE)

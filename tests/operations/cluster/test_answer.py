@@ -300,6 +300,10 @@ ONE_LINE = {
     "the request offset too small. group=g, topic=t, requestOffset=15, brokerMinOffset=17": "offset-beyond-the-queue",
     ODD_AT.format("console."): "unknown",
     ODD_AT.format(""): "no-leader",
+    "RemotingSendRequestException: send request to <IP:PORT> failed": "peer-not-reached",
+    "fetchOffsetFromBroker fails\nRemotingSendRequestException: send request to <IP:PORT> failed": (
+        "broker-address-not-reached"
+    ),
     "rocketmq: StatusRuntimeException: UNAVAILABLE: io exception": "peer-not-reached",
     "rocketmq: x, endpoints=ipv4:10.0.0.7:18081\nStatusRuntimeException: UNAVAILABLE": "proxy-address-not-reached",
 }
