@@ -330,6 +330,7 @@ BROKERS = [
         "broker_boot",
         {"broker": "broker-a", "address": "10.0.0.1:10911", "name_servers": HERE},
     ),
+    ("The broker[b, [fe80::1%utun1]:10911] boot success.", "broker_boot", {"address": "[fe80::1%utun1]:10911"}),
     (
         "new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: ClientChannelInfo [c]",
         "consumer_connected",
