@@ -29,6 +29,7 @@ from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, worst
 from .cost import Cost
 from .groups import of_each
+from .imported import LIKELY, how_sure
 from .sentences import undecided_sentences
 from .text import all_of
 
@@ -125,7 +126,9 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         sentence = f"What happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}"
     elif faults:
         one = max(faults.values(), key=lambda one: one["score"])
-        sentence = f"What happened is unsure; the likeliest ({one['score']:.2f}): {one['sentence'].rstrip('.')}"
+        likeliest = f"is unsure; the likeliest ({one['score']:.2f})"
+        sure = f", {how_sure(one)}" if one["score"] >= LIKELY else f" {likeliest}"
+        sentence = f"What happened{sure}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
         sentence = f"{sentence}. As far as these logs show, RocketMQ behaved as its rules say"
     labels = {

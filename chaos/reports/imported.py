@@ -9,6 +9,7 @@ from ..verdict import Validity, Verdict
 
 LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
+LIKELY = 0.7
 EPISODES_MAX = 4
 SIGNS_MAX = 3
 
@@ -49,10 +50,21 @@ def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02 UTC+08:00)`."""
-    told = episode["hypotheses"][0] | episode
+    sentence = episode["hypotheses"][0]["sentence"].rstrip(".")
     origin = document.get("origin")
     times = _times_of_day(episode, datetime.fromisoformat(origin)) if origin else ""
-    return f"{told['certainty']} ({told['score']:.2f}): {told['sentence'].rstrip('.')}{times}"
+    return f"{how_sure(episode)}: {sentence}{times}"
+
+
+def how_sure(episode: Mapping[str, Any]) -> str:
+    """Return `likely (0.96)`. The number is of the cause; where the cause is likely, and none of its forms is, the
+    words say that."""
+    first = episode["hypotheses"][0]
+    score = episode.get("score", first.get("score"))
+    certainty = first["certainty"]
+    if certainty == "unsure" and score >= LIKELY:
+        return f"likely ({score:.2f}), but not in which form"
+    return f"{certainty} ({score:.2f})"
 
 
 def time_0(document: Mapping[str, Any]) -> str:

@@ -237,7 +237,7 @@ def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
     """Whether the line is an effect of the fault. An effect is a client's line about the fault's broker, between the
     fault's begin and the return of routes."""
     first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
-    if source is None or source.kind != CLIENT or first.certainty == "unsure" or not first.timeline:
+    if source is None or source.kind != CLIENT or fault.score < LIKELY or not first.timeline:
         return False
     timers, named = found.timers_used, named_in(first.timeline[:1])
     from_ms = fault.from_ms - (first.bounds_ms[0] or 0.0) - 1_000.0  # many stamps are whole seconds
