@@ -13,7 +13,7 @@ broadcasting every consumer is a group of its own.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ _FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROM
 """By the rule that made a message due; the others count D."""
 _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
+NOT_AS_SENT, NOT_AS_GIVEN = "not as it was sent", "not as it was given"
 _COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed")
 
 
@@ -101,7 +102,7 @@ def judged(
         if message.changed:
             counts["changed"] += 1
             end_ms = message.acked_ms if message.received_ms is None else message.received_ms
-            found.append(Undelivered(message, "not as it was sent", None, end_ms, None, True))
+            found.append(Undelivered(message, NOT_AS_SENT, None, end_ms, None, True))
             continue
         queue = message.topic, message.broker_name, message.queue_id
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
@@ -126,6 +127,8 @@ def judged(
         is_wrong = over_ms > allowed.unknown_up_to_ms
         unsure += not is_wrong
         found.append(Undelivered(message, _what(message, due), due, end_ms, lag_ms, is_wrong))
+    if _is_senders([one.message for one in found if one.what == NOT_AS_SENT]):
+        found = [one._replace(what=NOT_AS_GIVEN) if one.what == NOT_AS_SENT else one for one in found]
     counts["acknowledged"] += prompt
     counts["prompt"] += prompt
     first = sorted(found, key=lambda one: (not one.is_wrong, one.message.acked_ms, one.message.msg_key))
@@ -134,6 +137,14 @@ def judged(
     latest_ms = max((lag_ms for lag_ms in lags if lag_ms is not None), default=None)
     first = first[:FINDINGS_MAX]
     return Deliveries(**counts, open=open_, unsure=unsure, prompt_ms=prompt_ms, lag_ms=latest_ms, first=tuple(first))
+
+
+def _is_senders(changed: Sequence[Slow]) -> bool:
+    """Whether their producers changed them, and not the brokers that stored them: no broker knows which message was
+    tried before, and what one producer sends to several brokers only the producer has in its hands."""
+    producers, brokers = {one.producer for one in changed}, {one.broker_name for one in changed}
+    tried = len(changed) > 1 and all(one.attempt for one in changed)
+    return tried or (len(producers) == 1 and len(brokers) > 1)
 
 
 def judge(seen: Deliveries, world: World) -> Verdict:
@@ -177,7 +188,7 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
-    accuses_object=("not as it was sent",),
+    accuses_object=(NOT_AS_SENT,),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
@@ -249,6 +260,7 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
 def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:
     message, due = one.message, one.due
     subject = (due.consumer if due else "") or message.receiver or message.group
+    subject = message.producer if one.what == NOT_AS_GIVEN else subject
     holder, because = _kept_by(message, due, world)
     more = {
         "msg_key": message.msg_key,

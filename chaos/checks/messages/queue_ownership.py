@@ -188,7 +188,7 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
     }
 
 
-FIRST_TAKEN, _FIRST_ANSWERED = "first taken", "first answered"
+FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered that there is no offset"
 _FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
 
 
@@ -205,14 +205,15 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
             first.setdefault(group_of[row.node], {}).setdefault(queue, row)
     for group, taken in first.items():
         rows = [row for row in taken.values() if row.node in ours and row.broker_name in ours]
-        wrong = [row for row in rows if (row.offset or 0) > 0]
+        wrong = [row for row in rows if (row.offset or 0) > 0 or _found_none(row)]
         if not rows:
             continue
         one = (wrong or rows)[0]
         misled = bool(wrong) and (one.decoded or {}).get("answered") == one.offset
+        kind = _NONE_ANSWERED if _found_none(one) else _FIRST_ANSWERED if misled else FIRST_TAKEN
         yield finding(
             (one.node, one.broker_name or "", one.topic or ""),
-            _FIRST_ANSWERED if misled else FIRST_TAKEN,
+            kind,
             (one.time_ms, one.time_ms),
             Rule(_FIRST_ROW),
             out=(one.time_ms, one.time_ms) if wrong else None,
@@ -222,6 +223,11 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
                 "group": group,
                 "queue_id": one.queue_id,
                 "offset": one.offset,
-                **({"holder": one.broker_name} if misled else {}),
+                **({"holder": one.broker_name} if kind != FIRST_TAKEN else {}),
             },
         )
+
+
+def _found_none(row: Row) -> bool:
+    """Whether the broker answered that it has no offset for the group; without an answer the row says nothing."""
+    return (row.decoded or {}).get("answered", 0) is None

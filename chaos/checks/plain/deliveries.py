@@ -53,6 +53,8 @@ class Slow(NamedTuple):
     receiver: str | None = None
     changed: bool = False
     """Whether what was received is not what was sent."""
+    attempt: int = 0
+    """Which try of the send was stored, from 0 on."""
     pulls: tuple[Pull, ...] = ()
     """The last ones of its group at or below its offset, begun before it was received; in order of time."""
     passed_ms: float | None = None
@@ -69,7 +71,7 @@ class Prompt(Facts):
     slow: tuple[Slow, ...] = joined()
 
 
-_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest")
+_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest", "attempt")
 _UNKNOWN = -1
 
 
@@ -113,7 +115,7 @@ def deliveries(part: Part, world: World) -> Prompt:
 DELIVERIES = Reading(
     Together.QUEUE,
     ("send", "receive", "sent_back", "pull"),
-    ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms", "value"),
+    ("type", "offset", "msg_key", "digest", "attempt", "code", "address", "duration_ms", "value"),
     deliveries,
     types=("ok", "invoke", "fail", "info"),
 )
@@ -177,7 +179,7 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
                 continue
             place = {name: send[name] for name in (*PLACE, "msg_key")}
             receiver = of_group[0]["node"] if of_group else None
-            sent = {"acked_ms": send["time_ms"], "producer": send["node"], **place}
+            sent = {"acked_ms": send["time_ms"], "producer": send["node"], "attempt": send["attempt"] or 0, **place}
             slow.append(Slow(**sent, group=group.name, received_ms=got_ms, receiver=receiver, changed=changed))
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 

@@ -12,7 +12,7 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 | next, of code 19         | the offset                                                                                |
 | next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
 | next, of code 21         | min or max, or where an operator sends the group                                          |
-| next, with messages      | behind the last                                                                           |
+| next, with messages      | that behind the last: clients of a workload subscribe to every tag                        |
 | messages                 | as many as were asked for (pullBatchSize) or fewer, by rising offset, from the offset on  |
 
 A slave, and a broker that may become one, may lack messages that were acknowledged (a slave to which nothing happened
@@ -184,7 +184,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))
     is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
-    is_right &= ~(next_ <= last)
+    is_right &= (count == 0) | np.isnan(last) | (next_ == last + 1)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
     said = np.select(wrong, ["min", "max", "count", "messages", "next"], "")

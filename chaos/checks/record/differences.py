@@ -26,7 +26,7 @@ from .settling import Wrong
 
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
-TWICE = "under two ids"
+TWICE, ACTING = "under two ids", "another slave acts"
 WRITABLE = "without a master, and with the write permission"
 UNCHANGED, OF_SLAVE, REFUSED = "taken though unchanged", "taken from a slave", "taken though an older one"
 OF_RULES = (WRITABLE, UNCHANGED, OF_SLAVE, REFUSED)
@@ -61,17 +61,18 @@ def _differences(control: Control, world: World, life: Life, routes: RoutesRead)
     of_process = route_tables(control, world).stretches.get(life.process, {})
     end_ms, late_ms = min(life.end_ms, world.end_ms), world.timers_of(life.node).delivery_ms
     for topic in {*of_process, *routes.shown} - routes.unknown:
-        open_: dict[str, Difference] = {}
+        open_: dict[tuple[str, str], Difference] = {}
         for from_ms, to_ms, value, due in _both(of_process.get(topic, ()), routes.shown.get(topic, ()), end_ms):
             shown, now = decoded(value), {}
             for name in {*_names(shown), *_names(due)}:
                 if kind := _kind(name, shown or {}, due or {}, routes):
-                    before = open_.get(name)
+                    before = open_.get((name, kind))
                     since_ms = from_ms if before is None else before.from_ms
                     read = Stretch(since_ms - late_ms, since_ms + late_ms)
-                    kind, because = _of_rule(topic, name, shown or {}, due or {}, routes, read) or (kind, "")
-                    now[name] = Difference(topic, name, kind, since_ms, to_ms, words(shown), words(due), because)
-            yield from (one for name, one in open_.items() if name not in now)
+                    rule, because = _of_rule(topic, name, shown or {}, due or {}, routes, read) or (kind, "")
+                    said = words(shown), words(due), because
+                    now[name, kind] = Difference(topic, name, rule, since_ms, to_ms, *said)
+            yield from (one for key, one in open_.items() if key not in now)
             open_ = now
         yield from open_.values()
 
@@ -146,6 +147,8 @@ def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: R
     for id_, address in ids.items():
         if due_ids.get(id_) != address and (name, id_, address) not in routes.registered:
             is_acting = routes.shows_acting and id_ == str(MASTER_ID) and address in due_ids.values()
+            if is_acting and id_ in due_ids:
+                return ACTING
             return MISSING if is_acting else ADDRESS  # a slave acts for the master that is missing
     if not ids and row is not None:
         return QUEUES

@@ -153,7 +153,8 @@ class Isolated:
 
     def is_any(self, node: str, incarnation: int, from_ms: float, to_ms: float) -> bool:
         """Whether the process had a broker isolated at some time in between."""
-        return any(at_ms < to_ms and from_ms < until_ms for at_ms, _, until_ms in self._of.get((node, incarnation), ()))
+        of = self._of.get((node, incarnation), ())
+        return any(max(at_ms, from_ms) < min(until_ms, to_ms) for at_ms, _, until_ms in of)
 
     def ends_ms(self) -> Iterator[float]:
         """When a process had no broker isolated any more."""

@@ -29,7 +29,17 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, of_many, verdict_of
 from ..record.control import Control, Row
-from ..record.differences import ADDRESS, OF_RULES, QUEUES, ROW, TWICE, by_hand, differences, unlike_what_was_sent
+from ..record.differences import (
+    ACTING,
+    ADDRESS,
+    OF_RULES,
+    QUEUES,
+    ROW,
+    TWICE,
+    by_hand,
+    differences,
+    unlike_what_was_sent,
+)
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
 from ..record.registered_rows import registered_rows, row_of
@@ -87,7 +97,8 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         found = [*unlike_what_was_sent(control, world, life)]
     else:
         found = [one for one in found if not by_hand(world, life, one)]
-        found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES, TWICE, *OF_RULES) or one.name not in known]
+        judged = (ROW, ADDRESS, QUEUES, TWICE, ACTING, *OF_RULES)
+        found = [one for one in found if one.kind in judged or one.name not in known]
     for one in found:
         lag_ms = control.lateness.largest(world, (life.node,), one.from_ms, one.from_ms)
         yield finding(

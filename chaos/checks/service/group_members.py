@@ -12,7 +12,7 @@ it unregistered (`unregistered`), else the client. A producer's heartbeats go to
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -34,6 +34,12 @@ from ..record.timer_acts import Process, Run
 from .expired_channels import CHANNEL
 
 NOTICE = "notifyConsumerIdsChanged"
+_EACH, _MOVED = "reaches every broker", "when its queues change"
+_ROUNDS = {
+    _EACH: "MQClientInstance: each round goes to every broker of its routes",
+    _MOVED: "RebalancePushImpl.messageQueueChanged: sendHeartbeatToAllBrokerWithLock",
+}
+"""Rounds of heartbeats, by what asks for them, and the rule's row."""
 
 
 @once
@@ -263,8 +269,8 @@ class Members(Process):
         rounds = list(self._rounds())
         if not rounds or not self.control.rows("client_heartbeat"):
             return
-        examined, missed = 0, []
-        for named_ms, began_ms, ended_ms in rounds:
+        examined, missed = Counter[str](), defaultdict[str, list[float]](list)
+        for kind, named_ms, began_ms, ended_ms in rounds:
             from_ms, until_ms = self._with_waits(began_ms, ended_ms)
             until_ms += self.timers.delivery_ms
             slow_ms = sum(self.world.round_trips_ms(self.life.node, self.brokers, from_ms, until_ms))
@@ -276,18 +282,18 @@ class Members(Process):
                 blind = (of for of in self.world.blind if broker in of.nodes)
                 if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
                     continue  # nobody knows what it handled
-                examined += 1
+                examined[kind] += 1
                 ends = self._heard.get(broker, ()), self._failed.get(broker, ())
                 if not any(self.within(at_ms, from_ms, until_ms) for at_ms in ends):
-                    missed.append(began_ms)
-        if examined:
-            about, span = (self.life.node, HEARTBEAT), (rounds[0][1], self.end_ms)
-            row = "MQClientInstance: each round goes to every broker of its routes"
-            yield of_many(about, "reaches every broker", span, row, examined, sorted(missed))
+                    missed[kind].append(began_ms)
+        for kind, times in examined.items():
+            about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
+            yield of_many(about, kind, span, _ROUNDS[kind], times, sorted(missed[kind]))
 
-    def _rounds(self) -> Iterator[tuple[float, float, float]]:
-        """When each round of heartbeats began and ended, and since when a route must have named a broker before: each
-        H, between a consumer's first routes and its first rebalance, and whenever its queues have changed."""
+    def _rounds(self) -> Iterator[tuple[str, float, float, float]]:
+        """Each round of heartbeats: which rule asks for it, since when a route must have named a broker before, when
+        it began, and ended. Each H, between a consumer's first routes and its first rebalance, and whenever its queues
+        have changed."""
         scheduled, near_ms = list[Stretch](), self.timers.delivery_ms
         moved, longest_ms = [run.ended_ms for run in self.rows("assigned")], self.timers.A_ms * len(self.brokers)
         for run in self.runs_of(HEARTBEAT):
@@ -297,14 +303,14 @@ class Members(Process):
             began_ms = run.began_ms - near_ms - (cap_ms if lag_ms is None else min(lag_ms, cap_ms))
             scheduled.append(Stretch(began_ms, run.ended_ms))
             others_end_ms = (at_ms + longest_ms for at_ms in moved if at_ms <= run.ended_ms <= at_ms + longest_ms)
-            yield began_ms, began_ms, max([run.ended_ms, *others_end_ms])
+            yield _EACH, began_ms, began_ms, max([run.ended_ms, *others_end_ms])
         routes = [run.ended_ms for run in self.rows("route_changed") if run.ended_ms >= self.start_ms]
         for first in self.runs_of(REBALANCE)[:1]:
             if routes and routes[0] < first.began_ms:
-                yield routes[0], self.start_ms, first.began_ms
+                yield _EACH, routes[0], self.start_ms, first.began_ms
         for at_ms in moved:
             if not any(one.start_ms <= at_ms <= one.end_ms for one in scheduled):
-                yield at_ms, at_ms, at_ms + longest_ms  # no row has the round's end
+                yield _MOVED, at_ms, at_ms, at_ms + longest_ms  # no row has the round's end
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""

@@ -191,6 +191,13 @@ def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() 
     assert (after(600, "4.9"), after(645, "4.9")) == (Validity.VALID, Validity.INVALID)
 
 
+def test_an_isolation_of_no_length_excuses_no_turn() -> None:
+    builder = story(latency_fault=True)
+    about = {"broker_name": "broker-a", "duration_ms": 1.0, "value": {"failed": False, "isolation_ms": 0}}
+    builder.at(41).event("producer-0", "broker_isolated", f="isolated", **about)
+    assert kinds(verdict(in_turn(builder, 16, from_s=42, ring=RING[:4]))) == ["never used in 16 sends"]
+
+
 @pytest.mark.parametrize(("astray", "wrong"), [(False, []), (True, ["not the queue of its key"])])
 def test_each_message_of_an_ordered_workload_goes_to_the_queue_of_its_sharding_key(
     astray: bool, wrong: list[str]

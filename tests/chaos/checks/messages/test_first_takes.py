@@ -39,17 +39,23 @@ def test_an_operator_may_say_where() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered", "said"),
-    [(7, ("first answered", "broker-a")), (-1, ("first taken", None)), (None, ("first taken", None))],
+    ("value", "offset", "said"),
+    [
+        ({"answered": 7}, 7, ("first answered", "broker-a", 1)),
+        ({"answered": -1}, 7, ("first taken", None, 1)),
+        ({"answered": None}, 0, ("answered that there is no offset", "broker-a", 1)),
+        ({"answered": 0}, 0, ("first taken", None, 0)),
+        ({}, 0, ("first taken", None, 0)),
+    ],
 )
-def test_who_begins_where_the_broker_said_accuses_the_broker(
-    answered: int | None, said: tuple[str, str | None]
+def test_who_begins_where_the_broker_said_or_is_told_of_no_offset_accuses_the_broker(
+    value: dict[str, Any], offset: int, said: tuple[str, str | None, int]
 ) -> None:
     builder = cluster(1, ("broker-a",), ("consumer-0",), workload={"topic": "orders"})
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "op_id": "take-0", "offset": 7}
-    builder.at(10).event("consumer-0", "queue_taken", value={"answered": answered}, **of)
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "op_id": "take-0", "offset": offset}
+    builder.at(10).event("consumer-0", "queue_taken", value=value, **of)
     (found,) = first_takes(*builder.end(100).facts())
-    assert (found.kind, found.more.get("holder")) == said
+    assert (found.kind, found.more.get("holder"), found.wrong) == said
 
 
 def test_programs_that_others_made_are_not_held_to_it() -> None:

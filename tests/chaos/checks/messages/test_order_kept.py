@@ -179,9 +179,10 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
         ("answered with messages out of order", 5, {"count": 2, "first": 4, "last": 4, "rising": 1}),
         ("answered with messages out of order", 5, {"count": 3, "first": 2, "last": 4, "rising": 3}),
         ("next offset", 4, {"count": 2, "first": 3, "last": 4, "rising": 2}),
+        ("next offset", 5, {"count": 1, "first": 3, "last": 3, "rising": 1}),
     ],
 )
-def test_messages_are_no_more_than_asked_rise_from_the_offset_and_lie_before_the_next(
+def test_messages_are_no_more_than_asked_rise_from_the_offset_and_end_just_before_the_next(
     kind: str, next_: int, handed: dict[str, int]
 ) -> None:
     assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])

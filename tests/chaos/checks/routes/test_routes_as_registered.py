@@ -258,6 +258,23 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
     assert {kind for _, kind in shows(6)} == {"without a master, and with the write permission"}
 
 
+@pytest.mark.parametrize(("acts", "wrong"), [(1, set()), (2, {("ns-0", "another slave acts")})])
+def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, wrong: set[tuple[str, str]]) -> None:
+    brokers = "broker-a", "broker-a/1", "broker-a/2"
+    builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}})
+    builder.rows[0]["value"]["profile"] = "5.x"
+    for broker in brokers:
+        builder.at(1).registers("ns-0", broker, MORE, acting=True)
+    for topic in MORE:
+        builder.at(1).event("ns-0", "route", topic=topic, value=route_of(*brokers))
+    builder.at(20).event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
+    one, other = address_of(f"broker-a/{acts}"), address_of(f"broker-a/{3 - acts}")
+    route = {"brokers": {"broker-a": {"0": one, str(3 - acts): other}}, "queues": {"broker-a": [4, 4, 4, 0]}}
+    for topic in MORE:
+        builder.at(20).event("ns-0", "route", topic=topic, value=route)
+    assert {one for one in kinds(builder) if one[0] == "ns-0"} == wrong
+
+
 def shown(builder: HistoryBuilder, at_s: float, perm: int = 6, **ids: str) -> HistoryBuilder:
     """ns-0's route of orders from then on, with these addresses of broker-a."""
     brokers = {id_.removeprefix("id_"): address for id_, address in (ids or {"id_0": A}).items()}
