@@ -176,7 +176,7 @@ def _injected(scenario: Scenario) -> str:
     """Return `broker-a was cut from ns-0 for 155 s`, with the first few faults and the number of others."""
     entries = scenario.unfolded()
     ends_s = _ends_s(scenario, entries)
-    done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry)]
+    done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry, ends_s)]
     shown, more = [_fault(scenario, *one) for one in done[:_FAULTS_SHOWN]], len(done) - _FAULTS_SHOWN
     if not shown:
         return "" if scenario.cluster.external else _NO_FAULT  # into a cluster of `up`, a person injects faults
@@ -209,12 +209,15 @@ def changes_nothing(scenario: Scenario) -> list[str]:
     return found
 
 
-def _ends_a_fault(entry: ActionModel) -> bool:
-    return isinstance(entry.what, Heal | Resume | Restart)
+def _ends_a_fault(entry: ActionModel, ends_s: Sequence[float | None]) -> bool:
+    """Whether the entry ends an earlier one. A restart of a process that runs is a fault of its own."""
+    return isinstance(entry.what, Heal | Resume) or (isinstance(entry.what, Restart) and entry.at_s in ends_s)
 
 
 def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
     what = entry.what
+    if isinstance(what, Restart):
+        return " ".join(filter(None, (all_of(entry.nodes), _was(scenario, entry.nodes), "restarted", what.about)))
     if not isinstance(what, Fault):
         return entry.summary
     lasted = "" if end_s is None else f" for {round(end_s - entry.at_s, 1):g} s"
@@ -267,7 +270,9 @@ def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | 
 
 def _words(scenario: Scenario) -> Mapping[str, str]:
     """Return the words for the labels of a single fault's start and end; nothing for several faults."""
-    entries = [entry for entry in scenario.unfolded() if not _ends_a_fault(entry)]
+    unfolded = scenario.unfolded()
+    ends_s = _ends_s(scenario, unfolded)
+    entries = [entry for entry in unfolded if not _ends_a_fault(entry, ends_s)]
     if len(entries) != 1 or not isinstance(entries[0].what, Fault):
         return {}
     (entry,) = entries
@@ -315,7 +320,7 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
     said = _wrong_of(verdicts, (Group.ROUTES,))
     of = {v.name: v for v in verdicts}
     if truth := of.get("routes_are_true"):
-        said += _drops_and_returns(truth)
+        said += _drops_and_returns(truth, all_right=not said)
     converge = of.get("routes_converge")
     name_servers = 0 if scenario is None else scenario.cluster.name_servers
     decided = converge is not None and converge.verdict is Validity.VALID and not converge.undecided
@@ -337,11 +342,11 @@ def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
     return [*found, *((truth[0].name, change.subject, change.object) for change in changes)]
 
 
-def _drops_and_returns(truth: Verdict) -> list[str]:
+def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
     drops, returns = _changes(truth, "must not hold"), _changes(truth, "must hold")
     if not drops and not returns:
         right = f"every table was right all the time{_gone_at_once(truth)}"
-        return [right] if truth.verdict is Validity.VALID else []
+        return [right] if truth.verdict is Validity.VALID and all_right else []
     said = (
         [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
     )

@@ -166,6 +166,12 @@ def test_a_fault_ends_with_the_heal_of_its_own_links() -> None:
     assert "broker-a was cut from ns-0 and ns-1 for 149 s." in said(CONVERGE, scenario=scenario)[0]
 
 
+def test_a_process_that_is_started_again_while_it_runs_has_a_fault() -> None:
+    timeline = [{"at_s": 20, "do": "restart", "nodes": ["broker-a"], "new_address": True}]
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert "broker-a was restarted at another address." in said(CONVERGE, scenario=scenario)[0]
+
+
 def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> None:
     cut = {"certainty": "likely", "sentence": "nothing passed", "timeline": [{"at_s": 1, "do": "black_hole"}]}
     told = of_incident(answers([TRUE, CONVERGE], None, "incident"), {"episodes": [{"hypotheses": [cut]}]})
