@@ -29,8 +29,8 @@ class RuleProfile:
     """The client's name, for people."""
     rules: Mapping[str, Expected]
     """By rule name. A rule that is missing here is not judged."""
-    is_own: bool = False
-    """Whether somebody wrote it for one client: each rule of it is then asked for."""
+    own: frozenset[str] = frozenset()
+    """The rules that somebody wrote for this one client, without those of `like`."""
 
 
 def names() -> tuple[str, ...]:
@@ -47,7 +47,9 @@ def profile_of(name_or_file: str) -> RuleProfile:
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         allowed = f"one of {', '.join(built_in)}, or a YAML file{nearest(name_or_file, built_in)}"
         raise ScenarioError("conform", "--profile", repr(name_or_file), allowed)
-    return replace(_from_document(path.stem, client_profiles.read(path), str(path)), is_own=True)
+    document = client_profiles.read(path)
+    own = frozenset(document.get("own", document["rules"]))
+    return replace(_from_document(path.stem, document, str(path)), own=own)
 
 
 def _from_document(name: str, document: Mapping[str, Any], file: str) -> RuleProfile:
@@ -159,12 +161,12 @@ def _of_all(
 def asked_for(
     found: Sequence[RuleVerdict], profile: RuleProfile | None, named: Collection[str] | None
 ) -> list[RuleVerdict]:
-    """Return the verdicts, where a rule that was left out and asked for is UNKNOWN. Asked for is each rule of a profile
-    that is somebody's own, and of a built-in profile each that `named` (`--rules`) has: a built-in profile has rules
+    """Return the verdicts, where a rule that was left out and asked for is UNKNOWN. Asked for is each rule that
+    somebody wrote for this client, and each of the profile that `named` (`--rules`) has: a built-in profile has rules
     for consumers and producers, and most clients are one of them."""
     if profile is None:
         return [*found]
-    asked = profile.rules.keys() if profile.is_own else profile.rules.keys() & {*(named or ())}
+    asked = profile.rules.keys() & {*profile.own, *(named or ())}
     return [
         replace(each, measured=Measured.undecided(f"not examined: {each.measured.why}"), verdict=Validity.UNKNOWN)
         if isinstance(each.measured, LeftOut) and each.rule.name in asked

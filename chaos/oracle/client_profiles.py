@@ -43,7 +43,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """The document, each of KEYS of the right kind, with what it is like. ScenarioError if it is something else."""
+    """The document, each of KEYS of the right kind, with what it is like; `own` are then the rules that it says itself.
+    ScenarioError if it is something else."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # the safe one
     except OSError as exc:
@@ -71,7 +72,7 @@ def _with_what_it_is_like(document: Mapping[str, Any], path: Path) -> Mapping[st
         raise ScenarioError(str(path), "like", repr(name), f"one of {', '.join(there)}{nearest(name, there)}")
     other = read(DIR / f"{name}.yaml")
     rules = {rule: value for rule, value in {**other["rules"], **document["rules"]}.items() if value is not None}
-    return {**other, **document, "rules": rules}
+    return {**other, **document, "rules": rules, "own": [*document["rules"]]}
 
 
 @lru_cache(maxsize=1)

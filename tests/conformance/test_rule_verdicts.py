@@ -95,9 +95,11 @@ def test_a_rule_whose_situation_is_unclear_or_could_not_be_had_says_so() -> None
 
 def test_a_rule_that_somebody_asked_for_is_unknown_if_the_client_gave_no_occasion(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("client: mine\nrules: {killed_broker_s: {at_most: 40}}\n", encoding="utf-8")
-    mine, java = profile_of(str(tmp_path / "mine.yaml")), profile_of("java-5.3")
+    (tmp_path / "like.yaml").write_text("client: mine\nlike: java-5.3\nrules: {start: random}\n", encoding="utf-8")
+    mine, like, java = (profile_of(name) for name in (f"{tmp_path}/mine.yaml", f"{tmp_path}/like.yaml", "java-5.3"))
     (left_out,) = judge_all([], java, ["killed_broker_s"])
-    assert asked_for([left_out], java, None) == [left_out], "a built-in profile is for clients with and without a part"
+    for profile in (java, like):
+        assert asked_for([left_out], profile, None) == [left_out], "it is for clients with and without a part"
     for profile, named in ((mine, None), (java, ["killed_broker_s"])):
         (asked,) = asked_for([left_out], profile, named)
         assert asked.verdict is Validity.UNKNOWN
