@@ -27,7 +27,8 @@ class BatchItem(NamedTuple):
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """Return the request's body. LocalProtocolError for messages that cannot be in one batch."""
+    """Return the request's body. Raises LocalProtocolError for no messages, for several topics or values of WAIT, and
+    for a delayed or retried message."""
     if not messages:
         raise LocalProtocolError("a batch needs at least one message")
     first = messages[0]

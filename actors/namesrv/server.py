@@ -149,8 +149,7 @@ class NameServer:
             self._spawn(self._unregister_worker())
 
     async def stop(self) -> None:
-        """Close every socket without waiting for unsent bytes, as upstream. The route table stays, and no other node is
-        notified."""
+        """Close every channel and wait until all are closed. The route table stays, and no other node is notified."""
         self._stopping = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         await cancel_all(tasks)

@@ -46,7 +46,12 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     help="RocketMQ version of the nodes (default: 4.9, or the version of the implementation).",
 )
 @implementation_option
-@click.option("--time-scale", type=Number(0, 100, True), default=1, help="Speed of RocketMQ's timers (default: 1).")
+@click.option(
+    "--time-scale",
+    type=Number(0, 100, True),
+    default=1,
+    help="How many times faster than real time RocketMQ's timers run (default: 1).",
+)
 @click.option(
     "--json",
     "as_json",

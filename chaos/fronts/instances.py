@@ -66,7 +66,8 @@ class Instance:
 
     @property
     def thread(self) -> int | None:
-        """The thread that makes all connections of a Java client. None if unknown."""
+        """The number of the thread that made all connections of a Java client. None for other clients, and if there
+        were several threads."""
         return next(iter(self.threads)) if self.language == "JAVA" and len(self.threads) == 1 else None
 
 

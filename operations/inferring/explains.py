@@ -99,7 +99,7 @@ class Doubt(NamedTuple):
 
 @dataclass(slots=True)
 class Fit:
-    """A candidate fault with one time at which it fits the signs."""
+    """A candidate fault, from when to when it explains the signs."""
 
     candidate: Candidate
     signs: list[tuple[Sign, float]]

@@ -109,7 +109,7 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true recovery_time")
 def name_server_answers_as_before(server: NameServer) -> None:
-    """every NameServer goes on answering from its cache with a broker that it has dropped"""
+    """every NameServer names a broker that it has dropped in the routes that it answers from its cache"""
     dropping = False
 
     @around(server, "_settle")
