@@ -394,6 +394,8 @@ class _Names(NamedTuple):
         notes.append(
             f"Logs do not say how much was sent: each producer of the replay sends {sends_per_s} messages a second "
             "(--set workload.sends_per_s=N)."
+            if self.producers
+            else "No log is a producer's: the replay sends nothing (--set workload.producers=N has N producers send)."
         )
         return {
             "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],

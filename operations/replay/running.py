@@ -84,7 +84,10 @@ def read_original(folder: Path, wanted: ReplayOptions) -> Original:
 def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
     """Return the original's scenario with the changes of `--set` or `--vary`. ScenarioError for a wrong change."""
     document = json.loads(json.dumps(original.document, default=list))
-    changes = [change(one, document, Scenario.model_fields) for one in sets]
+    try:
+        changes = [change(one, document, Scenario.model_fields) for one in sets]
+    except ScenarioError as exc:
+        raise ScenarioError(option, exc.key, exc.value, exc.allowed) from exc
     _drop_order(document)
     try:
         return parse(document, file=file)

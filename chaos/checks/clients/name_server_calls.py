@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
-from ...oracle.lists import due_ms, in_use
+from ...oracle.lists import due_ms, in_use, out_of_reach
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..record.control import Control, Row, decoded
@@ -321,7 +322,8 @@ class Tries:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
             tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
-            if tried == [] and listed and self._gave_up(row) and not self._cut_short(row, of):
+            has_list = listed and not (by_http and self._fetches_in_vain(row))
+            if tried == [] and has_list and self._gave_up(row) and not self._cut_short(row, of):
                 yield of.broken("attempts", row, "no try")
             if tried:
                 self.calls += 1
@@ -342,6 +344,12 @@ class Tries:
         if row.type != "fail" or self._world.made_by(row.node) != OURS:
             return False
         return row.duration_ms is not None and row.duration_ms < self._waits_ms(row.node) - self._timers.delivery_ms
+
+    def _fetches_in_vain(self, row: Row) -> bool:
+        """Whether a client that began shortly before may not have fetched a list yet."""
+        until_ms = row.time_ms - 1000 * TIMEOUT_S - self._timers.delivery_ms
+        away = out_of_reach(self._world, row.node)
+        return any(one.start_ms <= row.time_ms and until_ms <= one.end_ms for one in away)
 
     def _is_told(self) -> bool:
         """Whether our clients go by their settings, and by no profile of another client."""

@@ -383,6 +383,16 @@ def test_a_look_up_that_fails_without_a_try_waited_for_another_call(took_s: floa
     assert broken(call(builder, 90, NS[1])) == found
 
 
+@pytest.mark.parametrize(("reset", "found"), [(True, {}), (False, {"attempts": 1})])
+def test_a_client_that_may_have_no_list_yet_has_nothing_to_try(reset: bool, found: dict[str, int]) -> None:
+    builder = client()
+    builder.rows[0]["value"]["name_server_list"] = ["ns-0", "ns-1", "ns-2"]
+    if reset:
+        of = "reset-1", "reset_peer", "toxiproxy.reset_peer", "producer-0", "address-server"
+        builder.at(59.9).fault(*of).at(60.1).fault(*of, end=True)
+    assert broken(call(call(builder, 60, NS[1], "fail", 0.001, value={"tried": []}), 90, NS[1])) == found
+
+
 def test_a_look_up_that_the_runs_end_cut_short_has_not_given_up() -> None:
     assert (given_up(200.5), given_up(61)) == ({"attempts": 1}, {})
     tried = [{"name_server": NS[1], "outcome": "connect_failed"}]
