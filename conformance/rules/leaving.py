@@ -84,13 +84,15 @@ def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
         after = [each for each in tries(one) if each.began_ms >= since_ms - SKEW_MS]
         after = [each for each in after if each.outcome is not TryOutcome.UNUSED]
         value, why_not = _after_failure(after, front)
-        if value is None:
+        failed = any(each.outcome not in ENDED_WITH_ANSWER for each in after)
+        if value is None and (one.dials_unseen or not failed):
             return Measured.undecided(f"{one.situation}: {one.dials_unseen or why_not}", len(found.values))
         answers = (each.ended_ms for each in after if each.front != front and each.outcome in ENDED_WITH_ANSWER)
         answered_ms = next(filter(None, answers), None)
         after_s = None if answered_ms is None else round((answered_ms - since_ms) / 1000, 1)
         found.add(after_s, one, since_ms, front=front, after_s=after_s)
-        said.append(f"{one.situation} {NEVER if after_s is None else f'{after_s:g} s'}")
+        never = f"{NEVER} in {(one.stopping_ms - since_ms) / 1000:.0f} s"
+        said.append(f"{one.situation} {never if after_s is None else f'{after_s:g} s'}")
     return replace(found.longest(NEVER), why=", ".join(said) or found.why)
 
 

@@ -61,6 +61,8 @@ class Measured:
     """Likelihood under each word, as a share of the likeliest; words at ALPHA or below are ruled out."""
     power: float | None = None
     """How surely so many starts find the deviation that `why` names."""
+    seen_s: float | None = None
+    """If the value says that something never came: for how long nobody saw it."""
     why: str = ""
     """One sentence; never empty without a value."""
     examples: Sequence[Mapping[str, Any]] = ()
@@ -107,10 +109,15 @@ class Samples:
     values: list[Value | None] = field(default_factory=list)
     """None: there was no such case."""
     examples: list[Mapping[str, Any]] = field(default_factory=list)
+    seen_s: float | None = None
+    """The shortest time from the moment of a case that there was not to the end of what was seen."""
 
     def add(self, value: Value | None, watched: Watched, at_ms: float | None = None, **what: Any) -> None:
         self.values.append(value)
         self.examples.append(watched.example(at_ms, **what))
+        if value is None and at_ms is not None:
+            seen_s = round((watched.stopping_ms - at_ms) / 1000, 1)
+            self.seen_s = seen_s if self.seen_s is None else min(self.seen_s, seen_s)
 
     @property
     def seconds(self) -> list[float]:
@@ -124,7 +131,9 @@ class Samples:
         seconds = self.seconds
         if len(seconds) == len(self.values) or (of_any and seconds):
             return Measured(value=max(seconds), count=len(seconds), examples=self.examples)
-        return Measured(value=otherwise, count=len(self.values), why=self.why if of_any else "", examples=self.examples)
+        seen = "" if self.seen_s is None else f"in {self.seen_s:g} s that were seen"
+        why = self.why if of_any else seen
+        return Measured(value=otherwise, count=len(self.values), seen_s=self.seen_s, why=why, examples=self.examples)
 
     def commonest(self, why: str = "") -> Measured:
         """Return the samples' most frequent word; of equally frequent words the first."""
@@ -174,6 +183,8 @@ class Rule:
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
             return Validity.VALID
+        if measured.seen_s is not None and any(self._may_come(measured.seen_s, one) for one in several):
+            return Validity.UNKNOWN
         if measured.odds:
             words = {word for one in several for word in (str(one), *self.also.get(str(one), ()))}
             chance = max(measured.odds.get(word, 0.0) for word in words)
@@ -185,6 +196,13 @@ class Rule:
         if self.unit == "s" and value is not None:
             may_be_late = may_be_late or any(self._meets(value, one, late_s) for one in several)
         return Validity.UNKNOWN if may_be_late else Validity.INVALID
+
+    def _may_come(self, seen_s: float, expected: str | float | Range) -> bool:
+        """Whether what had not come after so long may come later, and in time."""
+        if isinstance(expected, str):
+            return False
+        latest_s = expected.at_most if isinstance(expected, Range) else expected + (self.tolerance or 0.0)
+        return latest_s is not None and seen_s < latest_s
 
     def _meets(self, value: Value, expected: str | float | Range, more: float = 0.0) -> bool:
         if isinstance(value, str) or isinstance(expected, str):

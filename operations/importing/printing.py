@@ -11,7 +11,7 @@ from ...chaos.reports.text import rows_fitting, width_of_output
 from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.sources import CLIENT
 
-SHOWN = 24
+SHOWN = 28
 """Most entries of the time line."""
 
 
@@ -149,7 +149,8 @@ def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for entry in entries:
         about = entry["node"], entry["subject"]
         before = last.get(about)
-        if before is not None and (before["what"], before["how"]) == (entry["what"], entry["how"]):
+        is_same = before is not None and (before["what"], before["how"]) == (entry["what"], entry["how"])
+        if before is not None and is_same and entry["what"] != "started":
             before["times"] += 1
             before["until"] = entry["wall"]
             continue

@@ -282,8 +282,8 @@ class _Names(NamedTuple):
     """Master to its cluster, by the scenario's names."""
     producers: int
     consumers: int
-    has_clients: bool
-    """Whether any client's log is there."""
+    lacks: tuple[str, ...]
+    """The kinds of clients of which no log is there: the replay has one of each all the same."""
 
     @classmethod
     def of(cls, incident: Incident, world: World, wanted: set[str], file: str, notes: list[str]) -> _Names:
@@ -314,8 +314,8 @@ class _Names(NamedTuple):
             for name in of
             if name in ours and len(topology.clusters) > 1
         }
-        count = (len(producers), len(consumers)) if picked else (1, 1)
-        return cls(ours, clusters, *count, has_clients=bool(picked))
+        lacks = tuple(kind for kind, of in (("producer", producers), ("consumer", consumers)) if not of)
+        return cls(ours, clusters, len(producers) or 1, len(consumers) or 1, lacks)
 
     def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         found = dict(entry)
@@ -364,12 +364,14 @@ class _Names(NamedTuple):
 
     def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
         """Return what logs do not say about clients and topics, and the values used instead."""
-        if not self.has_clients:
+        if self.lacks:
             lacks = "" if named else ", and no log names a topic"
             whose = "which NameServers and brokers name" if named else "made up"
+            none, added = " or ".join(self.lacks), " and ".join(f"one {kind}" for kind in self.lacks)
+            were = "were" if len(self.lacks) > 1 else "was"
             yield (
-                f"No client's log is there{lacks}: one producer and one consumer of {topic}, {whose}, were added, so "
-                "that sends are seen."
+                f"No log of a {none} is there{lacks}: {added} of {topic}, {whose}, {were} added, so that sends and "
+                "pulls are seen."
             )
         elif not named:
             yield f"No log names a topic: {topic}, made up, stands for those of these clients."
@@ -394,8 +396,6 @@ class _Names(NamedTuple):
         notes.append(
             f"Logs do not say how much was sent: each producer of the replay sends {sends_per_s} messages a second "
             "(--set workload.sends_per_s=N)."
-            if self.producers
-            else "No log is a producer's: the replay sends nothing (--set workload.producers=N has N producers send)."
         )
         return {
             "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],

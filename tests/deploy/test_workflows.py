@@ -50,7 +50,7 @@ def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
     tutorial = (ROOT / "docs" / "tutorial" / "5-ci.md").read_text()
     lines = workflows.GATE.read_text().splitlines(keepends=True)
     assert "".join(line for line in lines if not line.startswith("#")) in tutorial
-    assert [step.shell.split()[0] for step in GATE.steps] == ["python", "nemesrv", "nemesrv"]
+    assert [step.shell.split()[0] for step in GATE.steps] == ["python", "for", "for"]
 
 
 def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run() -> None:

@@ -152,8 +152,6 @@ def _sentence(
         told += [f"{changes['moved']} would have come at another time"] if changes["moved"] else []
         told += [f"{changes['new']} would have come besides"] if changes["new"] else []
         parts.append(f"of {changes['was']} transitions {', '.join(told)}")
-    if not parts and not any(sends):
-        return f"With {vary}: nothing would have been different, but nothing was sent, so no setting of sends was tried."
     if not parts:
         return f"With {vary}: nothing would have been different."
     return f"With {vary}: {'; '.join(parts)}."

@@ -62,6 +62,7 @@ def test_the_last_use_of_a_broker_that_failed(rule: str) -> None:
     assert verdict(rule, {"at_most": 30}, used_until(situation, 50.0)) is Validity.INVALID
     assert found(rule, used_until(situation, 99.0)).value == "still used"
     assert verdict(rule, {"at_most": 30}, used_until(situation, 99.0)) is Validity.INVALID
+    assert verdict(rule, {"at_most": 200}, used_until(situation, 99.0)) is Validity.UNKNOWN, "it was not seen so long"
     assert verdict(rule, {"at_most": 30}, send(Story(situation), 1.0).watched()) is Validity.UNKNOWN
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 0.1).watched()]), LeftOut)
 

@@ -72,6 +72,14 @@ def test_a_promise_to_leave_a_dead_name_server_within_so_long_is_of_every_death(
     assert found("leaves_within_s", *of_each, unknown).why == "silent: no NameServer was turned to afterwards"
 
 
+def test_a_client_whose_request_hangs_at_a_dead_name_server_breaks_a_promise_that_was_over_and_no_longer_one() -> None:
+    hangs = began("silent", SILENT).ask("ns-1", 5.3, code=None).watched()
+    measured = found("leaves_within_s", hangs)
+    assert (measured.value, measured.why) == ("never", "silent never in 70 s")
+    assert verdict("leaves_within_s", {"at_most": 60}, hangs) is Validity.INVALID
+    assert verdict("leaves_within_s", {"at_most": 100}, hangs) is Validity.UNKNOWN
+
+
 @pytest.mark.parametrize("profile", [name for name in names() if name != "node-2"])  # which may draw the dead one again
 def test_a_client_that_keeps_a_name_server_that_refuses_is_invalid_under_every_profile(profile: str) -> None:
     rules = ("leaves_within_s", "leaves_on_refused")
