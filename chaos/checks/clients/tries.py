@@ -1,8 +1,9 @@
 """Part of living_are_used: after a failed try a send goes to another broker, but only while it has tries and time left.
 
     without sendLatencyFaultEnable      another broker than the one that failed, where the route has one
-    with it                             one that is not isolated, while the one that failed is; which of the isolated is
-                                        the least bad decides the rest
+    with it                             one that is not isolated: in 5.x another one than the one that failed, in 4.9
+                                        while the one that failed is isolated; which of the isolated is the least bad
+                                        decides the rest
 
 Each try that failed, or was slow by latencyMax, leaves a `broker_isolated` row. How long a failed try isolates its
 broker is counted by the producer's table (oracle/time_outs.py), and not by what it says; whom an outside client
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from ....remoting.node.profile import Profile
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
@@ -72,7 +74,8 @@ def _has_another(one: Try, routes: Routes, away: Isolated, world: World) -> bool
         return bool(others)
     until_ms = away.until_ms(one.node, one.incarnation, one.time_ms)
     is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
-    return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
+    is_avoided = is_isolated or world.timers.profile is Profile.V5_X
+    return is_avoided and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
 
 
 def _is_no_master(one: Try, routes: Routes, world: World) -> bool:

@@ -357,6 +357,15 @@ def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_
     assert ended is (Validity.INVALID if profile == "4.9" else Validity.VALID)  # or is no longer: 5.x ends none early
 
 
+@pytest.mark.parametrize(("profile", "said"), [("4.9", Validity.VALID), ("5.x", Validity.INVALID)])
+def test_with_the_fault_strategy_a_retry_of_5_x_leaves_a_broker_that_is_not_isolated_too(
+    profile: str, said: Validity
+) -> None:
+    builder = story(latency_fault=True)
+    builder.rows[0]["value"] |= {"profile": profile}
+    assert verdict(retried(builder.at(20), "broker-a", "broker-a")).verdict is said
+
+
 def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, until_s: int = 390) -> HistoryBuilder:
     for broker, queue_id in RING:
         queue = {"topic": "orders", "broker_name": broker, "queue_id": queue_id}
