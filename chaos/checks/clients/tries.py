@@ -49,8 +49,11 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
         right = shares.isolating - len(shares.not_isolated)
         yield finding("producers", "isolated the broker", span, Rule(_ISOLATES), examined=right)
     to_slaves = (one for one in shares.to_slaves if _is_no_master(one, routes, world))
-    given_up = (one for one in shares.given_up if one.broker_name or _is_routed(one, routes, world))
-    missing = (one for one in given_up if not _asked_in_vain(one, control))
+    missing = (
+        one
+        for one in shares.given_up
+        if (not _asked_in_vain(one, control) if one.broker_name else _is_routed(one, routes, world))
+    )
     of_rules = (
         (_MASTER, to_slaves),
         (_OTHER, wrong),

@@ -320,6 +320,8 @@ def test_a_send_is_reported_as_sent_only_where_a_broker_acknowledged_one_of_its_
 def test_a_send_for_which_there_is_a_route_has_a_try(at_s: float, wrong: list[str]) -> None:
     of = {"topic": "orders", "msg_key": "k", "op_id": "o-n", "duration_ms": 1.0}
     assert kinds(verdict(story().at(at_s).event("producer-0", "send", type="fail", **of))) == wrong
+    asked = story().at(at_s).event("producer-0", "name_server_call", f="route", type="fail", topic="orders")
+    assert kinds(verdict(asked.event("producer-0", "send", type="fail", **of))) == wrong, "it had no need to ask"
 
 
 def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
