@@ -95,9 +95,15 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
 _BEGINNINGS = ("done_by_hand", "registrations_are_kept", "no_acknowledged_loss")
 """What a NameServer made of an act, of a registration or of a silence comes before the table that it gives from then
 on; what a broker acknowledged and does not have, before how soon it answered."""
-_NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
-"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
-for good, before what did not come."""
+_NEAREST = (
+    "routes_as_registered",
+    "answers_are_true",
+    "no_resurrection",
+    "routes_are_true",
+    "no_acknowledged_loss",
+)
+"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what one
+NameServer has, before how two differ; what is lost for good, before what did not come."""
 _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
 
 
