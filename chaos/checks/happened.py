@@ -33,6 +33,10 @@ _STATES: Mapping[str, str] = {
     "must alone own": _OWNED,
     "must not come back": "{who} listed {about} again at {at}, for {took}, while {what} was down",
     "must not use": "{who} used {about} at {at}, {took} after {what} was lost",
+    "committed at a slave": "{who} committed offsets to the slave {what} until {end}, {took} after its route had the "
+    "master",
+    "as long as its setting says": "{who}'s {what} lasted {took}, until {end}",
+    "as long as its latency says": "{who}'s {what} lasted {took}, until {end}",
     "must have left": "{who} kept using {what} until {end}, {took} after {what} was lost",
     _RECOVERED: "{who} had no successful {operation} until {end}, {took}{since}",
 }
@@ -117,7 +121,6 @@ _ACTS: Mapping[str, str] = {
     "consumed, and not committed": "{who} consumed a message of {about} and did not commit its offset",
     "committed for a queue that it had given up": "{who} committed for a queue of {about} after giving the queue up",
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
-    "committed at a slave": "{who} committed offsets to the slave {what}",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
     "began without an answer": "{who} started a queue of {about} though its question for the offset had no answer",
     "began at another offset than it was answered": "{who} started a queue of {about} elsewhere than answered",
@@ -164,8 +167,6 @@ _ACTS: Mapping[str, str] = {
     "takes out who is gone": "{who} kept a client in its groups whose process had been killed",
     "has no client": "{who} kept a client whose channel had ended",
     "is closed at once": "{who} did not at once close the {what}",
-    "as long as its setting says": "{who}'s {what} did not last as long as its setting says",
-    "as long as its latency says": "{who}'s {what} did not last as long as the latency of its try requires",
     "ends when it has passed": "{who} used an isolated broker again at the wrong time",
     "everywhere, as it stops": "{who} did not {what} at every server when it stopped",
     "takes out who unregisters": "{who} still had a client in a group after the client had unregistered",
