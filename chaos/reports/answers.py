@@ -83,7 +83,7 @@ def answers(
         return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
 
     wrong, cause = first_wrong(verdicts), cause_of(verdicts)
-    rule = "" if wrong is None or cause is None else f"{cause.guarantee} ({wrong.name})"
+    rule = "" if wrong is None or cause is None else f"{cause.guarantee} ({_check_and_rule(wrong)})"
     return Answers(
         verdict=worst(v.verdict for v in verdicts),
         name=name,
@@ -96,6 +96,12 @@ def answers(
         cost="" if cost is None else said([cost.sentence]),
         undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
     )
+
+
+def _check_and_rule(wrong: Verdict) -> str:
+    """Return the check's name; of a check of many timers which of them, too."""
+    of_timers = wrong.name in CHECKS and CHECKS[wrong.name].group is Group.TIMERS
+    return ": ".join(filter(None, (wrong.name, str(wrong.allowed.get("row") or "") if of_timers else "")))
 
 
 _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
@@ -138,10 +144,12 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     }
     words = {f"{label} start": noun for label, noun in labels.items()}
     words |= {f"{label} end": f"the end of {noun}" for label, noun in labels.items()}
+    said_first = _in_words(said.first, words)
+    headline, then = (sentence, said_first) if said.verdict is Validity.UNKNOWN else (said_first, sentence)
     return replace(
         said,
-        injected=sentence,
-        first=_in_words(said.first, words),
+        first=headline,
+        injected=then,
         routes=_in_words(said.routes, words),
         clients=_in_words(said.clients, words),
         undecided=tuple(_in_words(line, words) for line in said.undecided),

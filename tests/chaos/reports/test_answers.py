@@ -186,8 +186,9 @@ def test_of_an_import_what_clients_miss_is_no_cause_beside_an_unsure_fault() -> 
     misses = {"certainty": "likely", "score": 0.97, "sentence": "no address", "fault": "broker_is_not_registered"}
     both, alone = ({"episodes": [{"hypotheses": [one]} for one in of]} for of in ((cut, misses), (misses,)))
     unknown = answers([replace(TRUE, verdict=Validity.UNKNOWN)], None, "incident")
-    assert of_incident(unknown, both).injected == "What happened is unsure; the likeliest (0.42): nothing passed"
-    assert of_incident(unknown, alone).injected == "What happened: no address (likely, 0.97)"
+    assert of_incident(unknown, both).first == "What happened is unsure; the likeliest (0.42): nothing passed"
+    told = of_incident(unknown, alone).lines()[0]
+    assert told.startswith("UNKNOWN incident. What happened: no address (likely, 0.97). routes_are_true is not decided")
 
 
 def test_a_broker_that_a_fault_takes_out_of_the_tables_at_once_is_named() -> None:
