@@ -472,6 +472,13 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
+def broker_finds_no_offset(broker: Broker) -> None:
+    """a broker answers a group without an offset that there is none, although all messages are still in memory"""
+    replace_part(broker._clients, "_in_memory", lambda topic, queue_id: False)
+
+
+@planted(BROKER_A, "group-joins", caught_by="queue_ownership")
+@in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
     """a broker lets a group without an offset begin at a queue's end, although all messages are still in memory"""
     store = broker.services.store
