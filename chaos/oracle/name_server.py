@@ -283,10 +283,10 @@ class BrokerAtNameServer:
             due_ms, formula = last_ms + self.timers.E_ms + self.timers.S_ms, "E + S"
         elif last_ms + self.timers.I_ms < due_ms:
             due_ms, formula = last_ms + self.timers.I_ms, "I"
-        runs_on = (
-            c.end_ms + self.timers.S_ms for c in self._way.pauses if c.start_ms < due_ms < c.end_ms + self.timers.S_ms
-        )
-        return max([due_ms, *runs_on]), formula
+        for pause in sorted(self._way.pauses, key=lambda one: one.start_ms):
+            if pause.start_ms < due_ms < pause.end_ms + self.timers.S_ms:
+                due_ms = pause.end_ms + self.timers.S_ms
+        return due_ms, formula
 
     def _scan_after(self, last_ms: float) -> float:
         if not self._changes():

@@ -55,6 +55,18 @@ def test_a_registration_that_is_acknowledged_and_forgotten_is_invalid() -> None:
     assert (example.from_ms, example.to_ms, example.over_ms) == (50_000.0, 60_000.0, 10_000.0)
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_after_the_last_pause(
+    again: bool,
+) -> None:
+    told = story(10).at(12).fault(*HOLE)
+    for number, (from_s, to_s) in enumerate([(20, 200), (200, 300)] if again else [(20, 200)]):
+        pause = f"pause-{number}", "pause", "sigstop", "ns-0"
+        told.at(from_s).fault(*pause).at(to_s).fault(*pause, end=True)
+    kept = [one.kind for one in check(told.at(301).route("ns-0", "orders").end(320)).findings if one.wrong]
+    assert kept == ([] if again else ["must not hold what was silent"])
+
+
 def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid_whatever_its_link_does() -> None:
     def left(ended_s: float | None, by: str = "peer") -> Verdict:
         told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
