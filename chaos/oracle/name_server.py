@@ -280,7 +280,7 @@ class BrokerAtNameServer:
             return math.inf, ""
         due_ms, formula = self._scan_after(last_ms), "the scan after E"
         if not self._is_idle_too:
-            due_ms, formula = last_ms + self.timers.E_ms + self.timers.S_ms, "E + S"
+            due_ms, formula = last_ms + self._expiry_ms(last_ms) + self.timers.S_ms, "E + S"
         elif last_ms + self.timers.I_ms < due_ms:
             due_ms, formula = last_ms + self.timers.I_ms, "I"
         for pause in sorted(self._way.pauses, key=lambda one: one.start_ms):
@@ -290,9 +290,16 @@ class BrokerAtNameServer:
 
     def _scan_after(self, last_ms: float) -> float:
         if not self._changes():
-            return next(self._scans_from(last_ms + self.timers.E_ms))
+            return next(self._scans_from(last_ms + self._expiry_ms(last_ms)))
         idle_ms = last_ms + self.timers.I_ms + self.timers.S_ms
         return next(at_ms for at_ms in self._scans_from(last_ms) if at_ms > idle_ms or self._is_expired(last_ms, at_ms))
+
+    def _expiry_ms(self, last_ms: float) -> float:
+        """E of the registration that was read then. One that the broker did not send may name no time-out of its own:
+        somebody registered it by hand."""
+        own_ms = self.timers.E_ms
+        is_own = any(one.sent is not None for one in self.registered if one.came.last_ms == last_ms)
+        return own_ms if is_own else max(own_ms, Timers.for_profile(self.timers.profile).E_ms)
 
     def _scans_from(self, at_ms: float) -> Iterator[float]:
         first_ms, period_ms = self.life.start_ms + FIRST_SCAN_MS[self.timers.profile], self.timers.S_ms

@@ -67,6 +67,20 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
     assert kept == ([] if again else ["must not hold what was silent"])
 
 
+@pytest.mark.parametrize(("by_hand", "wrong"), [(True, []), (False, ["must not hold what was silent"])])
+def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
+    by_hand: bool, wrong: list[str]
+) -> None:
+    told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000})
+    told.rows[0]["value"]["profile"] = "5.x"
+    told.at(1).registers("ns-0", "broker-a")
+    told.at(20).registers("ns-0", "broker-a")
+    if not by_hand:
+        register(told, 20)
+    kept = check(told.at(20).fault("f1", "pause", "sigstop", "broker-a").at(60).route("ns-0", "orders").end(90))
+    assert [one.kind for one in kept.findings if one.wrong] == wrong
+
+
 def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid_whatever_its_link_does() -> None:
     def left(ended_s: float | None, by: str = "peer") -> Verdict:
         told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
