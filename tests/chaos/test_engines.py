@@ -56,7 +56,7 @@ def test_spark_judges_but_for_what_is_recorded_on_the_virtual_clock(small: Path)
 
 def test_the_help_of_check_says_that_spark_judges_what_the_virtual_clock_recorded_too() -> None:
     said = " ".join(CliRunner().invoke(cli, ["check", "--help"]).output.split())
-    assert "Spark judges the histories if Spark is installed, including histories of the virtual clock." in said
+    assert "Spark judges all histories if Spark is installed, also the small ones of the virtual clock" in said
 
 
 def test_what_plain_python_cannot_take_spark_judges_on_either_clock(
