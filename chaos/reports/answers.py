@@ -132,9 +132,9 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         sentence = f"What happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}"
     elif faults:
         one = max(faults.values(), key=lambda one: one["score"])
-        likeliest = f"is unsure; the likeliest ({one['score']:.2f})"
-        sure = f", {how_sure(one)}" if one["score"] >= LIKELY else f" {likeliest}"
-        sentence = f"What happened{sure}: {one['sentence'].rstrip('.')}"
+        unsure = f" is unsure; the likeliest ({one['score']:.2f})"
+        how = f", {how_sure(one)}" if one["score"] >= LIKELY else unsure
+        sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
         sentence = f"{sentence}. As far as these logs show, RocketMQ behaved as its rules say"
     labels = {

@@ -10,6 +10,7 @@ from ..verdict import Validity, Verdict
 LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
 LIKELY = 0.7
+"""From this score on a cause is likely, whatever its form."""
 EPISODES_MAX = 4
 SIGNS_MAX = 3
 
@@ -31,11 +32,11 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the signs of each fault, its alternatives, and what clients' logs say, each with its label."""
     rows: list[tuple[str, str]] = []
-    for number, episode in enumerate(document["episodes"], 1):
-        if "follows" not in episode and len(rows) < EPISODES_MAX:
-            signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
-            rows += [("Signs of it", f"{signs}.")] if signs else []
-            rows += [("Not certain", _capital(f"{text}.")) for text in alternatives(number, episode)]
+    numbered = enumerate(document["episodes"], 1)
+    for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
+        signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
+        rows += [("Signs of it", f"{signs}.")] if signs else []
+        rows += [("Not certain", _capital(f"{text}.")) for text in alternatives(number, episode)]
     rows += [("Suffered", f"{line}.") for line in suffered_lines(document.get("suffered") or ())]
     return rows
 
