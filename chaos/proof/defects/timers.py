@@ -404,6 +404,7 @@ def broker_forgets_clients_late(broker: Broker) -> None:
 
 
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
+@may_find("living_are_used")  # the broker misses its turns
 def producer_isolates_too_long(node: ProducerNode) -> None:
     """a producer avoids slow brokers for a tenth longer than notAvailableDuration says"""
     isolates(node, 1.1)
