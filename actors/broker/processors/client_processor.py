@@ -110,7 +110,8 @@ class ClientProcessor:
         self._notify(changed)
 
     def expire(self) -> None:
-        """Every 10 s, remove clients that sent no heartbeat for 120 s, and close their channels."""
+        """Every 10 s, remove clients that sent no heartbeat for 120 s, and close their channels. As upstream, nobody
+        tells their groups, which notice it at their next rebalance (`ConsumerManager.scanNotActiveChannel`)."""
         gone = self._services.clients.expire(now_ms=self._services.now_ms)
         for group, client in gone:
             self._services.context.log.warning(
@@ -121,7 +122,6 @@ class ClientProcessor:
             )
             self._gone("expired", client, [group] if group else [])
             cast(Connection, client.channel).close()
-        self._notify(dict.fromkeys(group for group, _ in gone if group))
         self._services.locks.expire(now_ms=self._services.now_ms)
 
     def _gone(self, how: str, client: Client, groups: Sequence[str]) -> None:

@@ -49,7 +49,8 @@ def _heard_by(control: Control, world: World) -> Mapping[str, Mapping[str, Seque
 
 @once
 def changes_of(control: Control, members: frozenset[str]) -> Sequence[Row]:
-    """When a broker forgot one of these, or heard of one on a new channel, or with other topics than its group had."""
+    """When a broker forgot one of these, or heard of one on a new channel, or with other topics than its group had; not
+    when it forgot one for its silence, of which it tells nobody (`ConsumerManager.scanNotActiveChannel`)."""
     found, known, topics = list[Row](), set[tuple[str, int, str | None]](), dict[tuple[str, int], frozenset[str]]()
     for row in control.rows("client_gone", "client_heartbeat"):
         if node_of_client(row) not in members:
@@ -57,7 +58,7 @@ def changes_of(control: Control, members: frozenset[str]) -> Sequence[Row]:
         value, channel = row.decoded or {}, (*row.process, row.op_id)
         if row.event == "client_gone":
             known.discard(channel)
-            is_change = bool(value.get("groups"))
+            is_change = bool(value.get("groups")) and row.f != "expired"
         else:
             subscribed = frozenset(value.get("versions") or ())
             is_change = channel not in known or topics[row.process] != subscribed

@@ -107,6 +107,7 @@ async def test_a_client_silent_for_120_s_is_gone_at_the_next_scan(world: World) 
         await world.ask(RequestCode.GET_MAX_OFFSET, {"topic": "orders", "queueId": 0}, client=silent.client)
         await world.clock.sleep(27)
     assert await members(world) == ("alive",)
+    assert alive.notified == ["g"], "of its own coming, and not of the other's end"
     assert broker.services.clients.producers == {}
 
 

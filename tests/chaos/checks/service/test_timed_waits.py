@@ -394,7 +394,7 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     assert len(wrong(judged(20))) == 1
 
 
-def consumers_left(woken_s: float, told_s: float | None = None, **setting: Any) -> Verdict:
+def consumers_left(woken_s: float, told_s: float | None = None, how: str = "closed", **setting: Any) -> Verdict:
     """Of two consumers one leaves at 45 s; the other rebalances then."""
     settings = {"broker-a": setting} if setting else {}
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
@@ -407,7 +407,7 @@ def consumers_left(woken_s: float, told_s: float | None = None, **setting: Any) 
             about = {"op_id": node[-1], "value": {"client": f"127.0.0.1@{node}#1"}}
             told.at(at_s).event("broker-a", "client_heartbeat", **about)
     gone = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
-    told.at(45).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=14_000.0, value=gone)
+    told.at(45).event("broker-a", "client_gone", op_id="0", f=how, duration_ms=14_000.0, value=gone)
     if told_s is not None:
         told.at(told_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
     return judge(*told.end(END_S).facts())
@@ -423,6 +423,9 @@ def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
     assert late_with_members(consumers_left(45.02)) == []
     assert late_with_members(consumers_left(46)) == ["broker-a"]
     assert late_with_members(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+    assert late_with_members(consumers_left(46, how="expired")) == [], "of a silent one a broker tells nobody"
+    told = [one.kind for one in wrong(consumers_left(45.02, told_s=45.01, how="expired"))]
+    assert "tells of a change of members" in told
 
 
 def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
