@@ -180,6 +180,7 @@ class BrokerAtNameServer:
             self.registered = self._read_here(read)
             self.heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
             self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced", UNREGISTERED)]
+        self._by_others = {one.came.last_ms for one in self.registered if one.sent is None}
         self._left_ms = {r.at_ms for r in read or () if r.f == UNREGISTERED}
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
 
@@ -295,11 +296,10 @@ class BrokerAtNameServer:
         return next(at_ms for at_ms in self._scans_from(last_ms) if at_ms > idle_ms or self._is_expired(last_ms, at_ms))
 
     def _expiry_ms(self, last_ms: float) -> float:
-        """E of the registration that was read then. One that the broker did not send may name no time-out of its own:
+        """E of what was heard then. A registration that the broker did not send may name no time-out of its own:
         somebody registered it by hand."""
         own_ms = self.timers.E_ms
-        is_own = any(one.sent is not None for one in self.registered if one.came.last_ms == last_ms)
-        return own_ms if is_own else max(own_ms, Timers.for_profile(self.timers.profile).E_ms)
+        return max(own_ms, Timers.for_profile(self.timers.profile).E_ms) if last_ms in self._by_others else own_ms
 
     def _scans_from(self, at_ms: float) -> Iterator[float]:
         first_ms, period_ms = self.life.start_ms + FIRST_SCAN_MS[self.timers.profile], self.timers.S_ms

@@ -67,9 +67,12 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
     assert kept == ([] if again else ["must not hold what was silent"])
 
 
-@pytest.mark.parametrize(("by_hand", "wrong"), [(True, []), (False, ["must not hold what was silent"])])
+@pytest.mark.parametrize(
+    ("by_hand", "beats", "wrong"),
+    [(True, False, 0), (False, False, 1), (False, True, 1)],
+)
 def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
-    by_hand: bool, wrong: list[str]
+    by_hand: bool, beats: bool, wrong: int
 ) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000})
     told.rows[0]["value"]["profile"] = "5.x"
@@ -77,8 +80,10 @@ def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_d
     told.at(20).registers("ns-0", "broker-a")
     if not by_hand:
         register(told, 20)
+    if beats:
+        told.at(25).read("ns-0", "BROKER_HEARTBEAT", "broker-a")
     kept = check(told.at(20).fault("f1", "pause", "sigstop", "broker-a").at(60).route("ns-0", "orders").end(90))
-    assert [one.kind for one in kept.findings if one.wrong] == wrong
+    assert [one.kind for one in kept.findings if one.wrong] == ["must not hold what was silent"] * wrong
 
 
 def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid_whatever_its_link_does() -> None:
