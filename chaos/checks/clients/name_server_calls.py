@@ -322,8 +322,8 @@ class Tries:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
             tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
-            has_list = listed and not (by_http and self._fetches_in_vain(row))
-            if tried == [] and has_list and self._gave_up(row) and not self._cut_short(row, of):
+            gave_up = tried == [] and listed and self._gave_up(row) and not self._cut_short(row, of)
+            if gave_up and not (by_http and self._fetches_in_vain(row)):
                 yield of.broken("attempts", row, "no try")
             if tried:
                 self.calls += 1
