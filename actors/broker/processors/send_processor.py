@@ -1,7 +1,6 @@
 """Stores messages that are sent (10, 310, 320), and messages that a consumer sends back (36). A request's fields are
-checked in RocketMQ's order. This broker is stricter than RocketMQ's: if topic or broker has no write permission, every
-send is refused with code 16. RocketMQ checks the broker's permission for ordered topics only. Upstream:
-`SendMessageProcessor`, `AbstractSendMessageProcessor`.
+checked in RocketMQ's order. A broker without write permission (brokerPermission) refuses only sends to ordered topics;
+other producers leave it by its routes. Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
 from collections.abc import Coroutine
@@ -103,10 +102,10 @@ class SendProcessor:
         """Return the topic for the message, created if necessary. Raises Refused if the topic does not allow the
         send."""
         services = self._services
-        if not services.config.broker_permission & PERM_WRITE:
-            raise self._broker_forbids()
         name = header.topic
         topic = services.topics.get(name)
+        if topic is not None and topic.order and not services.config.broker_permission & PERM_WRITE:
+            raise self._broker_forbids()
         if topic is None:
             error = topic_name_error(name)
             if error is not None:

@@ -145,16 +145,18 @@ class Unasked(Process):
         """How many polls had no answer to their first look-up, and when those began that asked for more. A client that
         has no route of a topic asks for it between its polls, too, so there nobody knows whose look-up it is."""
         calls, examined, wrong = self.rows("name_server_call"), 0, list[float]()
-        ends = [call.ended_ms for call in calls]
+        before, seqs = 0, [call.row.seq for call in calls]
         for poll in self.runs_of(POLL):
             first_ms = poll.began_ms - self.timers.at_once_ms
-            within = calls[bisect_right(ends, poll.began_ms + 0.1) : bisect_right(ends, poll.ended_ms + 0.1)]
-            here = [call for call in within if call.began_ms >= first_ms]
+            # by the order of its rows: a poll that was due meanwhile begins at once
+            until = bisect_left(seqs, poll.row.seq)
+            here = [call for call in calls[before:until] if call.began_ms >= first_ms]
+            before = until
             asked = {call.row.topic or "" for call in here} - {TBW102}
             if not asked or here[0].row.code is not None or not all(self._serves(one, first_ms) for one in asked):
                 continue
             examined += 1
-            if any(call.began_ms >= here[0].ended_ms - 0.1 for call in here[1:]):
+            if len(here) > 1:
                 wrong.append(poll.began_ms)
         return examined, wrong
 

@@ -112,12 +112,16 @@ async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, prof
     assert broker.store.max_physical_offset == 0
 
 
-async def test_a_broker_without_write_permission_takes_no_message_and_still_gives_them(world: World) -> None:
+async def test_a_broker_without_write_permission_refuses_only_sends_to_ordered_topics(world: World) -> None:
     await world.broker()
-    await world.send(b"before")
+    await world.create_topic("ordered", order="true")
     await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4\n")
-    assert (await world.send()).code == ResponseCode.NO_PERMISSION
-    assert bodies(await world.pull()) == [b"before"]
+    assert (await world.send(topic="ordered")).code == ResponseCode.NO_PERMISSION
+    assert (await world.send(b"before")).code == ResponseCode.SUCCESS
+
+
+async def test_a_broker_without_read_permission_gives_no_message_and_still_takes_them(world: World) -> None:
+    await world.broker()
     await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
     assert (await world.send(b"after")).code == ResponseCode.SUCCESS
     assert (await world.pull()).code == ResponseCode.NO_PERMISSION

@@ -157,7 +157,9 @@ class World:
         }
         return await self.ask(RequestCode.PULL_MESSAGE, header, client=client, port=port)
 
-    async def create_topic(self, topic: str = "orders", *, queues: int = 4, perm: int = 6) -> RemotingCommand:
+    async def create_topic(
+        self, topic: str = "orders", *, queues: int = 4, perm: int = 6, order: str = "false"
+    ) -> RemotingCommand:
         fields = {
             "topic": topic,
             "defaultTopic": "TBW102",
@@ -166,7 +168,7 @@ class World:
             "perm": perm,
             "topicFilterType": "SINGLE_TAG",
             "topicSysFlag": 0,
-            "order": "false",
+            "order": order,
         }
         response = await self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
         assert response.code == ResponseCode.SUCCESS, response

@@ -215,6 +215,16 @@ def test_a_look_up_without_an_answer_ends_the_round_of_polls_unless_others_look_
     assert (("updateTopicRouteInfoFromNameServer", "goes on without an answer") in kinds(told)) == wrong_
 
 
+def test_a_poll_that_was_due_while_another_waited_begins_at_the_end_of_the_other() -> None:
+    told = story("updateTopicRouteInfoFromNameServer")
+    for topic in ("orders", "%RETRY%nemesrv-consumers"):
+        told.at(0.02).event("consumer-0", "route_changed", topic=topic, value=route_of("broker-a"))
+    for began_s, took_s in ((30.0, 3.0), (33.0, 0.0)):
+        look_up(told, began_s, took_s, "info")
+        told.event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=took_s * 1000)
+    assert ("updateTopicRouteInfoFromNameServer", "goes on without an answer") not in kinds(told)
+
+
 @pytest.mark.parametrize(("broker", "found"), [("broker-a", False), ("broker-a/1", True)])
 def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: bool) -> None:
     told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"), clients=("producer-0",))
