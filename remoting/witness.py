@@ -97,9 +97,8 @@ class Witness:
             int(number) if number.removeprefix("-").isdigit() else None,
             fields.get("brokerAddr"),
         )
-        said: dict[str, object] | None = (
-            {"cluster": fields["clusterName"]} if "topic" in fields and "clusterName" in fields else None
-        )
+        of_cluster = "clusterName" in fields and ("topic" in fields or request.code == RequestCode.UNREGISTER_BROKER)
+        said: dict[str, object] | None = {"cluster": fields["clusterName"]} if of_cluster else None
         if request.code == RequestCode.REGISTER_BROKER:
             same = hash((request.body, *sorted(fields.items())))
             said = None if self._said.get(broker) == same else {"registers": said_by(request, fields)}

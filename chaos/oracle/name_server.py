@@ -334,8 +334,8 @@ class Request(NamedTuple):
     id_: int = 0
     address: str = ""
     said: Mapping[str, Any] = {}
-    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; of QUERY_DATA_VERSION: version; empty where
-    nobody recorded it."""
+    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; of UNREGISTER_BROKER: cluster; of
+    QUERY_DATA_VERSION: version; empty where nobody recorded it."""
     reason: str = ""
     """Of what ended, or was dropped."""
 
@@ -377,8 +377,8 @@ class RoutesRead:
         """Names with enableActingMaster."""
         self._rows: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
         self._live: dict[_Key, _Live] = {}
-        self._leaving: list[tuple[float, str, str]] = []
-        """5.x: since when, name and address: a thread of its own takes them out."""
+        self._leaving: list[tuple[float, str, _Key]] = []
+        """5.x: since when, the name, and cluster and address: a thread of its own takes them out."""
         self._touched: set[str] = set()
         self.shown: dict[str, list[tuple[float, Route | None]]] = defaultdict(list)
         self.read: dict[tuple[str, str], list[Read]] = defaultdict(list)
@@ -407,9 +407,9 @@ class RoutesRead:
         return not next((one.is_taken for one in read if one.at_ms <= at_ms), True)
 
     def take(self, one: Request) -> None:
-        for since_ms, name, address in [*self._leaving]:
+        for since_ms, name, key in [*self._leaving]:
             if since_ms + self._timers.delivery_ms < one.at_ms:
-                self._leave(name, address)
+                self._leave(name, key)
                 self._note(since_ms)
         match one.f:
             case "REGISTER_BROKER":
@@ -426,7 +426,9 @@ class RoutesRead:
             case "UNREGISTER_BROKER" if self._is_5:
                 self.unregistered.add((one.name, one.address))
                 self._end(one, one.name, one.address)
-                self._leaving.append((one.at_ms, one.name, one.address))
+                cluster = one.said.get("cluster")
+                key = (str(cluster), one.address) if cluster else self._key(one.name, one.address)
+                self._leaving.append((one.at_ms, one.name, key))
             case "UNREGISTER_BROKER":
                 self._live.pop(self._key(one.name, one.address), None)
                 self.unregistered.add((one.name, one.address))
@@ -453,13 +455,14 @@ class RoutesRead:
                 for _ in range(1 if one.reason == "closed" else 2):  # a reset, and an idle channel, are closed, too
                     self._lose(one)
             case "dropped":
-                since = [left for left in self._leaving if left[1:] == (one.name, one.address)]
-                live = self._live.get(self._key(one.name, one.address))
+                since = [key for _, name, key in self._leaving if (name, key[1]) == (one.name, one.address)]
+                key = next(iter(since), self._key(one.name, one.address))
+                live = self._live.get(key)
                 is_silent = live is not None and self._is_silent(live, one.at_ms, -self._timers.delivery_ms)
                 if live is not None and is_silent and one.reason == "expired":
                     self.expired.append((one.at_ms, live.channel))
                 if since or is_silent:
-                    self._leave(one.name, one.address)
+                    self._leave(one.name, key)
             case "scanned":
                 late_ms = self._timers.delivery_ms
                 for key in [key for key, live in self._live.items() if self._is_silent(live, one.at_ms, late_ms)]:
@@ -475,7 +478,7 @@ class RoutesRead:
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
         if address not in ids.values():  # what left before takes nothing out any more
-            self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
+            self._leaving = [left for left in self._leaving if (left[1], left[2][1]) != (name, address)]
         self._clusters[name].add(str(said.get("cluster")))
         if is_new:
             self._first_cluster[name] = str(said.get("cluster"))
@@ -553,17 +556,17 @@ class RoutesRead:
         self.read[name, address].append(Read(one.at_ms, f))
 
     def _expire(self, at_ms: float, key: _Key) -> None:
-        name, address = self._name_of(key), key[1]
+        name = self._name_of(key)
         if not self._is_5:
-            self._leave(name, address)
+            self._leave(name, key)
         elif name:  # what is known of an address that no name has any more stays
-            self._leaving.append((at_ms, name, address))
+            self._leaving.append((at_ms, name, key))
 
-    def _leave(self, name: str, address: str) -> None:
-        self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
-        self._live.pop(self._key(name, address), None)
+    def _leave(self, name: str, key: _Key) -> None:
+        self._leaving = [left for left in self._leaving if left[1:] != (name, key)]
+        self._live.pop(key, None)
         ids = self._brokers.get(name, {})
-        self._remove(name, [id_ for id_, at in ids.items() if at == address])
+        self._remove(name, [id_ for id_, at in ids.items() if at == key[1]])
         if self._is_5 and name in self.acting and min(ids, default=MASTER_ID) != MASTER_ID:
             self._permit(name, keep=~PERM_WRITE, put=0)
 
