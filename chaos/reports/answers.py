@@ -20,6 +20,7 @@ from ..checks.cause import cause_of, first_wrong
 from ..checks.check import Group
 from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
+from ..faults.kinds import ACTIONS, FAULTS
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
 from ..oracle.recorded import STALL
@@ -43,6 +44,18 @@ _DEEDS = {
 """What all clients did if the check is VALID."""
 _UNUSED = {"dead_brokers_avoided": "used no dead broker", "dead_name_servers_left": "used no dead NameServer"}
 _FAULTS_SHOWN = 2
+_NOUNS = {
+    "black_hole": "the cut",
+    "remove": "the removal",
+    "register": "the registration by hand",
+    "unregister": "the unregistration by hand",
+    "wipe_write_perm": "the wipe of the write permission",
+    "add_write_perm": "the return of the write permission",
+    "update_topic": "the change of the topic",
+    "delete_topic": "the deletion of the topic",
+    "update_config": "the change of settings",
+}
+_LABEL = re.compile(r"\b([\w-]+) (start|end)\b")
 _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 
@@ -78,9 +91,11 @@ def answers(
     """Return all sentences about a run: verdict, guilty node and faults; broken rule; routes; clients; cost; what is
     undecided."""
     words = {} if scenario is None else _words(scenario)
+    kinds = {} if scenario is None else {entry.name: entry.do for entry in scenario.unfolded() if entry.name}
 
     def said(parts: Sequence[str]) -> str:
-        return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
+        line = _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
+        return line if scenario is None else _LABEL.sub(lambda found: _named(found, kinds), line)
 
     wrong, cause = first_wrong(verdicts), cause_of(verdicts)
     rule = "" if wrong is None or cause is None else f"{cause.guarantee} ({_check_and_rule(wrong)})"
@@ -293,7 +308,20 @@ def _words(scenario: Scenario) -> Mapping[str, str]:
 
 
 def _noun(do: str) -> str:
-    return {"black_hole": "the cut", "remove": "the removal"}.get(do, f"the {do.replace('_', ' ')}")
+    return _NOUNS.get(do, f"the {do.replace('_', ' ')}")
+
+
+def _named(found: re.Match[str], kinds: Mapping[str, str]) -> str:
+    """Return `the end of the cut named black_hole-2` for `black_hole-2 end`: with several faults the label says which.
+    `kinds`: what the scenario's own labels do."""
+    label, edge = found.groups()
+    do = kinds.get(label, label.rpartition("-")[0])
+    if do not in ACTIONS:
+        return found[0]
+    if edge == "end" and do in ("kill", "stop"):
+        return f"the restart that ended {label}"
+    end = "the end of " if edge == "end" and do in FAULTS else ""
+    return f"{end}{_noun(do)} named {label}"
 
 
 def _in_words(line: str, words: Mapping[str, str]) -> str:
@@ -401,7 +429,7 @@ def _in_time(change: Finding) -> str:
     if (inexact_ms := change.more.get(INFERRED_MS)) is not None:
         took = f"{(change.measured_ms or 0.0) / 1000:.1f} ± {inexact_ms / 1000:.1f} s"
         return f"{took} after {change.after}, whose time is inferred"
-    ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms]
+    ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms and at_ms >= 1.0]
     allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"
 

@@ -250,11 +250,11 @@ def test_the_first_line_of_a_run_without_a_fault_says_that_the_run_shows_nothing
     assert answers([CONVERGE], up, "up").lines()[0] == "VALID up.", "its faults are in the record alone"
 
 
-def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:
+def test_of_several_faults_two_are_told_and_labels_say_which_is_meant() -> None:
     timeline = [{"at_s": at_s, "do": "kill", "nodes": [node]} for at_s, node in ((1, "ns-0"), (2, "ns-1"), (3, "ns-2"))]
     scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
     assert said(TRUE, scenario=scenario)[0].endswith("ns-0 was killed; ns-1 was killed; and 1 more.")
-    assert f"after {CUT} start" in said(TRUE, scenario=scenario)[1]
+    assert f"after the cut named {CUT} (" in said(TRUE, scenario=scenario)[1]
 
 
 def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
