@@ -41,11 +41,12 @@ from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity, offset_ns
 from .hosts.collect import FOLLOW_S, CollectedHost, Collector, record_missing
 from .hosts.parts import (
     LAG,
+    OUTSIDE,
     PORTS,
     TOXIPROXY,
     HostLag,
+    HostOutside,
     HostPorts,
-    HostsOutsideFaults,
     HostsPorts,
     HostsToxiproxy,
     HostToxiproxy,
@@ -62,6 +63,8 @@ BRING_LIMIT_S = 600.0
 """Maven may have to fetch servers and clients of two versions."""
 UP_EVERY_S = 5.0
 """Period of clock readings in a run that may last for days."""
+OUTSIDE_POLL_S = 0.1
+"""As faults.outside.POLL_S; each look is a call of the host's agent."""
 UP_FOLLOW_S = 0.5
 """Period of collection in a run that is judged meanwhile; it waits for a host for a second at most."""
 
@@ -207,8 +210,15 @@ class HostsStage(RealStage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        hosts, scale = self._hosts.values(), self.clock.scale
-        return HostsOutsideFaults(hosts, self.host_of, record, scale, pids, self.links, processes)
+        from ..faults.outside import OutsideFaults
+
+        for host in self._hosts.values():
+            host.ask("open", OUTSIDE, HostOutside)
+        looks = {name: partial(host.ask, "call", OUTSIDE, "look") for name, host in self._hosts.items()}
+        ours = self.links, processes
+        return OutsideFaults(
+            looks, lambda node: self.host_of(node).name, record, self.clock.scale, pids, *ours, poll_s=OUTSIDE_POLL_S
+        )
 
     def _now_ms(self) -> float:
         return self.clock.monotonic_s() * 1000.0

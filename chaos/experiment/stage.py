@@ -240,9 +240,11 @@ class RealStage(Stage):
     ) -> OutsideFaults:
         """Record, within the block, faults that others inject into proxies and processes. Gives the object that records
         the faults."""
-        from ..faults.outside import OutsideFaults
+        from ..faults.outside import HostLooks, OutsideFaults
 
-        return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)
+        here = HostLooks(self.toxiproxy.address)
+        known = record, self.clock.scale, pids, self.links, processes
+        return OutsideFaults({"": here.look}, lambda _node: "", *known, at_end=here.close)
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         return {name: self.links.advertised(address) for name, address in addresses.items()}

@@ -12,12 +12,12 @@ import http.client
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
 from itertools import count
 from typing import Any
 
 import orjson
 
+from ...actors.hosts import HostLost
 from ...actors.processes import is_paused
 from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
@@ -35,6 +35,11 @@ log = logging.getLogger("nemesrv.live")
 POLL_S = 0.040
 CALL_LIMIT_S = 5.0
 
+Proxies = dict[str, dict[str, Any]]
+"""Toxiproxy's description of each proxy."""
+Seen = tuple[Proxies | None, dict[str, bool]]
+"""The proxies of a host, None if none changed, and which of its nodes are paused."""
+
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
     """Return the faults on a link, from Toxiproxy's description of the link's proxy."""
@@ -50,24 +55,51 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
     )
 
 
-class OutsideFaults:
-    """Polls proxies and processes in a thread, and records faults that others set or end. Context manager.
+class HostLooks:
+    """Reads the state of one host's proxies and processes, on that host. Of a host of a Ray cluster a part of its agent
+    (actors/host_agent.py)."""
 
-    `pids` gives the process ids of the nodes. `record` is called from the thread. If Toxiproxy does not answer, it is
-    asked again, without an error.
+    def __init__(self, api: Address) -> None:
+        self._shown = ProxiesShown(api)
+        self.close = self._shown.close
+
+    def look(self, pids: Mapping[str, int]) -> Seen:
+        """Return every proxy, or None if no proxy changed or Toxiproxy does not answer, and which of these nodes'
+        processes are paused."""
+        try:
+            proxies = self._shown.changed()
+        except (OSError, ValueError, http.client.HTTPException):
+            log.debug("Toxiproxy did not answer", exc_info=True)
+            proxies = None
+        return proxies, {node: is_paused(pid) for node, pid in pids.items()}
+
+
+class OutsideFaults:
+    """Polls the proxies and processes of all hosts in a thread, and records faults that others set or end. Context
+    manager.
+
+    `looks` has what reads each host (HostLooks.look), by its name, and `host_of` gives a node's host. `pids` gives the
+    process ids of the nodes. `record` is called from the thread. `links` and `processes` know the experiment's own
+    faults.
     """
 
     def __init__(
         self,
-        api: Address | None,
+        looks: Mapping[str, Callable[[Mapping[str, int]], Seen]],
+        host_of: Callable[[str], str],
         record: Recorder,
         scale: float,
         pids: Callable[[], Mapping[str, int]],
-        links: LinkFaults | None = None,
-        processes: ProcessFaults | None = None,
+        links: LinkFaults,
+        processes: ProcessFaults,
+        *,
+        poll_s: float = POLL_S,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._api, self._record, self._scale, self._pids = api, record, scale, pids
+        self._looks, self._host_of, self._poll_s, self._at_end = looks, host_of, poll_s, at_end
+        self._record, self._scale, self._pids = record, scale, pids
         self._links, self._processes = links, processes
+        self._proxies: dict[str, Proxies] = {}
         self._paused: dict[str, str] = {}
         self._active: dict[tuple[str, LinkFault], str] = {}
         self._numbers = count(1)
@@ -84,7 +116,7 @@ class OutsideFaults:
         its faults."""
         now: set[tuple[str, LinkFault]] = set()
         for name, proxy in proxies.items():
-            theirs = proxy if self._links is None else self._links.without_ours(name, proxy)
+            theirs = self._links.without_ours(name, proxy)
             if theirs is None:
                 now |= {active for active in self._active if active[0] == name}
             else:
@@ -113,28 +145,25 @@ class OutsideFaults:
         note_on_link(self._record, fault_id, fault, source, target, phase)
 
     def _watch(self) -> None:
-        assert self._api is not None
-        while not self._ends.is_set():
-            try:
-                with closing(ProxiesShown(self._api)) as shown:
-                    while not self._ends.wait(POLL_S):
-                        self._look_at_processes()
-                        self._look_at_links(shown)
-            except (OSError, ValueError, http.client.HTTPException):
-                log.debug("Toxiproxy did not answer", exc_info=True)
-                self._ends.wait(10 * POLL_S)
+        while not self._ends.wait(self._poll_s):
+            for host in self._looks:
+                try:
+                    self._look_at(host)
+                except HostLost:
+                    log.debug("%s did not answer", host, exc_info=True)
 
-    def _look_at_processes(self) -> None:
-        with self._processes.unchanged() if self._processes else nullcontext(True) as unchanged:
-            if not unchanged:
+    def _look_at(self, host: str) -> None:
+        # What is seen is of before the answer, so nothing of ours may change meanwhile.
+        with self._links.unchanged() as still_links, self._processes.unchanged() as still_processes:
+            if not still_links or not still_processes:
                 return
-            ours = self._processes.ids if self._processes else {}
-            self.update_processes({node: is_paused(pid) for node, pid in self._pids().items() if node not in ours})
-
-    def _look_at_links(self, shown: ProxiesShown) -> None:
-        with self._links.unchanged() if self._links else nullcontext(True) as unchanged:
-            if unchanged and (proxies := shown.changed()) is not None:
-                self.update(proxies)
+            ours = self._processes.ids
+            pids = {node: pid for node, pid in self._pids().items() if self._host_of(node) == host and node not in ours}
+            proxies, paused = self._looks[host](pids)
+            if proxies is not None:
+                self._proxies[host] = proxies
+                self.update({name: proxy for here in self._proxies.values() for name, proxy in here.items()})
+            self.update_processes(paused)
 
     def __enter__(self) -> OutsideFaults:
         self._thread.start()
@@ -143,6 +172,7 @@ class OutsideFaults:
     def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._thread.join(CALL_LIMIT_S)
+        self._at_end()
 
 
 class ProxiesShown:
@@ -153,7 +183,7 @@ class ProxiesShown:
         self._before: bytes | None = None
         self.close = self._connection.close
 
-    def changed(self) -> dict[str, dict[str, Any]] | None:
+    def changed(self) -> Proxies | None:
         """Return every proxy; None if no proxy changed. OSError, ValueError or HTTPException if Toxiproxy does not
         answer."""
         try:
@@ -164,6 +194,6 @@ class ProxiesShown:
             raise
         if answer == self._before:
             return None
-        proxies: dict[str, dict[str, Any]] = orjson.loads(answer)
+        proxies: Proxies = orjson.loads(answer)
         self._before = answer
         return proxies

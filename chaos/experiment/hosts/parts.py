@@ -7,29 +7,23 @@
 The proxy of (node, peer) is on the node's host and connects to the peer's own address, so bytes cross hosts once.
 """
 
-import http.client
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ....actors.hosts import HostLost, RemoteHost
-from ....actors.processes import is_paused
+from ....actors.hosts import RemoteHost
 from ....remoting.node.clock import RealClock
 from ....remoting.node.file_names import of_file_name
 from ....remoting.node.network import Address
-from ....remoting.node.recording import Recorder
 from ...faults.link_faults import Toxic
-from ...faults.outside import OutsideFaults, ProxiesShown
+from ...faults.outside import HostLooks
 from ...faults.ports import FullAcceptQueue, PortHolder
-from ...faults.processes import ProcessFaults
-from ...faults.toxiproxy_links import LinkFaults
 from ...history.recorder import RecorderSpec
 from ...topology import first_address
 
-PORTS, TOXIPROXY, LAG = "ports", "toxiproxy", "lag"
+PORTS, TOXIPROXY, LAG, OUTSIDE = "ports", "toxiproxy", "lag", "outside"
 
 
 class HostPorts:
@@ -75,6 +69,13 @@ class HostToxiproxy:
 
     def close(self) -> None:
         self._server.stop()
+
+
+class HostOutside(HostLooks):
+    """What others do on the host to proxies and processes."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        super().__init__(parts[TOXIPROXY].api.address)
 
 
 class HostLag(ExitStack):
@@ -197,75 +198,3 @@ class RemoteFront:
 
     def open(self, to: Address) -> None:
         self._host.ask("call", self._key, "open", to)
-
-
-log = logging.getLogger("nemesrv.live")
-
-OUTSIDE = "outside"
-
-POLL_S = 0.1
-"""As faults.outside.POLL_S; each look is a call of the host's agent."""
-
-
-class HostLooks:
-    """Reads the state of a host's proxies and processes, on that host. A part of the host's agent
-    (actors/host_agent.py)."""
-
-    def __init__(self, parts: Mapping[str, Any]) -> None:
-        self._shown = ProxiesShown(parts[TOXIPROXY].api.address)
-        self.close = self._shown.close
-
-    def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, bool]]:
-        """Return the state of every proxy, or None if nothing changed, and which nodes' processes are paused."""
-        try:
-            proxies = self._shown.changed()
-        except (OSError, ValueError, http.client.HTTPException):
-            log.debug("Toxiproxy did not answer", exc_info=True)
-            proxies = None
-        return proxies, {node: is_paused(pid) for node, pid in pids.items()}
-
-
-class HostsOutsideFaults(OutsideFaults):
-    """Detects faults on all hosts that a person sets at a host's Toxiproxy or by signals, as OutsideFaults does on one
-    host."""
-
-    def __init__(
-        self,
-        hosts: Iterable[RemoteHost],
-        host_of: Callable[[str], RemoteHost],
-        record: Recorder,
-        scale: float,
-        pids: Callable[[], Mapping[str, int]],
-        links: LinkFaults,
-        processes: ProcessFaults,
-    ) -> None:
-        self._hosts, self._host_of = tuple(hosts), host_of
-        super().__init__(None, record, scale, pids, links, processes)
-        self._proxies: dict[str, dict[str, dict[str, Any]]] = {}
-
-    def _watch(self) -> None:
-        for host in self._hosts:
-            host.ask("open", OUTSIDE, HostLooks)
-        while not self._ends.wait(POLL_S):
-            for host in self._hosts:
-                try:
-                    self._look_at(host)
-                except HostLost:
-                    log.debug("%s did not answer", host, exc_info=True)
-
-    def _look_at(self, host: RemoteHost) -> None:
-        # What is seen is of before the answer, so nothing of ours may change meanwhile.
-        links, processes = self._links, self._processes
-        with (
-            links.unchanged() if links else nullcontext(True) as still_links,
-            processes.unchanged() if processes else nullcontext(True) as still_processes,
-        ):
-            if not still_links or not still_processes:
-                return
-            ours = processes.ids if processes else {}
-            pids = {node: pid for node, pid in self._pids().items() if self._host_of(node) is host and node not in ours}
-            proxies, paused = host.ask("call", OUTSIDE, "look", pids)
-            if proxies is not None:
-                self._proxies[host.name] = proxies
-                self.update({name: proxy for here in self._proxies.values() for name, proxy in here.items()})
-            self.update_processes(paused)

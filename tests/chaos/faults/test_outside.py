@@ -16,7 +16,6 @@ from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency,
 from nemesrv.chaos.faults.outside import OutsideFaults, ProxiesShown, faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
-from nemesrv.remoting.node.network import Address
 
 
 def proxy(*toxics: dict[str, Any], enabled: bool = True) -> dict[str, Any]:
@@ -25,6 +24,26 @@ def proxy(*toxics: dict[str, Any], enabled: bool = True) -> dict[str, Any]:
 
 def bandwidth(rate: int, **changes: Any) -> dict[str, Any]:
     return {"type": "bandwidth", "attributes": {"rate": rate}, **changes}
+
+
+class Ours:
+    """Links whose first toxic on each proxy is the experiment's own, or whose state nobody knows; `none`: it has no
+    toxic of its own."""
+
+    def __init__(self, *, none: bool = False) -> None:
+        self.known, self._own = True, 0 if none else 1
+
+    def unchanged(self) -> AbstractContextManager[bool]:
+        return nullcontext(True)
+
+    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return {**proxy, "toxics": proxy["toxics"][self._own :]} if self.known else None
+
+
+def watching(rows: list[dict[str, Any]], ours: Ours) -> OutsideFaults:
+    """What others do, told into `rows`; nothing is polled."""
+    known: Any = (lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict, ours, None)
+    return OutsideFaults({}, str, *known)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +73,7 @@ def test_a_proxy_says_what_acts_on_its_link_in_rocketmq_time(shown: dict[str, An
 
 def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
     rows: list[dict[str, Any]] = []
-    watch = OutsideFaults(
-        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict
-    )
+    watch = watching(rows, Ours(none=True))
     link = "broker-a->ns-1"
     watch.update({link: proxy()})
     assert rows == []
@@ -87,9 +104,7 @@ def test_a_process_is_paused_from_sigstop_until_it_is_gone() -> None:
 
 def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
     rows: list[dict[str, Any]] = []
-    watch = OutsideFaults(
-        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict
-    )
+    watch = watching(rows, Ours(none=True))
     for paused in (False, True, True, False, True, False):
         watch.update_processes({"ns-0": paused, "ns-1": False})
     assert [(row["phase"], row["fault"], row["injection"], row["fault_id"], row["source"]) for row in rows] == [
@@ -100,25 +115,10 @@ def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
     ]
 
 
-class Ours:
-    """Links whose first toxic on `broker-a->ns-1` is the experiment's own, or whose state nobody knows."""
-
-    def __init__(self) -> None:
-        self.known = True
-
-    def unchanged(self) -> AbstractContextManager[bool]:
-        return nullcontext(True)
-
-    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return {**proxy, "toxics": proxy["toxics"][1:]} if self.known else None
-
-
 def test_what_the_experiment_itself_does_is_not_recorded_again() -> None:
     rows: list[dict[str, Any]] = []
     ours = Ours()
-    watch = OutsideFaults(
-        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict, ours
-    )
+    watch = watching(rows, ours)
     link = "broker-a->ns-1"
     watch.update({link: proxy(bandwidth(0))})
     assert rows == []
