@@ -56,15 +56,18 @@ class Planted(list[Defect]):
         super().__init__()
         self._of_apache = of_apache
 
-    def __call__(self, where: Where, scenario: str = "", *, caught_by: str = "") -> Callable[[Plant], Plant]:
-        """Adds the defect that the function plants. Names of checks are separated by spaces."""
+    def __call__(
+        self, where: Where, scenario: str = "", *, caught_by: str = "", name: str = "", what: str = ""
+    ) -> Callable[[Plant], Plant]:
+        """Adds the defect that the function plants. Names of checks are separated by spaces. `name` and `what` take the
+        place of the function's name and docstring."""
 
         def add(plant: Plant) -> Plant:
-            what = (inspect.getdoc(plant) or "").split("\n\n")[0]
+            said = what or (inspect.getdoc(plant) or "").split("\n\n")[0]
             self.append(
                 Defect(
-                    name=plant.__name__.replace("_", "-"),
-                    what=" ".join(what.split()),
+                    name=name or plant.__name__.replace("_", "-"),
+                    what=" ".join(said.split()),
                     kinds=where.kinds,
                     nodes=where.nodes,
                     scenario=scenario,

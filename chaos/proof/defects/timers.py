@@ -4,7 +4,7 @@ Each of these defects changes a setting or wait of its node only; the run's sett
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -39,6 +39,7 @@ from .planting import (
     PRODUCERS,
     SLAVE_OF_A,
     Planted,
+    Where,
     instance_of,
     may_find,
 )
@@ -126,43 +127,61 @@ def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
         return is_available(broker_name, now_ms=now_ms + earlier_ms)
 
 
+# -- one time that is so many times as long
+
+
+def _setting(name: str) -> Callable[[Node, float], None]:
+    return lambda node, factor: client_setting(node, name, factor)
+
+
+_TIMES: Sequence[tuple[str, Where, str, Callable[[Any, Any], None], float, str]] = (
+    ("name-server-scans-late", NS_0, "smoke", scans_every, 1.5,
+     "a NameServer scans for silent brokers every 15 s instead of every 10 s"),
+    ("broker-registers-late", BROKER_A, "smoke", registers_every, 1.1,
+     "a broker registers every 33 s instead of every 30 s"),
+    ("broker-registers-early", BROKER_A, "smoke", registers_every, 0.9,
+     "a broker registers every 27 s instead of every 30 s"),
+    ("client-polls-late", LASTING_CLIENTS, "smoke", _setting("poll_name_server_interval_ms"), 1.1,
+     "clients ask for routes every 33 s instead of every 30 s"),
+    ("client-heartbeats-early", LASTING_CLIENTS, "smoke", _setting("heartbeat_broker_interval_ms"), 0.9,
+     "clients send heartbeats every 27 s instead of every 30 s"),
+    ("client-waits-too-long-for-answers", LASTING_CLIENTS, "name-server-partition", waits_for_answers, 1.5,
+     "clients wait 4.5 s for a NameServer's answer instead of 3 s"),
+    ("consumer-commits-late", CONSUMERS, "smoke", _setting("persist_consumer_offset_interval_ms"), 1.1,
+     "consumers commit every 5.5 s instead of every 5 s"),
+    ("consumer-rebalances-late", CONSUMERS, "smoke", rebalances_every, 1.1,
+     "consumers rebalance every 22 s instead of every 20 s"),
+    ("producer-waits-too-long-for-acknowledgements", PRODUCER_0, "broker-hang", sends_within, 1.5,
+     "a producer waits 4.5 s for an acknowledgement instead of 3 s"),
+    ("producer-connects-too-patiently", PRODUCERS, "dials-unanswered", connects_within, 1.5,
+     "producers wait 4.5 s for a connection instead of 3 s"),
+    ("client-gives-look-ups-up-early", LASTING_CLIENTS, "name-server-partition", waits_for_answers, 0.5,
+     "clients wait 1.5 s for a NameServer's answer instead of 3 s"),
+    ("consumer-pulls-again-late", CONSUMERS, "broker-crash", pulls_again_after, 3,
+     "consumers repeat a failed pull after 3 s instead of 1 s"),
+    ("broker-holds-pulls-too-long", BROKER_A, "smoke", holds_pulls, 1.4,
+     "a broker lets pulls wait 21 s instead of 15 s"),
+    ("broker-gives-pulls-up-early", BROKER_A, "smoke", holds_pulls, 0.6,
+     "a broker lets pulls wait 9 s instead of 15 s"),
+    ("broker-forgets-clients-early", BROKER_A, "clients-go-silent", forgets_clients_after, 0.5,
+     "a broker forgets a silent client after 60 s instead of 120 s"),
+    ("broker-forgets-clients-late", BROKER_A, "clients-go-silent", forgets_clients_after, 1.5,
+     "a broker forgets a silent client after 180 s instead of 120 s"),
+    ("producer-ends-isolations-early", PRODUCER_0, "slow-broker", ends_isolations, 5_000,
+     "a producer sends to a slow broker 5 s before its isolation is over"),
+)  # fmt: skip
+"""Name of the defect, its nodes, the scenario that shows it, what is changed, the factor, and what is wrong."""
+
+
+def _plants(change: Callable[[Any, Any], None], factor: float) -> Callable[[Any], None]:
+    return lambda node: change(node, factor)
+
+
+for _name, _where, _scenario, _change, _factor, _what in _TIMES:
+    planted(_where, _scenario, caught_by="timers_kept", name=_name, what=_what)(_plants(_change, _factor))
+
+
 # -- periods
-
-
-@planted(NS_0, "smoke", caught_by="timers_kept")
-def name_server_scans_late(server: NameServer) -> None:
-    """a NameServer scans for silent brokers every 15 s instead of every 10 s"""
-    scans_every(server, 1.5)
-
-
-@planted(BROKER_A, "smoke", caught_by="timers_kept")
-def broker_registers_late(broker: Broker) -> None:
-    """a broker registers every 33 s instead of every 30 s"""
-    registers_every(broker, 1.1)
-
-
-@planted(BROKER_A, "smoke", caught_by="timers_kept")
-def broker_registers_early(broker: Broker) -> None:
-    """a broker registers every 27 s instead of every 30 s"""
-    registers_every(broker, 0.9)
-
-
-@planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
-def client_polls_late(node: Node) -> None:
-    """clients ask for routes every 33 s instead of every 30 s"""
-    client_setting(node, "poll_name_server_interval_ms", 1.1)
-
-
-@planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
-def client_heartbeats_early(node: Node) -> None:
-    """clients send heartbeats every 27 s instead of every 30 s"""
-    client_setting(node, "heartbeat_broker_interval_ms", 0.9)
-
-
-@planted(LASTING_CLIENTS, "name-server-partition", caught_by="timers_kept")
-def client_waits_too_long_for_answers(node: Node) -> None:
-    """clients wait 4.5 s for a NameServer's answer instead of 3 s"""
-    waits_for_answers(node, 1.5)
 
 
 @planted(PRODUCER_0, "smoke", caught_by="timers_kept")
@@ -177,18 +196,6 @@ def producer_stalls_once(node: Node) -> None:
         if rounds == STALLED_ROUND:
             await instance._context.clock.sleep(STALL_S)
         await heartbeat()
-
-
-@planted(CONSUMERS, "smoke", caught_by="timers_kept")
-def consumer_commits_late(node: Node) -> None:
-    """consumers commit every 5.5 s instead of every 5 s"""
-    client_setting(node, "persist_consumer_offset_interval_ms", 1.1)
-
-
-@planted(CONSUMERS, "smoke", caught_by="timers_kept")
-def consumer_rebalances_late(node: ConsumerNode) -> None:
-    """consumers rebalance every 22 s instead of every 20 s"""
-    rebalances_every(node, 1.1)
 
 
 @planted(BROKER_A, "broker-partition", caught_by="timers_kept")
@@ -257,24 +264,6 @@ def broker_tells_its_permission_late(broker: Broker) -> None:
 # -- waits
 
 
-@planted(PRODUCER_0, "broker-hang", caught_by="timers_kept")
-def producer_waits_too_long_for_acknowledgements(node: ProducerNode) -> None:
-    """a producer waits 4.5 s for an acknowledgement instead of 3 s"""
-    sends_within(node, 1.5)
-
-
-@planted(PRODUCERS, "dials-unanswered", caught_by="timers_kept")
-def producer_connects_too_patiently(node: Node) -> None:
-    """producers wait 4.5 s for a connection instead of 3 s"""
-    connects_within(node, 1.5)
-
-
-@planted(LASTING_CLIENTS, "name-server-partition", caught_by="timers_kept")
-def client_gives_look_ups_up_early(node: Node) -> None:
-    """clients wait 1.5 s for a NameServer's answer instead of 3 s"""
-    waits_for_answers(node, 0.5)
-
-
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
 def client_leaves_a_broker_out(node: Node) -> None:
     """a consumer sends broker-a only every second heartbeat"""
@@ -315,24 +304,6 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
         await send(broker_name, address, body)
         if instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s:
             left_out_until_s[address] = began_s + LEFT_OUT_S
-
-
-@planted(CONSUMERS, "broker-crash", caught_by="timers_kept")
-def consumer_pulls_again_late(node: ConsumerNode) -> None:
-    """consumers repeat a failed pull after 3 s instead of 1 s"""
-    pulls_again_after(node, 3)
-
-
-@planted(BROKER_A, "smoke", caught_by="timers_kept")
-def broker_holds_pulls_too_long(broker: Broker) -> None:
-    """a broker lets pulls wait 21 s instead of 15 s"""
-    holds_pulls(broker, 1.4)
-
-
-@planted(BROKER_A, "smoke", caught_by="timers_kept")
-def broker_gives_pulls_up_early(broker: Broker) -> None:
-    """a broker lets pulls wait 9 s instead of 15 s"""
-    holds_pulls(broker, 0.6)
 
 
 @planted(BROKERS, "consumer-crash", caught_by="timers_kept")
@@ -391,29 +362,11 @@ def brokers_list_who_has_left(broker: Broker) -> None:
     broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = consumer_list
 
 
-@planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
-def broker_forgets_clients_early(broker: Broker) -> None:
-    """a broker forgets a silent client after 60 s instead of 120 s"""
-    forgets_clients_after(broker, 0.5)
-
-
-@planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
-def broker_forgets_clients_late(broker: Broker) -> None:
-    """a broker forgets a silent client after 180 s instead of 120 s"""
-    forgets_clients_after(broker, 1.5)
-
-
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
 @may_find("living_are_used")  # the broker misses its turns
 def producer_isolates_too_long(node: ProducerNode) -> None:
     """a producer avoids slow brokers for a tenth longer than notAvailableDuration says"""
     isolates(node, 1.1)
-
-
-@planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
-def producer_ends_isolations_early(node: ProducerNode) -> None:
-    """a producer sends to a slow broker 5 s before its isolation is over"""
-    ends_isolations(node, 5_000)
 
 
 @planted(PRODUCER_0, "broker-hangs-briefly", caught_by="living_are_used")
