@@ -210,7 +210,7 @@ def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
 _HEAD_BYTES = 8192
 _FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception\b.*")
 _NAMES_IT = re.compile(
-    rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)"
+    rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)|mqAdmin"
     rb"|\d (?:INFO|WARN|ERROR) [A-Z]\w+(?:Service|Thread|Thread_\d+) - "
 )
 """Its name, or the layout of its servers' logs."""

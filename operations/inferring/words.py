@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 TROUBLE = (
-    r"WARN|ERROR|FATA|SEVERE|=(?:warn|fatal)|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash"
+    r"WARN|ERRO|FATA|SEVERE|[=:]\"?(?:warn|fatal)|[Ee]xception|[Ee]rror|Caused by|CODE:|[Ff]ail|panic|[Cc]rash"
     r"|[Cc](?:an|ould) ?not|[Uu]nable to|[Ii]llegal|[Ii]nvalid|[Tt]imed? ?out|[Dd]enied|[Rr]efused|[Ff]orbidden"
     r"|UNAUTH|[Ee]xceed|undefined|No enum|not (?:exist|found|match|support|allow|available|enough)"
-    r"|[Oo]ut of memory|\bOOM\b|失败|异常|错误|无法|超时"
+    r"|[Oo]ut of memory|\bOOM\b|address\[\]|失败|异常|错误|无法|超时"
 )
 """What each such line has, for RE2 and `re`."""
 
@@ -51,8 +51,8 @@ _OURS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _REASON = re.compile(
-    r"\w+(?:Exception|Error): |\bCaused by|nested exception is |CODE: |\b\w*[Ee]rr(?:or)?=\"?|\bmsg=\""
-    r"|\"(?:msg|message|err|error)\": *\""
+    r"\w+(?:Exception|Error): |\bCaused by|nested exception is |\berr: |CODE: |[Cc]ode: (?=\d+, remark)"
+    r"|\b\w*[Ee]rr(?:or)?=\"?|\bmsg=\"|\"(?:msg|message|err|error)\": *\""
 )
 _NAME = re.compile(r"\b(?!MQ|Remoting|Illegal|Runtime)\w+(?:Exception|Error)\b")
 _SILENT = re.compile(rf"{_TOLD['spoken']['SILENT']}|\w*: null$")

@@ -7,14 +7,17 @@ from nemesrv.operations.inferring.words import RANK, in_words
 
 SPOKEN = {
     "2024-01-01 00:00:01 ERROR NettyServer - TLS set-up of the broker failed": "tls-mismatch",
-    "WARN pull of [topic=t, brokerName=a] ran into its timeout": "pull-expired",
+    "WARN pull of [topic=t, brokerName=a] ran into its timeout": "broker-gives-no-answer",
     "org.apache.rocketmq.x.MQClientException: The topic[orders] was not found anywhere": "topic-is-nowhere",
     "MQBrokerException: CODE: 206  DESC: nobody there": "consumer-not-online",
+    "MQBrokerException: CODE: 2007  DESC: ask another": "no-leader",
+    "ERRO broker response code: 24, remarks: later": "subscription-not-there",
     "MQBrokerException: CODE: 1  DESC: transaction state lost, not found": "transaction-not-decided",
     "[x] ERROR consumer: 事务回查失败": "transaction-not-decided",
     "WARN broker - HAConnection closed, error -1": "slave-connection-lost",
     'time="2024-01-01" level=warning msg="look-up" topic="t" underlayError="the broker is busy"': "broker-overloaded",
     '{"level":"error","logger":"mq","msg":"rocketmq: certificate is refused"}': "tls-mismatch",
+    '{"level":"warn","msg":"no broker of this queue","q":"topic=t"}': "broker-is-not-registered",
     "2024-01-01 00:00:01 ERROR 1 --- [main] o.a.rocketmq.channel.Connector : unknown topic": "topic-is-nowhere",
     "2024-01-01 00:00:01 WARN ReputMessageService - it is behind, and waits": "store-damaged",
     "2024-01-01 00:00:01 ERROR main - this broker was not to be": "start-failed",
