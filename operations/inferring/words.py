@@ -60,6 +60,9 @@ _SILENT = re.compile(rf"{_TOLD['spoken']['SILENT']}|\w*: null$")
 TROUBLED = re.compile(TROUBLE)
 _BEFORE = re.compile(r"^.*?\b(?:WARN(?:ING)?|ERROR|FATAL|SEVERE|error|warn(?:ing)?)\b[^-:]{0,60}(?:-+ | : |: |:msg: ?)")
 _CLASS = re.compile(r"\b(?:[a-z][\w-]*\.){2,}[A-Z][\w$]*(?:[.#]\w+)?")
+_STATUS = re.compile(r"\b(?:[A-Z][a-z]+){2,}(?=:|Exception\b)")
+"""`TopicNotFound: …`, as clients of 5.x name what a server answered."""
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NESTED, _SAYS = 3, 240
 _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){2,}\S*")
 
@@ -94,8 +97,6 @@ def _spoken(text: str, trace: str) -> str | None:
     for _ in range(_NESTED):
         says = _VALUES.sub("", says)
     says = says[:_SAYS]
-    words = () if _SILENT.match(says) else _WORDS
-    return next(
-        (cause for cause, pattern in words if pattern.search(says)),
-        next((cause for cause, pattern in _PLACES if pattern.search(f"{text}\n{trace}")), None),
-    )
+    readings = () if _SILENT.match(says) else (says, _STATUS.sub(lambda name: _CAMEL.sub(" ", name[0]), says))
+    told = (cause for spoken in readings for cause, pattern in _WORDS if pattern.search(spoken))
+    return next(told, next((cause for cause, pattern in _PLACES if pattern.search(f"{text}\n{trace}")), None))

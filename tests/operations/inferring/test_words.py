@@ -10,6 +10,7 @@ SPOKEN = {
     "WARN pull of [topic=t, brokerName=a] ran into its timeout": "broker-gives-no-answer",
     "org.apache.rocketmq.x.MQClientException: The topic[orders] was not found anywhere": "topic-is-nowhere",
     "MQBrokerException: CODE: 206  DESC: nobody there": "consumer-not-online",
+    "ERROR rocketmq: MessageBodyTooLarge: 5 MiB": "message-too-large",
     "MQBrokerException: CODE: 2007  DESC: ask another": "no-leader",
     "ERRO broker response code: 24, remarks: later": "subscription-not-there",
     "MQBrokerException: CODE: 1  DESC: transaction state lost, not found": "transaction-not-decided",
