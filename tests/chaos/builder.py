@@ -8,7 +8,7 @@ story.at(20).route("ns-0", "orders", "broker-b")
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checks.check import Check
@@ -113,12 +113,15 @@ class HistoryBuilder:
         target: str | None = None,
         *,
         end: bool = False,
+        until_s: float | None = None,
         stream: str | None = None,
         value: object = None,
     ) -> HistoryBuilder:
+        """The fault begins, or ends; with `until_s` it begins now and ends then."""
         fields = {"fault_id": fault_id, "fault": fault, "injection": injection, "source": source, "target": target}
-        stream = stream or ("both" if target else None)
-        return self.event("harness", "fault", phase="end" if end else "start", stream=stream, value=value, **fields)
+        fields |= {"stream": stream or ("both" if target else None), "value": value}
+        self.event("harness", "fault", phase="end" if end else "start", **fields)
+        return self if until_s is None else self.at(until_s).event("harness", "fault", phase="end", **fields)
 
     def route(self, name_server: str, topic: str, *brokers: str) -> HistoryBuilder:
         return self.event(name_server, "route", topic=topic, value=route_of(*brokers))
@@ -138,6 +141,25 @@ class HistoryBuilder:
         said = {"version": versions, "topics": topics or {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
         said |= {"timeout_ms": None, "acting": more.pop("acting", None)}
         return self.read(name_server, "REGISTER_BROKER", broker, value={"registers": said}, **more)
+
+    def learns(
+        self, client: str, *brokers: str, topic: str = "orders", route: dict[str, Any] | None = None
+    ) -> HistoryBuilder:
+        """The client takes the topic's route, which is that to these brokers or the one given."""
+        return self.event(client, "route_changed", topic=topic, value=route or route_of(*brokers))
+
+    def hears(self, broker: str, client: str, channel: str = "", **more: Any) -> HistoryBuilder:
+        """The broker handles a heartbeat that came by the channel, by default the client's only one."""
+        value = {"client": f"127.0.0.1@{client}#1", **more}
+        return self.event(broker, "client_heartbeat", op_id=channel or f"of-{client}", value=value)
+
+    def forgets(
+        self, broker: str, client: str, how: str, silent_s: float = 0.001, channel: str = "", **more: Any
+    ) -> HistoryBuilder:
+        """The broker knows the client at the channel no longer: unregistered, closed or expired."""
+        value = {"client": f"127.0.0.1@{client}#1", **more}
+        about = {"op_id": channel or f"of-{client}", "duration_ms": silent_s * 1000, "value": value}
+        return self.event(broker, "client_gone", f=how, **about)
 
     def topic(self, broker: str, topic: str) -> HistoryBuilder:
         return self.event(broker, "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6})
@@ -180,6 +202,11 @@ class HistoryBuilder:
             (dict.fromkeys(column.name for column in SCHEMA) | row for row in self.rows),
             key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]),
         )
+
+
+def judging(judge: Callable[[Control, World], Verdict]) -> Callable[[HistoryBuilder], Verdict]:
+    """What a check of control rows says of a history."""
+    return lambda history: judge(*history.facts())
 
 
 def said(verdict: Verdict) -> tuple[object, ...]:

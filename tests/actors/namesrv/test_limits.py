@@ -8,10 +8,9 @@ from nemesrv.actors.namesrv import kv_config, route_table
 from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, World, register, registration, table_with, topic, version
+from tests.actors.namesrv.helpers import World, register, registration, table_with, topic, version
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_names_without_end_are_refused(profile: Profile) -> None:
     table = table_with(profile)
     long = "x" * (route_table.NAME_MAX + 1)
@@ -30,7 +29,6 @@ def test_names_without_end_are_refused(profile: Profile) -> None:
     assert not table.cluster_addr_table
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_tables_without_end_are_refused_and_what_is_there_stays(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
-from .helpers import BOTH, LISTEN, World, topic, version
+from .helpers import LISTEN, World, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 A = "10.0.0.1:10911"
@@ -47,7 +47,6 @@ def said(caplog: pytest.LogCaptureFixture) -> Said:
     return Said(caplog)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_registration(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -64,7 +63,6 @@ async def test_a_registration(world: World, profile: Profile, said: Said) -> Non
         assert said() == []
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_that_changes(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -73,7 +71,6 @@ async def test_a_topic_that_changes(world: World, profile: Profile, said: Said) 
     assert said("INFO cluster [c]") == [f"INFO topic changed, T OLD: {row()} NEW: {row(8)}"]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(
     world: World, profile: Profile, said: Said
 ) -> None:
@@ -97,7 +94,6 @@ async def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(
     ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_body_that_does_not_match_its_crc(world: World, profile: Profile, said: Said) -> None:
     await world.client().register(header={"bodyCrc32": "1"})
     assert said() == ["WARNING receive registerBroker request,crc32 not match,from <peer>"]
@@ -150,7 +146,6 @@ KV_DUMP = ("INFO ------", "INFO configTable")
 CLOSED = "INFO closeChannel: close the connection to remote address[<peer>] result: true"
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_that_unregisters(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -167,7 +162,6 @@ async def test_a_broker_that_unregisters(world: World, profile: Profile, said: S
     assert said() == [*(line.replace(INFO_A, A) for line in UNREGISTERED_5_X), *topics]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_channel_that_comes_and_goes(profile: Profile, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "tests.namesrv")
 
@@ -188,7 +182,6 @@ def test_a_channel_that_comes_and_goes(profile: Profile, caplog: pytest.LogCaptu
     ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_whose_channel_closes(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -198,7 +191,6 @@ async def test_a_broker_whose_channel_closes(world: World, profile: Profile, sai
     assert said() == (LOST_4_9 if profile is V4 else LOST_5_X)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_that_is_silent_for_too_long(profile: Profile, said: Said) -> None:
     async with World(profile, server_channel_max_idle_time_seconds=1000) as world:
         await world.client(idle_s=1000).register()
@@ -212,7 +204,6 @@ async def test_a_broker_that_is_silent_for_too_long(profile: Profile, said: Said
         assert rest == (LOST_4_9[1:] if profile is V4 else LOST_5_X)  # 4.9 has dropped the live entry by then
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_channel_that_is_idle(profile: Profile, said: Said) -> None:
     async with World(profile, server_channel_max_idle_time_seconds=60) as world:
         await world.client(idle_s=1000).route()
@@ -220,7 +211,6 @@ async def test_a_channel_that_is_idle(profile: Profile, said: Said) -> None:
         assert said(*KV_DUMP) == ["WARNING NETTY SERVER PIPELINE: IDLE exception [<peer>]", CLOSED]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_write_permission_wiped_and_given(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -233,7 +223,6 @@ async def test_write_permission_wiped_and_given(world: World, profile: Profile, 
     ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_deleted_in_one_cluster(world: World, profile: Profile, said: Said) -> None:
     call = world.client()
     await call.register()
@@ -245,7 +234,6 @@ async def test_a_topic_deleted_in_one_cluster(world: World, profile: Profile, sa
     ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_kv_configs(world: World, profile: Profile, said: Said) -> None:
     call, entry = world.client(), {"namespace": "ns", "key": "k"}
     for value in "xy":
@@ -267,7 +255,6 @@ async def test_kv_configs(world: World, profile: Profile, said: Said) -> None:
     ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_settings_that_change(world: World, profile: Profile, said: Said) -> None:
     await world.client()(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nlistenPort=9876")
     assert said() == [

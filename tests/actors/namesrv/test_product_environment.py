@@ -18,7 +18,7 @@ from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
-from tests.actors.namesrv.helpers import BOTH, LISTEN, Caller, World, topic
+from tests.actors.namesrv.helpers import LISTEN, Caller, World, topic
 from tests.address_server import address_server
 
 V4, V5 = Profile.V4_9, Profile.V5_X
@@ -59,7 +59,6 @@ class TestEnvironment:
         return Caller(self._client, TEST_LISTEN)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_of_production_is_known_in_the_test_environment(profile: Profile) -> None:
     async with World(profile) as world, TestEnvironment(world, profile, str(LISTEN)) as test:
         await world.client().register(topics=(topic("T"), topic("U")))
@@ -69,7 +68,6 @@ async def test_a_topic_of_production_is_known_in_the_test_environment(profile: P
         assert b'"brokerAddrs":{0:"' in answer.body  # fastjson's own dialect, although the client is a new one
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_that_nobody_knows_is_code_17_with_or_without_a_production(
     world: World, profile: Profile
 ) -> None:

@@ -8,11 +8,10 @@ import pytest
 from nemesrv.remoting.bodies.route import DataVersion
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, World, topic, version
+from tests.actors.namesrv.helpers import World, topic, version
 from tests.actors.namesrv.requests import IDENTITY, V5, body
 
 
-@pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("version_", [409, 477])
 async def test_a_compressed_registration_is_read_whatever_its_header_says(
     world: World, profile: Profile, version_: int
@@ -24,7 +23,6 @@ async def test_a_compressed_registration_is_read_whatever_its_header_says(
     assert await call.has_route()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: World, profile: Profile) -> None:
     call = world.client()
     wrapper = {
@@ -35,7 +33,6 @@ async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: 
     assert await call.has_route()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: World, profile: Profile) -> None:
     """Found by tests/differential."""
     call = world.client()
@@ -61,7 +58,6 @@ async def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_defaul
             assert told.endswith(b'{"broker-a":{"bname":"broker-a","currIdMap":%s,%s' % (ids, rest))
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_registration_without_a_body_has_no_topics(world: World, profile: Profile) -> None:
     call = world.client()
     assert (await call.register(body=b"")).code == 0
@@ -71,7 +67,6 @@ async def test_a_registration_without_a_body_has_no_topics(world: World, profile
     assert DataVersion.decode(held.body) == DataVersion()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(world: World, profile: Profile) -> None:
     call = world.client()
     refused = await call.register(header={"bodyCrc32": "12345"})
@@ -89,7 +84,6 @@ async def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
         assert world.events("registration")[0]["code"] == 1
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_registration_answers_with_the_master_and_the_order_conf(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
@@ -106,7 +100,6 @@ async def test_5_x_keeps_the_order_conf_to_itself_where_it_is_told_so() -> None:
         assert (await call.register()).body == b""
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_an_unregistered_broker_is_gone(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
@@ -117,7 +110,6 @@ async def test_an_unregistered_broker_is_gone(world: World, profile: Profile) ->
     assert world.events("broker_dropped")[0]["value"] == {"reason": "unregistered"}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_query_data_version_gives_the_version_held(world: World, profile: Profile) -> None:
     call = world.client()
     unknown = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())

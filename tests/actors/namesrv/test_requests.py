@@ -9,11 +9,10 @@ from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.errors import RequestTimeout
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, LISTEN, World, topic
+from tests.actors.namesrv.helpers import LISTEN, World, topic
 from tests.actors.namesrv.requests import IDENTITY, V4, V5, body
 
 
-@pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("kind", list(SerializeType))
 async def test_a_route_is_answered_in_the_requests_own_header_type(
     world: World, profile: Profile, kind: SerializeType
@@ -42,7 +41,6 @@ async def test_a_route_is_answered_in_the_requests_own_header_type(
         }
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_the_dialect_follows_the_clients_version_or_its_wish(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
@@ -59,7 +57,6 @@ async def test_the_dialect_follows_the_clients_version_or_its_wish(world: World,
             assert (b'{0:"10.0.0.1:10911"}' in response.body) is not quoted
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_without_a_route_is_code_17_with_the_profiles_help(world: World, profile: Profile) -> None:
     response = await world.client().route("nope")
     assert (response.code, response.body) == (17, b"")
@@ -107,7 +104,6 @@ async def test_the_order_conf_is_in_the_route_where_it_is_enabled(enabled: bool)
         assert body(await call.route()).get("orderTopicConf") == ("broker-a:4" if enabled else None)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_write_perm_is_wiped_and_added(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
@@ -122,7 +118,6 @@ async def test_write_perm_is_wiped_and_added(world: World, profile: Profile) -> 
     assert (nobody.code, nobody.ext_fields) == (0, {"wipeTopicCount": "0"})
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_topic_lists_over_the_wire(world: World, profile: Profile) -> None:
     call = world.client()
     assert body(await call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)) == {"topicList": []}
@@ -151,7 +146,6 @@ async def test_5_x_keeps_topic_lists_to_itself_where_it_is_told_so() -> None:
         assert (await call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)).code == 0
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_topic_is_deleted_with_code_0_known_or_not(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
@@ -200,7 +194,6 @@ async def test_an_unknown_code_is_met_with_silence_in_4_9_and_code_3_in_5_x(prof
         assert (await call.route()).code == 17  # and the server goes on
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_kv_config_is_kept_in_its_file(profile: Profile, tmp_path: Path) -> None:
     async with World(profile, data_dir=tmp_path) as world:
         call = world.client()
@@ -225,7 +218,6 @@ async def test_kv_config_is_kept_in_its_file(profile: Profile, tmp_path: Path) -
         assert body(await call(RequestCode.GET_KVLIST_BY_NAMESPACE, {"namespace": "ns"})) == {"table": {}}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_settings_are_read_and_changed_over_the_wire(profile: Profile, tmp_path: Path) -> None:
     async with World(profile, data_dir=tmp_path, extra={"ours": "kept"}) as world:
         call = world.client()

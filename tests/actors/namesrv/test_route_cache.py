@@ -10,7 +10,7 @@ from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, World, topic, version
+from tests.actors.namesrv.helpers import World, topic, version
 
 BODY = b'{"some":"route"}'
 
@@ -121,7 +121,6 @@ def test_the_cache_is_bounded_in_answers_and_in_bytes() -> None:
     assert (cache.body("A", True), cache.body("C", True)) == (None, BODY)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_cached_and_uncached_answers_are_the_same_bytes_whatever_happens_in_between(profile: Profile) -> None:
     """Random changes and questions; each answer is compared with what a fresh look at the table gives."""
     rng = random.Random(7)

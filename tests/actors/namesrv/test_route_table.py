@@ -1,12 +1,10 @@
 """The rules by which brokers and topics come in and routes go out (nameserver.md sections 2, 3, 5, 6)."""
 
-import pytest
-
 from nemesrv.actors.namesrv.route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTable, filter_by_zone
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies.route import QueueData, TopicRouteData, canonical
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with, topic, version
+from tests.actors.namesrv.helpers import perms, register, registration, table_with, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 
@@ -17,7 +15,6 @@ def routed(table: RouteTable, name: str = "T") -> TopicRouteData:
     return route
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_registered_broker_is_in_the_route_of_its_topics(profile: Profile) -> None:
     table = table_with(profile, registration(topics=(topic("T", queues=8), topic("U"))))
     assert canonical(routed(table)) == {
@@ -29,7 +26,6 @@ def test_a_registered_broker_is_in_the_route_of_its_topics(profile: Profile) -> 
     assert table.take_changed_topics() == set()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_registering_the_same_again_changes_nothing_but_the_last_update(profile: Profile) -> None:
     table = table_with(profile, registration())
     table.take_changed_topics()
@@ -38,7 +34,6 @@ def test_registering_the_same_again_changes_nothing_but_the_last_update(profile:
     assert [live.last_update_ms for live in table.broker_live_table.values()] == [30_000]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_an_unchanged_version_leaves_a_wiped_perm_and_any_other_version_restores_it(profile: Profile) -> None:
     table = table_with(profile, registration(data_version=version(5)))
     assert table.wipe_write_perm("broker-a") == 2
@@ -64,7 +59,6 @@ def test_a_topic_deleted_here_comes_back_with_the_next_registration_in_5_x_only(
         assert (table.route("T") is not None) is back
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_topics_absent_from_a_registration_stay(profile: Profile) -> None:
     table = table_with(profile, registration(), registration(topics=(), data_version=version(2)))
     assert table.route("T") is not None
@@ -84,7 +78,6 @@ def test_topics_absent_from_a_registration_go_where_5_x_is_told_so() -> None:
     assert routed(table, "V").topic_queue_mapping_by_broker == {"broker-a": {"bname": "broker-a"}}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_slaves_write_no_topics_and_learn_their_master(profile: Profile) -> None:
     slave = registration(id_=1, addr="10.0.0.9:10911", topics=(topic("S"), topic("R")))
     table = table_with(profile)
@@ -96,13 +89,11 @@ def test_slaves_write_no_topics_and_learn_their_master(profile: Profile) -> None
     assert routed(table).broker_datas[0].broker_addrs == {0: "10.0.0.1:10911", 1: "10.0.0.9:10911"}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_slave_that_becomes_master_keeps_only_its_new_id(profile: Profile) -> None:
     table = table_with(profile, registration(id_=1), registration(id_=0))
     assert table.broker_addr_table["broker-a"].addrs == {0: "10.0.0.1:10911"}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_without_a_state_version_the_last_writer_holds_the_id(profile: Profile) -> None:
     table = table_with(profile, registration(), registration(addr="10.0.0.2:10911"))
     assert table.broker_addr_table["broker-a"].addrs == {0: "10.0.0.2:10911"}
@@ -164,7 +155,6 @@ def test_a_new_smallest_id_is_told_to_the_others_when_5_x_is_told_so() -> None:
     assert register(table_with(V5, registration(id_=2)), id_=0).notification is None
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_query_data_version_tells_changes_and_refreshes_as_its_profile_does(profile: Profile) -> None:
     table = table_with(profile, registration(data_version=version(3)))
     live = next(iter(table.broker_live_table.values()))
@@ -181,7 +171,6 @@ def test_a_5_x_live_entry_is_found_in_its_own_cluster_only() -> None:
         assert (table.data_version("another", "10.0.0.1:10911") is not None) is known
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_add_write_perm_makes_every_row_exactly_six(profile: Profile) -> None:
     table = table_with(profile, registration(topics=(topic("T", perm=13), topic("U", perm=6))))
     table.take_changed_topics()
@@ -191,7 +180,6 @@ def test_add_write_perm_makes_every_row_exactly_six(profile: Profile) -> None:
     assert table.wipe_write_perm("nobody") == 0
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_topic_is_deleted_everywhere_or_in_one_cluster(profile: Profile) -> None:
     table = table_with(profile, registration(), registration("broker-b", addr="10.0.0.2:10911", cluster="d"))
     table.delete_topic("T", "nowhere")
@@ -215,7 +203,6 @@ def test_register_topic_takes_rows_of_known_brokers_only() -> None:
     assert perms(table, "T") == {"broker-a": 4, "broker-b": 6}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_topic_lists(profile: Profile) -> None:
     table = table_with(
         profile,
@@ -231,7 +218,6 @@ def test_topic_lists(profile: Profile) -> None:
     assert set(table.topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub"}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_lists_name_each_once(profile: Profile) -> None:
     """Found by tests/differential."""
     table = table_with(profile, registration(cluster="d"), registration("broker-b", addr="10.0.0.2:10911", cluster="d"))
@@ -240,7 +226,6 @@ def test_lists_name_each_once(profile: Profile) -> None:
     assert table.system_topics()[0] == ("d", "broker-a", "broker-b")
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_filter_servers_are_in_the_route_until_an_empty_list_comes(profile: Profile) -> None:
     table = table_with(profile, registration(filter_servers=("10.0.0.1:20000",)))
     assert routed(table).filter_server_table == {"10.0.0.1:10911": ("10.0.0.1:20000",)}

@@ -11,7 +11,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import Connection, RemotingServer
-from tests.actors.namesrv.helpers import BOTH, LISTEN, World, topic, version
+from tests.actors.namesrv.helpers import LISTEN, World, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 
@@ -20,7 +20,6 @@ def reasons(world: World) -> list[object]:
     return [event["value"]["reason"] for event in world.events("broker_dropped")]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_leaves_at_once_when_its_connection_closes(world: World, profile: Profile) -> None:
     broker, client = world.client(), world.client()
     await broker.register()
@@ -31,7 +30,6 @@ async def test_a_broker_leaves_at_once_when_its_connection_closes(world: World, 
     assert reasons(world) == ["closed"]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_behind_a_silent_link_leaves_with_the_first_scan_past_its_timeout(profile: Profile) -> None:
     async with World(profile, server_channel_max_idle_time_seconds=1000) as world:
         await world.clock.sleep(7)
@@ -48,7 +46,6 @@ async def test_a_broker_behind_a_silent_link_leaves_with_the_first_scan_past_its
         assert not broker.client.is_active(LISTEN)  # it was closed, which the broker learns when the link is back
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_an_idle_channel_is_closed_and_takes_its_broker(profile: Profile) -> None:
     async with World(profile, server_channel_max_idle_time_seconds=60) as world:
         await world.client(idle_s=1000).register()
@@ -56,7 +53,6 @@ async def test_an_idle_channel_is_closed_and_takes_its_broker(profile: Profile) 
         assert reasons(world) == ["idle"]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_an_idle_channel_takes_two_of_its_brokers_in_4_9_because_it_is_also_closed(profile: Profile) -> None:
     """Found by tests/differential; in 5.x the second event finds the first broker still there."""
     async with World(profile, server_channel_max_idle_time_seconds=60) as world:
@@ -67,7 +63,6 @@ async def test_an_idle_channel_takes_two_of_its_brokers_in_4_9_because_it_is_als
         assert reasons(world) == ["idle"] * (2 if profile is V4 else 1)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_broker_that_registers_every_30_s_stays(world: World, profile: Profile) -> None:
     broker = world.client()
     for _ in range(20):
@@ -96,7 +91,6 @@ async def test_a_5_x_heartbeat_is_enough_to_stay_alive() -> None:
         assert reasons(world) == ["expired"]
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_the_history_has_each_change_of_a_route_once(world: World, profile: Profile) -> None:
     broker = world.client()
     await broker.register(topics=[topic("T"), topic("U")])
@@ -214,7 +208,6 @@ BODIES: dict[str, bytes | None] = {
 }
 
 
-@pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("name", list(BODIES))
 async def test_a_malformed_registration_is_refused_and_the_server_goes_on(
     world: World, profile: Profile, name: str
@@ -230,7 +223,6 @@ async def test_a_malformed_registration_is_refused_and_the_server_goes_on(
     assert await call.has_route()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("code", [217, 322, 318])
 async def test_other_malformed_bodies_are_refused_too(world: World, profile: Profile, code: int) -> None:
     call = world.client()
@@ -243,7 +235,6 @@ async def test_other_malformed_bodies_are_refused_too(world: World, profile: Pro
     assert response.remark
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_absurd_names_are_served_and_not_echoed_in_full(world: World, profile: Profile) -> None:
     call = world.client()
     response = await call.route("x" * 8_000_000)
@@ -252,7 +243,6 @@ async def test_absurd_names_are_served_and_not_echoed_in_full(world: World, prof
     assert len(world.server.cache) == 0
 
 
-@pytest.mark.parametrize("profile", BOTH)
 async def test_a_oneway_request_is_served_and_not_answered(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()

@@ -55,7 +55,6 @@ def topics_named(*names: str, perm: int = 6) -> dict[str, TopicConfig]:
     return {name: TopicConfig(topic_name=name, perm=perm) for name in names}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_only_what_is_new_is_read_until_somebody_else_changes_a_row(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,6 @@ from nemesrv.actors.namesrv.tables import (
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import (
-    BOTH,
     leaving,
     perms,
     register,
@@ -61,14 +60,12 @@ def with_slave(profile: Profile, *, acting: bool | None = None, **options: Any) 
 # -- who leaves, and which routes that changes
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_slave_that_unregisters_changes_the_routes_of_its_group(profile: Profile) -> None:
     table = with_slave(profile)
     unregister(table, leaving(addr=SLAVE, id_=1))
     assert table.take_changed_topics() == {"T", "U"}
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_slave_whose_channel_closes_changes_the_routes_of_its_group(profile: Profile) -> None:
     table = with_slave(profile)
     table.on_channel_destroy(2, "anywhere", DropReason.CLOSED)
@@ -138,7 +135,6 @@ def heard() -> Heard:
     return Heard()
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_scan_is_announced_in_5_x_only(heard: Heard, profile: Profile) -> None:
     RouteTable(profile, say=heard).expire(now_ms=0)
     assert heard == ([(INFO, "start scanNotActiveBroker")] if profile is V5 else [])

@@ -1,11 +1,9 @@
 """The rules by which brokers leave (nameserver.md section 4)."""
 
-import pytest
-
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import BOTH, leaving, perms, register, registration, table_with, unregister
+from tests.actors.namesrv.helpers import leaving, perms, register, registration, table_with, unregister
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 REMOTE = "127.0.0.1:55555"
@@ -24,7 +22,6 @@ def is_empty(table: RouteTable) -> bool:
     return not any(tables) and not table.filter_server_table
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_the_last_broker_takes_everything_with_it(profile: Profile) -> None:
     table = table_with(profile, registration(filter_servers=("f",)))
     table.take_changed_topics()
@@ -43,7 +40,6 @@ def test_unregister_goes_by_id_in_4_9_and_by_address_in_5_x() -> None:
         assert gone.broker_id == (0 if profile is V4 else 1)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_group_that_still_has_a_slave_keeps_its_topics(profile: Profile) -> None:
     table = table_with(profile, registration(), registration(id_=1, addr="10.0.0.2:10911"))
     unregister(table, leaving())
@@ -80,7 +76,6 @@ def test_5_x_refuses_what_its_queue_cannot_hold_and_empties_it_in_one_batch() ->
     assert is_empty(table)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_lost_channel_takes_its_broker(profile: Profile) -> None:
     table = table_with(profile, registration(channel=7))
     assert lose(table, 8) == ()
@@ -88,14 +83,12 @@ def test_a_lost_channel_takes_its_broker(profile: Profile) -> None:
     assert is_empty(table)
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_broker_that_came_back_on_a_new_channel_outlives_its_old_one(profile: Profile) -> None:
     table = table_with(profile, registration(channel=7), registration(channel=8))
     assert lose(table, 7) == ()
     assert table.route("T") is not None
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_of_several_brokers_on_one_channel_one_goes_with_each_close(profile: Profile) -> None:
     table = table_with(profile, registration(channel=7), registration("broker-b", addr="10.0.0.2:10911", channel=7))
     assert lose(table, 7) == (dropped(DropReason.CLOSED),)
@@ -108,7 +101,6 @@ def test_a_channel_without_a_live_entry_is_taken_for_the_brokers_address_in_4_9_
         assert bool(lose(table, 9)) is goes
 
 
-@pytest.mark.parametrize("profile", BOTH)
 def test_a_broker_silent_past_its_timeout_leaves_the_route(profile: Profile) -> None:
     table = table_with(profile, registration(channel=7), now_ms=1_000)
     assert table.expire(now_ms=121_000).channel_ids == ()  # exactly the timeout is not past it

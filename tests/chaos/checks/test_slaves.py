@@ -96,8 +96,7 @@ def test_a_name_server_that_began_without_the_master_need_not_name_the_slave():
     of.at(100).fault("kill-1", "kill", "sigkill", "broker-a")
     for name_server in ("ns-0", "ns-1"):
         of.route(name_server, "orders", "broker-b", "broker-a/1")
-    of.at(150).fault("kill-2", "kill", "sigkill", "ns-0")
-    of.at(151).fault("kill-2", "kill", "sigkill", "ns-0", end=True).restarted("ns-0")
+    of.at(150).fault("kill-2", "kill", "sigkill", "ns-0", until_s=151).restarted("ns-0")
     of.at(160).route("ns-0", "orders", "broker-b")
     for check in ("routes_are_true", "routes_converge"):
         assert verdict(check, of).verdict is Validity.VALID

@@ -30,7 +30,7 @@ def lost(builder: HistoryBuilder) -> dict[tuple[str, str], tuple[float, float]]:
     ],
 )
 def test_a_client_must_leave_a_lost_name_server_by_the_way_it_was_lost(fault: Any, from_s: float) -> None:
-    builder = cluster(clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault, until_s=300)
     if fault[2] == "sigkill":
         builder.restarted("ns-0")
     only_the_producers = fault[4] is not None
@@ -65,13 +65,13 @@ def test_a_client_that_takes_the_next_one_at_every_request_is_past_a_silent_one_
     builder.event("harness", "node", source="go", value=value)
     builder.event("go", "started")
     fault = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "go", "ns-0")
-    builder.at(100).fault(*fault).at(300).fault(*fault, end=True)
+    builder.at(100).fault(*fault, until_s=300)
     assert lost(builder.end(400)) == {("go", "ns-0"): (from_s, 300)}
 
 
 def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
     fault = ("f1", "pause", "sigstop", "ns-0")
-    builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault, until_s=300)
     assert lost(builder.end(400)) == {}
 
 
@@ -88,6 +88,6 @@ def test_a_client_whose_fetched_list_names_no_other_name_server_need_not_leave_i
     first: list[str], must_leave: bool
 ) -> None:
     fault = ("f1", "pause", "sigstop", "ns-0")
-    builder = cluster(clients=CLIENTS, name_server_list=first).at(200).fault(*fault).at(400).fault(*fault, end=True)
+    builder = cluster(clients=CLIENTS, name_server_list=first).at(200).fault(*fault, until_s=400)
     builder.at(800).event("harness", "served_list", value=["ns-0", "ns-1"])
     assert (("producer-0", "ns-0") in lost(builder.end(1000))) is must_leave

@@ -37,7 +37,7 @@ def test_without_any_slave_it_never_has_one() -> None:
 def test_until_its_slave_has_begun_to_copy_and_from_its_death_until_it_copies_again() -> None:
     kill = ("kill-1", "kill", "sigkill", "broker-a/1")
     builder = cluster(brokers=BROKERS, settings=SYNC)
-    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    builder.at(100).fault(*kill, until_s=200).restarted("broker-a/1")
     found = seconds(told(builder)["broker-a"])
     assert found[:2] == [(-math.inf, AGAIN_S), (99, 200 + AGAIN_S)]
     assert all(start_s >= 599 for start_s, _ in found[2:])  # the run is over
@@ -48,7 +48,7 @@ def test_a_cut_between_the_two_counts_and_one_to_others_does_not() -> None:
     beside = ("cut-2", "black_hole", "toxiproxy", "broker-a/1", "ns-0")
     builder = cluster(brokers=BROKERS, settings=SYNC)
     for fault, at_s in ((between, 100), (beside, 300)):
-        builder.at(at_s).fault(*fault).at(at_s + 50).fault(*fault, end=True)
+        builder.at(at_s).fault(*fault, until_s=at_s + 50)
     assert (99, 150 + AGAIN_S) in seconds(told(builder)["broker-a"])
     assert not any(start_s < 340 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
 
@@ -56,14 +56,14 @@ def test_a_cut_between_the_two_counts_and_one_to_others_does_not() -> None:
 def test_of_two_slaves_one_is_enough() -> None:
     kill = ("kill-1", "kill", "sigkill", "broker-a/1")
     builder = cluster(brokers=(*BROKERS, "broker-a/2"), settings=SYNC)
-    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    builder.at(100).fault(*kill, until_s=200).restarted("broker-a/1")
     assert not any(start_s < 150 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
 
 
 def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
     kill = ("kill-1", "kill", "sigkill", "broker-a/1")
     builder = cluster(brokers=BROKERS, settings=SYNC)
-    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    builder.at(100).fault(*kill, until_s=200).restarted("broker-a/1")
     _, world = builder.end(600).facts()
     assert {name: seconds(list(stretches)) for name, stretches in alone(world).items()} == {"broker-a": [(100, 200)]}
     _, world = cluster(brokers=BROKERS).end(600).facts()
@@ -78,7 +78,7 @@ def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
     ],
 )
 def test_it_is_alone_for_certain_while_it_hears_nothing_of_its_slave(unheard: tuple[str, ...]) -> None:
-    builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*unheard).at(200).fault(*unheard, end=True)
+    builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*unheard, until_s=200)
     _, world = builder.end(600).facts()
     ((start_s, end_s),) = seconds(list(alone(world)["broker-a"]))
     assert (start_s, end_s) == (pytest.approx(100, abs=0.1), 200)

@@ -24,12 +24,12 @@ def ruled(builder: HistoryBuilder, subject: str, broker: str) -> Told:
 
 
 def crash() -> HistoryBuilder:
-    builder = cluster(clients=CLIENTS).at(100).fault(*KILL).at(190).fault(*KILL, end=True).at(191)
+    builder = cluster(clients=CLIENTS).at(100).fault(*KILL, until_s=190).at(191)
     return builder.restarted("broker-a").end(400)
 
 
 def partition() -> HistoryBuilder:
-    return cluster(clients=CLIENTS).at(100).fault(*LINK).at(300).fault(*LINK, end=True).end(400)
+    return cluster(clients=CLIENTS).at(100).fault(*LINK, until_s=300).end(400)
 
 
 def test_a_name_server_must_hold_a_silent_broker_may_drop_it_and_must_not_hold_it_in_turn() -> None:

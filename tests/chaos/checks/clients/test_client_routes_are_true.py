@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.checks.clients.client_routes_are_true import judge
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
 
 CLIENT = "consumer-0"
 BOTH = ("broker-a", "broker-b")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def told(builder: HistoryBuilder, at_s: float, *brokers: str, takes_s: float | None = 0.0) -> HistoryBuilder:
@@ -22,7 +20,7 @@ def told(builder: HistoryBuilder, at_s: float, *brokers: str, takes_s: float | N
     builder.at(at_s).event(CLIENT, "route_answer", value=route_of(*brokers), **about)
     builder.event(CLIENT, "name_server_call", f="route", type="ok", code=0, duration_ms=2.0, **about)
     if takes_s is not None:
-        builder.at(at_s + takes_s).event(CLIENT, "route_changed", topic="orders", value=route_of(*brokers))
+        builder.at(at_s + takes_s).learns(CLIENT, *brokers)
     return builder
 
 

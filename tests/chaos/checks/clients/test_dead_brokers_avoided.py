@@ -11,7 +11,7 @@ from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
@@ -155,7 +155,7 @@ def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_w
 ) -> None:
     builder = cluster(clients=("producer-0",), node_timers={"producer-0": {"P_ms": 1000 * poll_s}})
     for at_s, brokers in ((10, ("broker-a", "broker-b")), (120, ("broker-b",))):
-        builder.at(at_s).event("producer-0", "route_changed", topic="orders", value=route_of(*brokers))
+        builder.at(at_s).learns("producer-0", *brokers)
     builder.at(100).fault(*KILL)
     for at_s in (115, 160, 190):
         send(builder, at_s, "broker-b", address=address_of("broker-b"))
@@ -234,8 +234,8 @@ def told_of_its_end(client: str) -> HistoryBuilder:
     builder = cluster(clients=(client,)).at(90).fault("f0", "pause", "sigstop", "ns-0").at(100).fault(*KILL)
     for broker in ("broker-a", "broker-b"):
         builder.topic(broker, "orders")
-    builder.at(2).event(client, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
-    return builder.at(130).event(client, "route_changed", topic="orders", value=route_of("broker-b"))
+    builder.at(2).learns(client, "broker-a", "broker-b")
+    return builder.at(130).learns(client, "broker-b")
 
 
 @pytest.mark.parametrize(("last_s", "expected"), [(129, Validity.VALID), (131, Validity.INVALID)])

@@ -6,15 +6,13 @@ import pytest
 
 from nemesrv.chaos.checks.clients.dead_name_servers_left import CHECK, judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 CLIENT = "producer-0"
 KILL = ("f1", "kill", "sigkill", "ns-0")
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-0")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def chosen(builder: HistoryBuilder, at_s: float, name_server: str) -> HistoryBuilder:

@@ -21,7 +21,7 @@ def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> Histor
     """Every client holds the route of both brokers, four queues each, from 2 s on."""
     builder = cluster(brokers=BROKERS, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
     for client in clients:
-        builder.event(client, "route_changed", topic="orders", value=route_of(*BROKERS))
+        builder.learns(client, *BROKERS)
     return builder
 
 
@@ -116,9 +116,7 @@ def test_a_queue_that_its_route_does_not_have_is_wrong() -> None:
 def test_a_new_route_begins_a_new_round_and_its_new_broker_has_its_turn() -> None:
     def after(ring: Any) -> Verdict:
         three = (*BROKERS, "broker-c")
-        builder = (
-            in_turn(story(), 9).at(50).event("producer-0", "route_changed", topic="orders", value=route_of(*three))
-        )
+        builder = in_turn(story(), 9).at(50).learns("producer-0", *three)
         return verdict(in_turn(builder, 30, from_s=51, ring=ring, first=6))
 
     assert after([*RING, *(("broker-c", queue_id) for queue_id in range(4))]).verdict is Validity.VALID
@@ -157,7 +155,7 @@ def test_a_poll_leaves_the_turn_as_it_is_unless_the_route_is_another() -> None:
     def over_a_poll(*queues: tuple[str, int], changed: bool = False) -> list[Any]:
         builder = in_turn(story(), 16, first=1).at(27).event("producer-0", "scheduled_task", f=POLL, duration_ms=1.0)
         if changed:
-            builder.event("producer-0", "route_changed", topic="orders", value=route_of(*BROKERS))
+            builder.learns("producer-0", *BROKERS)
         for number, queue in enumerate(queues):
             sent(builder, 26.5 + number, queue)
         return kinds(verdict(builder))
@@ -228,7 +226,7 @@ def test_a_producer_sends_to_no_address_that_is_a_slave_in_its_routes(id_: str, 
     builder = cluster(brokers=brokers, clients=("producer-0",), workload={"topic": "orders", "queues": 4}).at(2)
     route = route_of("broker-a", "broker-b") or {}
     route["brokers"]["broker-b"] = {id_: address_of("broker-b/1")}
-    builder.event("producer-0", "route_changed", topic="orders", value=route).at(20)
+    builder.learns("producer-0", route=route).at(20)
     of = {"op_id": "o-s", "attempt": 0, "broker_name": "broker-b", "queue_id": 0, "address": address_of("broker-b/1")}
     for type_ in ("invoke", "ok"):
         builder.event("producer-0", "send_attempt", type=type_, **of)
@@ -283,7 +281,7 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
         2,
         ["tried again on the broker that had failed"],
     )
-    alone = story().at(10).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    alone = story().at(10).learns("producer-0", "broker-a")
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 
 
@@ -398,7 +396,7 @@ def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read()
     held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
     route = route_of("broker-a", "broker-b") or {}
     route["brokers"]["broker-b"] = {"0": "10.9.9.9:10911"}
-    assert not kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route)))
+    assert not kinds(verdict(held.at(4).learns("consumer-0", route=route)))
 
 
 @pytest.mark.parametrize(("address", "wrong"), [(address_of("broker-b/1"), ["read by nobody"]), ("10.9.9.9:10911", [])])
@@ -411,7 +409,7 @@ def test_nor_at_a_slave_that_somebody_registered_by_hand(address: str, wrong: li
     held.at(2).fault("f1", "kill", "sigkill", "broker-b")
     route = route_of("broker-a", "broker-b") or {}
     route["brokers"]["broker-b"] = {"1": address}
-    assert kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route))) == wrong
+    assert kinds(verdict(held.at(4).learns("consumer-0", route=route))) == wrong
 
 
 @pytest.mark.parametrize(("type_", "code"), [("fail", 17), ("info", 1)])
@@ -451,7 +449,7 @@ def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: floa
     addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
     for at_s, ids in ((2, ("1",)), (named_s, ("0", "1"))):
         route = {"brokers": {"broker-a": {id_: addresses[id_] for id_ in ids}}, "queues": {"broker-a": [4, 4, 6, 0]}}
-        builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route)
+        builder.at(at_s).learns("consumer-0", route=route)
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "address": addresses["1"]}
     for at_s in range(5, 200, 15):
         builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **of)
@@ -463,7 +461,7 @@ def test_who_suggests_a_slave_to_consumers_is_guilty_of_what_they_pull_there() -
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
     addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
     route = {"brokers": {"broker-a": addresses}, "queues": {"broker-a": [4, 4, 6, 0]}}
-    builder.at(2).event("consumer-0", "route_changed", topic="orders", value=route)
+    builder.at(2).learns("consumer-0", route=route)
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
     builder.at(4).event("consumer-0", "pull_suggested", address=addresses["0"], value=1, **of)
     for at_s in range(5, 200, 15):

@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.checks.clients.name_server_calls import kept_between_requests, selections
 from nemesrv.chaos.checks.clients.name_server_selection import CHECK, UNIFORM, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 STICKY = {"sticky": 1}
@@ -17,9 +17,7 @@ STICKY = {"sticky": 1}
 
 ORDERS = [list(order) for order in permutations(NS)]
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def choice(
@@ -389,7 +387,7 @@ def test_a_client_that_may_have_no_list_yet_has_nothing_to_try(reset: bool, foun
     builder.rows[0]["value"]["name_server_list"] = ["ns-0", "ns-1", "ns-2"]
     if reset:
         of = "reset-1", "reset_peer", "toxiproxy.reset_peer", "producer-0", "address-server"
-        builder.at(59.9).fault(*of).at(60.1).fault(*of, end=True)
+        builder.at(59.9).fault(*of, until_s=60.1)
     assert broken(call(call(builder, 60, NS[1], "fail", 0.001, value={"tried": []}), 90, NS[1])) == found
 
 

@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -194,7 +194,7 @@ def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
     cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
 
     def back(at_s: float) -> Validity:
-        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*cut).at(115).fault(*cut, end=True)
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*cut, until_s=115)
         return verdict(committed(builder, at_s, 3, 5)).verdict
 
     assert (back(116), back(115 + 31 + 3 + 1)) == (Validity.VALID, Validity.INVALID)
@@ -205,7 +205,7 @@ def test_a_commit_that_a_link_lost_may_arrive_behind_later_ones_as_long_after_it
     lost = ("f1", "packet_loss", "packet_drop", "consumer-0", "broker-a")
 
     def back(at_s: float) -> Validity:
-        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*lost).at(172).fault(*lost, end=True)
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*lost, until_s=172)
         return verdict(committed(builder, at_s, 3, 5)).verdict
 
     assert (back(172 + 63), back(172 + 65)) == (Validity.VALID, Validity.INVALID)  # and C, and a pause
@@ -320,7 +320,7 @@ def test_what_was_worked_off_and_is_not_committed_by_the_next_run_is_wrong() -> 
 @pytest.mark.parametrize(("latency_ms", "expected"), [(100, Validity.VALID), (10, Validity.INVALID)])
 def test_a_commit_may_be_on_its_way_for_as_long_as_a_slow_link_takes(latency_ms: int, expected: Validity) -> None:
     builder = cluster(clients=CLIENTS, workload={"queues": 4})
-    builder.at(5).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    builder.at(5).learns("consumer-0", "broker-a")
     for at_s in range(6, 200, 30):
         about = {"client": "127.0.0.1@consumer-0#1700000000000", "versions": {"orders": 1}}
         builder.at(at_s).event("broker-a", "client_heartbeat", op_id="c-0", value=about)
@@ -474,7 +474,7 @@ def _of_all_kinds() -> HistoryBuilder:
     for offset in (92, 93, 95):
         received(builder, 221, offset)
     ran(builder, 116, 222, 228)
-    builder.at(223).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    builder.at(223).learns("consumer-0", "broker-a", "broker-b")
     return taken(dropped(builder.at(230), offset=96).at(240), offset=70, node="consumer-1").end(400)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, kinds, received, sent, taken, verdict
 
 ALONE, BOTH = ("broker-a/1", "broker-b"), ("broker-a", "broker-a/1", "broker-b")
 
 
 def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route_of(*brokers))
+    return builder.at(at_s).learns("consumer-0", *brokers)
 
 
 def told(acked_s: float, received_s: float, *, cut_s: float | None = None) -> Verdict:
@@ -19,7 +19,7 @@ def told(acked_s: float, received_s: float, *, cut_s: float | None = None) -> Ve
     pause = ("f2", "pause", "sigstop", "consumer-0")
     if cut_s is not None:
         link = ("f3", "black_hole", "timeout", "broker-a/1", "broker-a")
-        builder.at(cut_s).fault(*link).at(cut_s + 5).fault(*link, end=True)
+        builder.at(cut_s).fault(*link, until_s=cut_s + 5)
     builder.at(160).fault(*pause)
     sent(builder, acked_s).at(200).fault(*KILL).at(210).fault(*pause, end=True)
     routed(builder, 230, *ALONE).at(500).fault(*KILL, end=True).restarted("broker-a")

@@ -123,7 +123,7 @@ def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown() -> None:
 def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(first_s: float, expected: Validity) -> None:
     builder = take(group(), 2, "consumer-0")
     received(sent(builder, first_s), first_s, "consumer-0")
-    builder.at(100).fault(*KILL).at(180).fault(*KILL, end=True).restarted("broker-a")
+    builder.at(100).fault(*KILL, until_s=180).restarted("broker-a")
     received(take(builder, 220, "consumer-1"), 221, "consumer-1")
     assert check(builder.end(400)).verdict is expected
 

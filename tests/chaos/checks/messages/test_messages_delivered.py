@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.messages.messages_delivered import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -149,7 +149,7 @@ def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
 def test_of_a_consumer_that_has_no_route_yet_nothing_is_asked_in_a_quiet_time_either() -> None:
     def waited(routed_s: float, received_s: float) -> Validity:
         builder = sent(cluster(clients=CLIENTS[:2], workload={"queues": 4}), 200)
-        builder.at(routed_s).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+        builder.at(routed_s).learns("consumer-0", "broker-a")
         return verdict(received(builder, received_s)).verdict
 
     assert (waited(300, 304), waited(300, 306)) == (Validity.VALID, Validity.INVALID)
@@ -172,7 +172,7 @@ def test_until_clients_must_share_the_queues_of_a_broker_that_joined_its_message
 
 def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -> None:
     def waited(until_s: float) -> Validity:
-        builder = sent(story(), 99).at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+        builder = sent(story(), 99).at(100).fault(*KILL, until_s=150).at(150).restarted("broker-a")
         return verdict(received(builder, until_s)).verdict
 
     aftermath_s = 30 + 3 + 30 + 30 + 20 + 3  # R + C + P + H + Qr + A
@@ -184,7 +184,7 @@ def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -
 def test_a_pause_that_no_time_out_notices_excuses_nothing_after_it(node: str) -> None:
     def waited(until_s: float, paused_ms: float) -> Validity:
         pause, builder = ("f2", "pause", "sigstop", node), story()
-        builder.at(98).fault(*pause).at(98 + paused_ms / 1000).fault(*pause, end=True)
+        builder.at(98).fault(*pause, until_s=98 + paused_ms / 1000)
         return verdict(received(sent(builder, 100), until_s)).verdict
 
     assert (waited(104.9, 50), waited(106, 50)) == (Validity.VALID, Validity.INVALID)
@@ -193,8 +193,8 @@ def test_a_pause_that_no_time_out_notices_excuses_nothing_after_it(node: str) ->
 
 def test_a_short_pause_beside_another_fault_is_a_disturbance_as_ever() -> None:
     pause, builder = ("f2", "pause", "sigstop", "ns-0"), sent(story(), 99)
-    builder.at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
-    builder.at(264).fault(*pause).at(264.05).fault(*pause, end=True)
+    builder.at(100).fault(*KILL, until_s=150).at(150).restarted("broker-a")
+    builder.at(264).fault(*pause, until_s=264.05)
     assert verdict(received(builder, 150 + 116 + 6)).verdict is Validity.VALID
 
 
@@ -203,7 +203,7 @@ def test_a_consumer_that_took_the_queue_after_the_restart_has_five_seconds() -> 
         builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(120))
         builder.at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
         heard(
-            builder.at(175).event("consumer-1", "route_changed", topic="orders", value=route_of("broker-a")),
+            builder.at(175).learns("consumer-1", "broker-a"),
             "consumer-1",
         )
         return verdict(received(taken(builder.at(180), node="consumer-1"), until_s, node="consumer-1")).verdict
@@ -223,7 +223,7 @@ def test_until_a_heartbeat_has_told_brokers_of_a_new_share_pulls_may_be_refused(
 def test_a_broker_that_says_whom_it_has_heard_may_refuse_pulls_until_then_and_no_longer() -> None:
     def waited(until_s: float, *, gone: bool) -> Validity:
         pause, builder = ("f2", "pause", "sigstop", "consumer-1"), heard(story().at(11))
-        builder.at(60).fault(*pause).at(65).fault(*pause, end=True).at(100)
+        builder.at(60).fault(*pause, until_s=65).at(100)
         if gone:
             heard(builder, event="client_gone")
         else:
@@ -262,9 +262,9 @@ def test_a_pull_that_a_fault_swallowed_is_repeated_when_it_has_run_out() -> None
     def waited(until_s: float, *, swallowed: bool) -> Validity:
         cut, builder = ("f3", "black_hole", "timeout", "consumer-0", "broker-a"), heard(story().at(11))
         if swallowed:
-            builder.at(90).fault(*cut).at(95).fault(*cut, end=True)
+            builder.at(90).fault(*cut, until_s=95)
         lost = {"f": "PULL_MESSAGE", "address": address_of("broker-a"), "duration_ms": 30_000.0}
-        routed = builder.at(96).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+        routed = builder.at(96).learns("consumer-0", "broker-a")
         builder = sent(routed, 100).at(122).event("consumer-0", "timed_out", **lost)
         return verdict(received(builder, until_s)).verdict
 

@@ -69,7 +69,7 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None
     def told(sent_s: float) -> HistoryBuilder:
         kill = ("kill-1", "kill", "sigkill", "broker-a/1")
         builder = cluster(brokers=("broker-a", "broker-a/1"), settings={"broker-a": {"brokerRole": "SYNC_MASTER"}})
-        builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+        builder.at(100).fault(*kill, until_s=200).restarted("broker-a/1")
         builder.at(sent_s).event("producer-0", "send", type="ok", op_id="o-1", msg_key="k-1", offset=0, **AT)
         return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
 

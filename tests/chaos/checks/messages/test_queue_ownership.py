@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.checks.messages.queue_ownership import judge
 from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Seen, holdings, pieces, readable
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
 
 CONSUMERS = ("consumer-0", "consumer-1")
 KILL = ("f1", "kill", "sigkill", "broker-a")
@@ -21,7 +21,7 @@ def assign(builder: HistoryBuilder, at_s: float, consumer: str, queues: list[lis
 
 
 def routed(builder: HistoryBuilder, at_s: float, consumer: str, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).event(consumer, "route_changed", topic="orders", value=route_of(*brokers))
+    return builder.at(at_s).learns(consumer, *brokers)
 
 
 def told(builder: HistoryBuilder, at_s: float, broker: str, consumer: str, event: str = "client_heartbeat") -> None:
@@ -42,8 +42,7 @@ def group(**run: Any) -> HistoryBuilder:
     return assign(assign(builder, 3, "consumer-0", A), 3, "consumer-1", B)
 
 
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def test_each_queue_with_one_owner_is_valid() -> None:
@@ -173,7 +172,7 @@ def stretches(builder: HistoryBuilder) -> list[tuple[float, float]]:
 def test_while_a_consumer_cannot_ask_a_broker_nothing_is_judged(link: tuple[str, ...]) -> None:
     """Until the next rebalance after it: Qr + A."""
     fault = ("f1", "pause" if len(link) == 1 else "black_hole", "", *link)
-    builder = group().at(100).fault(*fault).at(110).fault(*fault, end=True)
+    builder = group().at(100).fault(*fault, until_s=110)
     assert stretches(builder.end(500)) == [(25, 100), (110 + 20 + 3, 500)]
 
 
@@ -192,7 +191,7 @@ def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channel
     fault: tuple[str, ...],
 ) -> None:
     """122 s on 4.9.7: expiry 120 s, scan 10 s, then Qr + A. It does not say whom it lists."""
-    builder = group().at(100).fault("f1", *fault).at(300).fault("f1", *fault, end=True)
+    builder = group().at(100).fault("f1", *fault, until_s=300)
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
 
 

@@ -36,7 +36,7 @@ def story(*members: str, topics: tuple[str, ...] = BROKERS) -> HistoryBuilder:
     for broker in BROKERS:
         for number, one in enumerate(members):
             builder.event(broker, "client_heartbeat", op_id=str(number), value={"client": one})
-    return builder.at(2).event("consumer-0", "route_changed", topic="orders", value=route_of(*topics))
+    return builder.at(2).learns("consumer-0", *topics)
 
 
 def took(builder: HistoryBuilder, at_s: float, queues: Any, *, took_ms: float = 2.0) -> HistoryBuilder:
@@ -80,9 +80,9 @@ def test_a_fault_of_others_excuses_no_wrong_share_and_one_of_a_broker_that_may_b
 
 def test_a_round_is_judged_by_what_it_saw() -> None:
     other = route_of("broker-b")
-    moved = story(*IDS[:2]).at(8).event("consumer-0", "route_changed", topic="orders", value=other)
+    moved = story(*IDS[:2]).at(8).learns("consumer-0", route=other)
     assert found(took(moved, 10, QUEUES[4:6])) == (1, 0)
-    moved = story(*IDS[:2]).at(9.99).event("consumer-0", "route_changed", topic="orders", value=other)
+    moved = story(*IDS[:2]).at(9.99).learns("consumer-0", route=other)
     assert found(took(moved, 10, QUEUES[:4])) == (0, 0)  # in the middle of it, or so
     assert found(took(story(*IDS[:2]), 10, QUEUES[4:], took_ms=3000.0)) == (0, 0)  # a call ran out
     assert found(took(story(IDS[1]), 10, QUEUES[4:])) == (0, 0)  # no broker lists it yet

@@ -14,7 +14,7 @@ BROKERS = ("broker-a", "broker-a/1", "broker-b")
 
 
 def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route_of(*brokers))
+    return builder.at(at_s).learns("consumer-0", *brokers)
 
 
 def story(*brokers: str) -> HistoryBuilder:
@@ -52,13 +52,13 @@ def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
     assert route is not None
     of = route["brokers"]["broker-a"]
     of["0"] = of.pop("1")
-    builder.at(105).event("consumer-0", "route_changed", topic="orders", value=route)
+    builder.at(105).learns("consumer-0", route=route)
     assert verdict(committed(builder, 110)).verdict is Validity.VALID
 
 
 def test_what_was_under_way_to_a_slave_may_come_when_the_way_is_free_again() -> None:
     cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a/1")
-    builder = story(*BROKERS).at(104).fault(*cut).at(108).fault(*cut, end=True)
+    builder = story(*BROKERS).at(104).fault(*cut, until_s=108)
     assert verdict(committed(builder, 110)).verdict is Validity.VALID
 
 
@@ -69,7 +69,7 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
         builder = story(*BROKERS)
         if cut_s is not None:
             link = ("f2", "black_hole", "timeout", "broker-a/1", "ns-0")
-            builder.at(cut_s).fault(*link).at(cut_s + 5).fault(*link, end=True)
+            builder.at(cut_s).fault(*link, until_s=cut_s + 5)
         committed(builder, committed_s, at="broker-a").at(200).fault(*kill)
         return verdict(taken(builder.at(230), offset=2, node="consumer-1"))
 

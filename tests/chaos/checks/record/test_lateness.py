@@ -34,7 +34,7 @@ def test_the_larger_lateness_counts_and_only_within_the_window() -> None:
 
 def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume() -> None:
     builder = HistoryBuilder(profile="4.9")
-    builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    builder.at(9).fault("f1", "pause", "sigstop", "ns-0", until_s=12)
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
     builder.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
     assert lateness(builder) == [2.0, None]
@@ -100,7 +100,7 @@ def test_a_process_stood_still_from_when_its_timer_was_due_where_that_is_long_en
 
 def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stall() -> None:
     builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a").made_by("apache-4.9.8", "broker-a")
-    builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    builder.at(9).fault("f1", "pause", "sigstop", "ns-0", until_s=12)
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3_000.0, duration_ms=3_500.0)
     builder.at(30).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=10_000.0)
     assert stood_still(builder) == []

@@ -28,7 +28,7 @@ def at_random(seed: int) -> HistoryBuilder:
     clients = ("producer-0", "consumer-0")
     rng, builder = random.Random(seed), cluster(brokers=brokers, clients=clients, settings=settings)
     kill = ("f1", "kill", "sigkill", "broker-a")
-    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a")
+    builder.at(100).fault(*kill, until_s=200).restarted("broker-a")
     for _ in range(300):
         node = rng.choice(("producer-0", "consumer-0", "prober"))
         fields = {"type": rng.choice(("invoke", "ok", "ok", "fail", "info")), "code": rng.choice((None, 0, 11, 17))}

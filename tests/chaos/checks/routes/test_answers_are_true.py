@@ -8,14 +8,12 @@ import pytest
 
 from nemesrv.chaos.checks.routes.answers_are_true import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
 
 CLIENT = "consumer-0"
 BOTH = ("broker-a", "broker-b")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def registered(builder: HistoryBuilder, at_s: float, broker: str, version: int = 1, how: str = "ok") -> HistoryBuilder:
@@ -164,7 +162,7 @@ def test_an_answer_needs_to_have_been_right_at_one_moment_of_its_call() -> None:
 def test_an_answer_of_the_moment_between_two_changes_is_right_though_that_moment_had_no_length() -> None:
     """A NameServer that was stopped reads a close, a look-up and a registration at once when it runs on."""
     pause = ("f1", "pause", "sigstop", "ns-0")
-    stopped = story().at(50).fault(*pause).at(60).fault(*pause, end=True)
+    stopped = story().at(50).fault(*pause, until_s=60)
     stopped.route("ns-0", "orders", "broker-b").route("ns-0", "orders", *BOTH)
     assert check(asked(stopped, 58, route_of("broker-b"), took_s=2.001).end(100)).verdict is Validity.VALID
     verdict = check(asked(stopped, 58, route_of("broker-a"), took_s=2.001).end(100))

@@ -6,15 +6,13 @@ import pytest
 
 from nemesrv.chaos.checks.routes.no_false_eviction import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 TWO_TOPICS = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def registered(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from nemesrv.chaos.checks.routes.no_resurrection import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, cluster, judging
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 BOTH = ("broker-a", "broker-b")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def crash(*told: tuple[float, str, tuple[str, ...]]) -> HistoryBuilder:

@@ -50,8 +50,7 @@ def told(master: str | None, at_s: float = 45.0, reset_s: float | None = None) -
     about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
     of.at(at_s).event("broker-a/1", "register", **about, value={"topics": 1, "version": 1, "master": master})
     if reset_s is not None:
-        of.at(reset_s).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
-        of.at(reset_s + 1).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0", end=True)
+        of.at(reset_s).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0", until_s=reset_s + 1)
     return [(one.who, one.what) for one in verdict(of).examples]
 
 

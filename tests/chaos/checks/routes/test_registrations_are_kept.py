@@ -6,13 +6,11 @@ import pytest
 
 from nemesrv.chaos.checks.routes.registrations_are_kept import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def register(builder: HistoryBuilder, at_s: float, how: str = "ok", took_s: float = 0.01) -> HistoryBuilder:
@@ -62,7 +60,7 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
     told = story(10).at(12).fault(*HOLE)
     for number, (from_s, to_s) in enumerate([(20, 200), (200, 300)] if again else [(20, 200)]):
         pause = f"pause-{number}", "pause", "sigstop", "ns-0"
-        told.at(from_s).fault(*pause).at(to_s).fault(*pause, end=True)
+        told.at(from_s).fault(*pause, until_s=to_s)
     kept = [one.kind for one in check(told.at(301).route("ns-0", "orders").end(320)).findings if one.wrong]
     assert kept == ([] if again else ["must not hold what was silent"])
 

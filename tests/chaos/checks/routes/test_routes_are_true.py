@@ -9,13 +9,11 @@ import pytest
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, cluster, judging
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> HistoryBuilder:
@@ -217,7 +215,7 @@ def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_
 def restart(back_at_s: float | None) -> HistoryBuilder:
     """ns-1 is killed at 100 s, started again at 130 s and refilled at `back_at_s`."""
     kill: tuple[Any, ...] = ("f1", "kill", "sigkill", "ns-1")
-    builder = cluster().at(100).fault(*kill).at(130).fault(*kill, end=True).restarted("ns-1")
+    builder = cluster().at(100).fault(*kill, until_s=130).restarted("ns-1")
     if back_at_s is not None:
         builder.at(back_at_s).route("ns-1", "orders", "broker-a", "broker-b")
     return builder.end(220)

@@ -9,14 +9,12 @@ import pytest
 from nemesrv.chaos.checks.routes.routes_as_registered import judge
 from nemesrv.chaos.topology import broker_id
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
 
 BOTH = ("broker-a", "broker-b")
 A, B = address_of("broker-a"), address_of("broker-b")
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def story() -> HistoryBuilder:

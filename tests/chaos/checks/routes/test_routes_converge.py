@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.routes_converge import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster, judging, route_of
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
@@ -17,8 +17,7 @@ def converged(*rows: tuple[str, float, float]) -> list[dict[str, Any]]:
     return [{"change": change, "after_ms": after_ms, "bound_ms": bound_ms} for change, after_ms, bound_ms in rows]
 
 
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def partition(

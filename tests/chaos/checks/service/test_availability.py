@@ -21,7 +21,7 @@ def check(builder: HistoryBuilder) -> Verdict:
 def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
     """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
     builder = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
-    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    builder.at(100).fault(*PAUSE, until_s=200)
     for second in range(10, until_s):
         type_ = "info" if second in failed else "ok"
         builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
@@ -81,7 +81,7 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
     failed: set[int], absent_s: tuple[int, int], expected: Validity
 ) -> None:
     builder = sends(failed | HALF)
-    builder.at(absent_s[0]).fault(*ABSENT).at(absent_s[1]).fault(*ABSENT, end=True)
+    builder.at(absent_s[0]).fault(*ABSENT, until_s=absent_s[1])
     assert check(builder).verdict is expected
 
 
@@ -98,8 +98,8 @@ KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigt
 )
 def test_a_broker_that_stops_serves_nobody_on_its_way(failed: set[int], expected: Validity) -> None:
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
-    builder.at(12).fault(*KILL).at(14).fault(*KILL, end=True).restarted("broker-b")
-    builder.at(200).fault(*STOP).at(210).fault(*STOP, end=True).restarted("broker-a")
+    builder.at(12).fault(*KILL, until_s=14).restarted("broker-b")
+    builder.at(200).fault(*STOP, until_s=210).restarted("broker-a")
     for second in range(10, 400):
         builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
     assert check(builder.end(400)).verdict is expected
@@ -112,7 +112,7 @@ SYNC = {"settings": {"broker-a": {"brokerRole": "SYNC_MASTER"}}, "workload": WOR
 def without_its_slave(alone: range, **run: Any) -> HistoryBuilder:
     """A send a second to broker-a, whose slave is gone from 100 to 200 s; those of `alone` are stored on no slave."""
     builder = cluster(brokers=("broker-a", "broker-a/1", "broker-b"), clients=("producer-0",), **run)
-    builder.at(100).fault(*SLAVE_KILLED).at(200).fault(*SLAVE_KILLED, end=True).restarted("broker-a/1")
+    builder.at(100).fault(*SLAVE_KILLED, until_s=200).restarted("broker-a/1")
     for second in range(50, 400):
         type_, code = ("info", 11) if second in alone else ("ok", 0)
         builder.at(second + 0.1).event(

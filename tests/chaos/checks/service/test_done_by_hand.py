@@ -8,13 +8,11 @@ import pytest
 
 from nemesrv.chaos.checks.service.done_by_hand import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 STRANGE = "10.9.9.9:10911"
 
-
-def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*builder.facts())
+check = judging(judge)
 
 
 def story() -> HistoryBuilder:

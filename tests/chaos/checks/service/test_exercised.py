@@ -61,7 +61,7 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
 def test_a_next_process_that_is_long_in_coming_shows_the_stop_that_it_follows_and_no_other() -> None:
     """A JVM is up seconds after it was asked for."""
     first, second = (("f1", "stop", "sigterm", "producer-0"), ("f2", "stop", "sigterm", "producer-0"))
-    builder = during(worked(), first).at(300).fault(*second).at(310).fault(*second, end=True)
+    builder = during(worked(), first).at(300).fault(*second, until_s=310)
     builder.at(330).event("producer-0", "started", incarnation=2, value={"pid": 9})
     verdict = check(builder.end(400))
     assert [(one.after, one.more["kind"]) for one in verdict.examples] == [

@@ -77,7 +77,7 @@ def test_a_registration_that_is_acknowledged_late_is_invalid() -> None:
 
 def test_what_is_slow_under_a_fault_or_soon_after_it_is_not_looked_at() -> None:
     hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
-    builder = story().at(5).fault(*hole).at(60).fault(*hole, end=True)
+    builder = story().at(5).fault(*hole, until_s=60)
     verdict = check(look_ups(builder, *[2000.0] * 20, from_s=61).end(300))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
@@ -95,7 +95,7 @@ BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
     ],
 )
 def test_a_fault_between_others_is_no_reason_to_acknowledge_late(link: tuple[str, str], expected: Validity) -> None:
-    builder = story().at(5).fault("f1", *BLACK_HOLE, *link).at(90).fault("f1", *BLACK_HOLE, *link, end=True)
+    builder = story().at(5).fault("f1", *BLACK_HOLE, *link, until_s=90)
     for at_s in (10, 40, 70):
         fields = {"type": "ok", "code": 0, "name_server": address_of("ns-1"), "duration_ms": 2000.0}
         builder.at(at_s + 2).event("broker-a", "register", **fields)
@@ -106,7 +106,7 @@ def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
     """Before it is asked another one may have been dialled."""
 
     def slow(*hit: str) -> Validity:
-        builder = story().at(5).fault("f1", *hit).at(60).fault("f1", *hit, end=True)
+        builder = story().at(5).fault("f1", *hit, until_s=60)
         return check(look_ups(builder, *[2000.0] * 20).end(120)).verdict
 
     assert slow("pause", "sigstop", "ns-1") is slow(*BLACK_HOLE, "producer-0", "ns-1") is Validity.UNKNOWN
@@ -116,7 +116,7 @@ def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
 def test_sends_are_quiet_by_their_producer_and_broker() -> None:
     hole = (*BLACK_HOLE, "producer-0", "broker-b")
     clients = ("producer-0", "producer-1")
-    _, world = cluster(clients=clients).at(5).fault("f1", *hole).at(60).fault("f1", *hole, end=True).end(300).facts()
+    _, world = cluster(clients=clients).at(5).fault("f1", *hole, until_s=60).end(300).facts()
     quiet = sends(world)
     assert quiet["producer-0", "broker-a"] == quiet["producer-1", "broker-b"] == [(0, 300_000)]
     assert quiet["producer-0", "broker-b"] == [(0, 5_000), (60_000 + settle_ms(world), 300_000)]

@@ -32,7 +32,7 @@ def hang(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
     for at_s in range(101, int(first_good_s), 4):
         send(builder, at_s, "fail", 3)
     send(send(builder, first_good_s), 190)
-    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    builder.at(100).fault(*PAUSE, until_s=200)
     return send(send(builder, 201), 280).end(300, lag_ms)
 
 
@@ -117,8 +117,7 @@ def hangs_when_another_is_back(first_good_s: float, healed_s: float) -> HistoryB
     )
     for at_s in (50.5, healed_s + 0.5, first_good_s):
         send(builder, at_s, took_s=0.01)
-    builder.at(50).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0")
-    builder.at(healed_s).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0", end=True)
+    builder.at(50).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0", until_s=healed_s)
     return builder.at(200).fault("f1", "pause", "sigstop", "broker-a", None).end(400)
 
 
@@ -189,7 +188,7 @@ def test_a_success_is_late_by_no_more_than_timers_fired_late() -> None:
 def look_ups(first_good_s: float, **first_good: Any) -> HistoryBuilder:
     """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
     hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
-    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole, until_s=200)
     for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
         fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
         fields |= first_good if at_s == first_good_s else {}
@@ -229,7 +228,7 @@ def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on() -> None:
 def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers() -> None:
     def idle_while_the_broker_is_lost(queues: int) -> HistoryBuilder:
         builder = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
-        builder.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
+        builder.at(100).fault(*KILL, until_s=500).restarted("broker-a")
         for at_s in (90, 550, 690):
             builder.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
         return builder.end(700)
@@ -254,7 +253,7 @@ def test_a_consumer_may_have_nothing_to_pull_until_its_name_server_holds_every_b
         hole = ("f1", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
         clients = ("consumer-0", "consumer-1", "consumer-2")
         builder = cluster(name_servers=1, clients=clients, workload={**WORKLOAD, "queues": queues})
-        builder.at(100).fault(*hole).at(120).fault(*hole, end=True)
+        builder.at(100).fault(*hole, until_s=120)
         return check(pulls(builder, 90, first_good_s, 690))
 
     verdict = idle_until(first_good_s=240, queues=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -55,10 +55,8 @@ def held(told: HistoryBuilder, past_s: float) -> HistoryBuilder:
 
 def expired(told: HistoryBuilder, silent_s: float) -> HistoryBuilder:
     """A client whose last heartbeat came at -50 s."""
-    told.at(-50).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    return told.at(-50 + silent_s).event(
-        "broker-a", "client_gone", op_id="7", f="expired", duration_ms=silent_s * 1000, value={}
-    )
+    told.at(-50).hears("broker-a", "consumer-0")
+    return told.at(-50 + silent_s).forgets("broker-a", "consumer-0", "expired", silent_s)
 
 
 EXACT: dict[str, tuple[Told, float]] = {
@@ -130,26 +128,19 @@ def test_what_a_periodic_check_ends_may_wait_for_that_check_and_no_longer(
 
 
 def test_a_client_that_a_broker_never_forgets_is_found() -> None:
-    told = story().at(-50)
-    told.event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    (found,) = wrong(check(told))
+    (found,) = wrong(check(story().at(-50).hears("broker-a", "consumer-0")))
     assert (found.object, found.more) == ("client expiry", {"never": True})
 
 
 def test_a_client_that_was_silent_for_too_long_and_came_back_is_found() -> None:
-    told = story()
-    for at_s in (-50, 90):
-        about = {"op_id": "7", "value": {"client": "127.0.0.1@consumer-0#1"}}
-        told.at(at_s).event("broker-a", "client_heartbeat", **about)
+    told = story().at(-50).hears("broker-a", "consumer-0").at(90).hears("broker-a", "consumer-0")
     (found,) = wrong(check(told))
     assert (found.object, found.measured_ms) == ("client expiry", 140_000)
 
 
 @pytest.mark.parametrize("how", ["unregistered", "closed"])
 def test_a_client_that_left_before_expires_no_more(how: str) -> None:
-    told = story().at(-50)
-    told.event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    told.at(60).event("broker-a", "client_gone", op_id="7", f=how, duration_ms=110_000.0, value={})
+    told = story().at(-50).hears("broker-a", "consumer-0").at(60).forgets("broker-a", "consumer-0", how, 110)
     assert check(told).verdict is Validity.VALID
 
 
@@ -176,9 +167,7 @@ def test_flow_control_is_judged_by_the_shortest_and_the_longest_of_a_second() ->
 
 def test_a_pause_of_the_node_lengthens_its_waits() -> None:
     def told(took_s: float) -> Verdict:
-        history = story()
-        history.at(51).fault("f1", "pause", "sigstop", "consumer-0")
-        history.at(57).fault("f1", "pause", "sigstop", "consumer-0", end=True)
+        history = story().at(51).fault("f1", "pause", "sigstop", "consumer-0", until_s=57)
         return check(timed_out("consumer-0", "HEART_BEAT")(history, took_s))
 
     late = "HEART_BEAT time-out"
@@ -190,15 +179,9 @@ def producers(ordered: bool = False, **run: Any) -> HistoryBuilder:
     """Three brokers of 4 queues each and a producer that sends 4 times a second."""
     names = ("broker-a", "broker-b", "broker-c")
     workload = {"sends_per_s": 4.0, "topic": "orders", "ordered": ordered}
-    told = cluster(1, names, ("producer-0",), workload=workload, **run)
-    route_of(told, *names)
+    told = cluster(1, names, ("producer-0",), workload=workload, **run).learns("producer-0", *names)
     told.at(5).event("ns-0", "scheduled_task", f="scanNotActiveBroker", duration_ms=0.0)
     return told
-
-
-def route_of(told: HistoryBuilder, *names: str) -> None:
-    queues = {"brokers": {name: {"0": address_of(name)} for name in names}, "queues": {n: [4, 4, 6, 0] for n in names}}
-    told.event("producer-0", "route_changed", topic="orders", value=queues)
 
 
 def isolation(verdict: Verdict) -> list[tuple[str, bool]]:
@@ -253,44 +236,43 @@ def test_who_leaves_the_route_while_all_that_stay_are_isolated_may_be_forgotten(
     told = isolated(producers(), 20, 30)
     if both_isolated:
         isolated(told, 21, 30, broker_name="broker-b")
-    route_of(told.at(22), "broker-b")
+    told.at(22).learns("producer-0", "broker-b")
     told.at(22.2).event("producer-0", "broker_isolated", f="selected", broker_name="broker-b")
     isolated(told, 22.3, 0, broker_name="broker-b", duration_ms=1.0)
     told.at(22.5).event("producer-0", "broker_isolated", f="selected", broker_name="broker-b")
-    route_of(told.at(30), "broker-a", "broker-b")
+    told.at(30).learns("producer-0", "broker-a", "broker-b")
     assert [one for one in isolation(selected(told, 40)) if one[0] == "ends when it has passed"] == found
 
 
 def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
     def told(named_s: float) -> list[tuple[str, bool]]:
-        story = isolated(producers(), 20, 30)
-        route_of(story.at(21), "broker-a")
-        route_of(story.at(named_s), "broker-a", "broker-b")
-        return isolation(selected(story, 40))
+        story = isolated(producers(), 20, 30).at(21).learns("producer-0", "broker-a")
+        return isolation(selected(story.at(named_s).learns("producer-0", "broker-a", "broker-b"), 40))
 
     assert told(37.5) == []
     assert told(36.5) == [("ends when it has passed", True)]
 
 
-def routed(told: HistoryBuilder, **addresses: Mapping[str, str]) -> HistoryBuilder:
-    """The consumer's route has these: broker name to id to address."""
-    brokers = {f"broker-{letter}": ids for letter, ids in addresses.items()}
-    route = {"brokers": brokers, "queues": {name: [4, 4, 6, 0] for name in brokers}}
-    return told.event("consumer-0", "route_changed", topic="orders", value=route)
+def routed(at_s: float, *brokers: str) -> HistoryBuilder:
+    """The consumer's route names these from then on."""
+    return story().at(at_s).learns("consumer-0", *brokers)
 
 
-def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
-    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
-    for at_s in (1, 31, 61, 91):
-        if at_s not in missing_s:
-            value = {"client": "127.0.0.1@consumer-0#1"}
-            told.at(at_s - early_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
-    return check(told)
+def heartbeats(told: HistoryBuilder, *at_s: float) -> HistoryBuilder:
+    """broker-a hears consumer-0 then."""
+    for each_s in at_s:
+        told.at(each_s).hears("broker-a", "consumer-0")
+    return told
+
+
+def missed(told: HistoryBuilder) -> int:
+    """How many brokers no heartbeat of a round reached."""
+    return sum(found.wrong for found in wrong(check(told)) if found.kind == "reaches every broker")
 
 
 def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() -> None:
-    assert heartbeats().verdict is Validity.VALID
-    (found,) = wrong(heartbeats(61))
+    assert check(heartbeats(routed(0.2, "broker-a"), 1, 31, 61, 91)).verdict is Validity.VALID
+    (found,) = wrong(check(heartbeats(routed(0.2, "broker-a"), 1, 31, 91)))
     assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
 
 
@@ -298,94 +280,77 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
 def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reached: bool) -> None:
     told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
     runs(runs(told, HEARTBEAT, [1]), HEARTBEAT, [31, 61, 91], took_s=3.0)
-    routed(told.at(0.02), a={"0": address_of("broker-a")}, b={"0": address_of("broker-b")})
+    told.at(0.02).learns("consumer-0", "broker-a", "broker-b")
     told.at(20).fault("f1", "pause", "sigstop", "broker-a")
     for at_s in (34, 64, 94):
         told.at(at_s).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"), duration_ms=3000)
     sent = [("broker-a", 1), *(("broker-b", at_s) for at_s in (1, 34, 64, 94)[: 4 if reached else 3])]
     for broker, at_s in sent:
-        told.at(at_s).event(broker, "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
-    assert sum(found.wrong for found in missed) == (0 if reached else 1)
+        told.at(at_s).hears(broker, "consumer-0")
+    assert missed(told) == (0 if reached else 1)
 
 
-@pytest.mark.parametrize(("fault", "missed"), [(None, 1), ("bandwidth", 0)])
+@pytest.mark.parametrize(("fault", "wrong_"), [(None, 1), ("bandwidth", 0)])
 def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_calls_on_a_narrow_link_may_take(
-    fault: str | None, missed: int
+    fault: str | None, wrong_: int
 ) -> None:
-    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
+    told = routed(0.2, "broker-a")
     if fault:
         told.at(50).fault("f1", fault, "toxiproxy.bandwidth", "consumer-0", "broker-a", value={"rate_kb_s": 1})
-    for at_s in (1, 31, 62.5, 91):
-        told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    found = [one for one in wrong(check(told)) if one.kind == "reaches every broker"]
-    assert sum(one.wrong for one in found) == missed
+    assert missed(heartbeats(told, 1, 31, 62.5, 91)) == wrong_
 
 
 def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leaves_it_to_that_one() -> None:
-    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told = routed(0.02, "broker-a")
     told.at(60.5).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
-    for at_s in (0.05, 1, 31, 62.5, 91):
-        told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    assert not [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert not missed(heartbeats(told, 0.05, 1, 31, 62.5, 91))
 
 
 @pytest.mark.parametrize("late", [True, False])
 def test_a_consumer_sends_heartbeats_before_its_first_rebalance_and_whenever_its_queues_change(late: bool) -> None:
-    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
+    told = routed(0.02, "broker-a")
     told.at(50).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
-    for at_s in (1, 31, 61, 91, *((0.2,) if late else (0.05, 50.01))):
-        told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
-    missed = {found.kind: found.wrong for found in wrong(check(told)) if found.object == "sendHeartbeatToAllBroker"}
-    assert missed == ({"reaches every broker": 1, "when its queues change": 1} if late else {})
+    heartbeats(told, 1, 31, 61, 91, *((0.2,) if late else (0.05, 50.01)))
+    found = {one.kind: one.wrong for one in wrong(check(told)) if one.object == "sendHeartbeatToAllBroker"}
+    assert found == ({"reaches every broker": 1, "when its queues change": 1} if late else {})
 
 
-@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 4), ({"1": "broker-a"}, 4), ({}, 0)])
+@pytest.mark.parametrize(("id_", "wrong_"), [("0", 4), ("1", 4), (None, 0)])
 def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
-    ids: dict[str, str], wrong_: int
+    id_: str | None, wrong_: int
 ) -> None:
-    told = routed(story().at(0.2), a={id_: address_of(name) for id_, name in ids.items()})
-    told.at(1).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-1#1"})
-    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
-    assert sum(found.wrong for found in missed) == wrong_
+    brokers = {"broker-a": {id_: address_of("broker-a")} if id_ else {}}
+    told = story().at(0.2).learns("consumer-0", route={"brokers": brokers, "queues": {"broker-a": [4, 4, 6, 0]}})
+    assert missed(told.at(1).hears("broker-a", "consumer-1")) == wrong_
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-@pytest.mark.parametrize(("named", "wrong_"), [({"1": "broker-a/1"}, 0), ({"0": "broker-a", "1": "broker-a/1"}, 1)])
+@pytest.mark.parametrize(("named", "wrong_"), [(("broker-a/1",), 0), (("broker-a", "broker-a/1"), 1)])
 def test_no_heartbeat_goes_to_a_master_that_the_last_route_of_its_name_left_out(
-    named: Mapping[str, str], wrong_: int, *, is_gone: bool
+    named: tuple[str, ...], wrong_: int, *, is_gone: bool
 ) -> None:
-    told = story().at(0.2)
-    of_both = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
-    told.event("consumer-0", "route_changed", topic="%RETRY%g", value={"brokers": {"broker-a": of_both}, "queues": {}})
-    routed(told, a=of_both)
-    for at_s in (1, 31, 61, 91):
-        if at_s != 61:
-            value = {"client": "127.0.0.1@consumer-0#1"}
-            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
-    routed(told.at(50), a={id_: address_of(name) for id_, name in named.items()})
-    told = routed(told.at(55)) if is_gone else told
-    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
-    assert sum(found.wrong for found in missed) == wrong_
+    told = routed(0.2, "broker-a", "broker-a/1").learns("consumer-0", "broker-a", "broker-a/1", topic="%RETRY%g")
+    heartbeats(told, 1, 31, 91).at(50).learns("consumer-0", *named)
+    if is_gone:
+        told.at(55).learns("consumer-0", route={"brokers": {}, "queues": {}})
+    assert missed(told) == wrong_
 
 
 def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_stood_still_before_it_was_recorded() -> (
     None
 ):
-    assert heartbeats(early_s=0.041).verdict is Validity.VALID
-    assert len(wrong(heartbeats(61, early_s=0.041))) == 1
+    early = heartbeats(routed(0.2, "broker-a"), 0.959, 30.959, 90.959)
+    assert len(wrong(check(early))) == 1
+    assert check(heartbeats(early, 60.959)).verdict is Validity.VALID
 
 
 def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_round_that_comes_then() -> None:
     """Nor where the route lost it before: only a round forgets a broker (random scenario 53015)."""
 
     def judged(*changed_s: float) -> Verdict:
-        told = routed(story().at(0.2), a={"0": address_of("broker-a")})
-        for at_s in (1, 31, 60.1):
-            value = {"client": "127.0.0.1@consumer-0#1"}
-            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+        told = heartbeats(routed(0.2, "broker-a"), 1, 31, 60.1)
         for at_s in changed_s:
-            routed(told.at(at_s), b={"0": "10.0.2.2:10911"})
+            told.at(at_s).learns("consumer-0", "broker-b")
         return check(told)
 
     for changed_s in (60.2, 57, 40):
@@ -404,10 +369,8 @@ def consumers_left(woken_s: float, told_s: float | None = None, how: str = "clos
             value = {"woken": at_s == woken_s, "balanced": True}
             told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
         for at_s in (1, 31) if node == "consumer-0" else (1, 31, 61, 91):
-            about = {"op_id": node[-1], "value": {"client": f"127.0.0.1@{node}#1"}}
-            told.at(at_s).event("broker-a", "client_heartbeat", **about)
-    gone = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
-    told.at(45).event("broker-a", "client_gone", op_id="0", f=how, duration_ms=14_000.0, value=gone)
+            told.at(at_s).hears("broker-a", node)
+    told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
     if told_s is not None:
         told.at(told_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
     return judge(*told.end(END_S).facts())
@@ -441,10 +404,9 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
         for at_s in (0.1, 20.1, 40.1, woken_s, woken_s + 20, woken_s + 40):
             value = {"woken": at_s == woken_s, "balanced": True}
             told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
-        for node, channel, times in (("consumer-0", "0", (1, 31, 61, 91)), ("consumer-1", "1", (45, 75))):
+        for node, times in (("consumer-0", (1, 31, 61, 91)), ("consumer-1", (45, 75))):
             for number, at_s in enumerate(times):
-                about = {"op_id": f"{channel}-{number}" if again else channel, "value": {"client": f"h@{node}#1"}}
-                told.at(at_s).event("broker-a", "client_heartbeat", **about)
+                told.at(at_s).hears("broker-a", node, f"{node}-{number}" if again else "")
         return late_with_members(judge(*told.end(END_S).facts()))
 
     assert (found(45.02), found(46)) == ([], ["broker-a"])
@@ -460,10 +422,9 @@ def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float 
         value = {"woken": at_s == told_s, "balanced": True}
         told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
     for node, at_s in (("consumer-0", heard_s), ("consumer-1", 45)):
-        told.at(at_s).event("broker-a", "client_heartbeat", op_id=node[-1], value={"client": f"h@{node}#1"})
+        told.at(at_s).hears("broker-a", node)
     if forgot_s is not None:
-        gone = {"client": "h@consumer-0#1", "groups": ["consumers"]}
-        told.at(forgot_s).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=1.0, value=gone)
+        told.at(forgot_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
     return late_with_members(judge(*told.end(END_S).facts()))
 
 
@@ -477,9 +438,7 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
 def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: str, is_right: bool) -> None:
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1", "consumer-2"))
     runs(told, HEARTBEAT, [1, 31])
-    for number in "01":
-        value = {"client": f"127.0.0.1@consumer-{number}#1"}
-        told.at(2).event("broker-a", "client_heartbeat", op_id=number, value=value)
+    told.at(2).hears("broker-a", "consumer-0").hears("broker-a", "consumer-1")
     ids = [f"127.0.0.1@consumer-{number}#1" for number in listed]
     told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=ids)
     found = [one.subject for one in wrong(check(told)) if one.kind == "lists its members"]
@@ -491,10 +450,8 @@ def test_who_pulls_from_a_broker_at_the_address_of_another_is_refused_by_that_on
     """Somebody registered broker-a by hand (random seed 1510004)."""
     told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
     runs(told, HEARTBEAT, [1, 31])
-    value = {"client": "127.0.0.1@consumer-0#1", "versions": {"orders": 1}}
-    told.at(2).event("broker-a", "client_heartbeat", op_id="0", value=value)
     route = {"brokers": {"broker-a": {"0": address_of(at)}}, "queues": {"broker-a": [4, 4, 6, 0]}}
-    told.event("consumer-0", "route_changed", topic="orders", value=route)
+    told.at(2).hears("broker-a", "consumer-0", versions={"orders": 1}).learns("consumer-0", route=route)
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
     told.at(40).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
     assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
@@ -504,14 +461,13 @@ def leaves(
     *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
 ) -> list[str]:
     """consumer-0 ends at 50 s, in order or killed; broker-a, of its route, says so of its end: who is wrong, how."""
-    told = routed(story().at(0.2), a={"0": address_of("broker-a")})
-    client = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    told = routed(0.2, "broker-a")
     if left_out_s is not None:
-        routed(told.at(left_out_s), b={"0": address_of("broker-b")})
+        told.at(left_out_s).learns("consumer-0", "broker-b")
     if answered:
         told.at(49.9).event("consumer-0", "unregistered", address=address_of("broker-a"))
     for f in how:
-        told.at(49.9).event("broker-a", "client_gone", op_id="7", f=f, duration_ms=1.0, value=client)
+        told.at(49.9).forgets("broker-a", "consumer-0", f, groups=["consumers"])
     told.at(50).lag(lag_ms, "consumer-0").lag(lag_ms, "broker-a")
     if stopped:
         told.event("consumer-0", "stopped").fault("f1", "stop", "sigterm", "consumer-0")

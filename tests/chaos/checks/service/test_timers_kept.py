@@ -104,7 +104,7 @@ def test_a_rebalance_is_counted_from_the_end_of_the_last(factor: float) -> None:
     def told(wait_s: float) -> Verdict:
         history = story(REBALANCE)
         for fault_id, about in busy.items():  # so that a round may take 2 s
-            history.at(0).fault(fault_id, *about).at(99).fault(fault_id, *about, end=True)
+            history.at(0).fault(fault_id, *about, until_s=99)
         return check(runs(history, REBALANCE, rounds(wait_s), took_s=2))
 
     assert told(20).verdict is Validity.VALID
@@ -195,9 +195,7 @@ def test_a_task_that_ran_late_though_its_thread_was_free_is_late() -> None:
 def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> None:
     def told(took_s: float) -> Verdict:
         history = story(HEARTBEAT)
-        history.at(30).fault("f1", "pause", "sigstop", "broker-a").at(40).fault(
-            "f1", "pause", "sigstop", "broker-a", end=True
-        )
+        history.at(30).fault("f1", "pause", "sigstop", "broker-a", until_s=40)
         runs(history, HEARTBEAT, [1, 61, 91])
         return check(runs(history, HEARTBEAT, [31], took_s=took_s))
 
@@ -209,8 +207,7 @@ def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> 
 def test_what_a_pause_held_up_runs_when_the_node_goes_on_and_keeps_its_rate() -> None:
     def told(resumed_s: float) -> Verdict:
         history = story(REGISTER)
-        history.at(35).fault("f1", "pause", "sigstop", "broker-a")
-        history.at(55).fault("f1", "pause", "sigstop", "broker-a", end=True)
+        history.at(35).fault("f1", "pause", "sigstop", "broker-a", until_s=55)
         return check(runs(history, REGISTER, [10, resumed_s, 70, 100]))
 
     assert told(55.2).verdict is Validity.VALID

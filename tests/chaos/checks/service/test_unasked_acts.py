@@ -89,7 +89,7 @@ def test_a_queue_that_is_pulled_is_dropped_when_the_share_has_it_no_more(between
     told = story().at(2).event("consumer-0", "queue_taken", op_id="take-0", offset=0, **queue)
     if between == "pause":
         paused = ("f1", "pause", "sigstop", "broker-a")
-        told.at(60).fault(*paused).at(70).fault(*paused, end=True)
+        told.at(60).fault(*paused, until_s=70)
     if between == "pull_delayed":
         told.at(149).event("consumer-0", "pull_delayed", f="illegal_offset", **queue)
     told.at(150).event("consumer-0", "queue_dropped", op_id="take-0", offset=9, **queue)
@@ -126,8 +126,7 @@ def test_so_is_it_told_that_the_client_lives_until_the_next_heartbeat_round_and_
 def test_a_heartbeat_that_a_fault_may_have_kept_on_its_way_is_none_of_the_clients() -> None:
     def is_wrong(until_s: float) -> bool:
         history = routed(routed(story(), "broker-a"), "broker-b", at_s=20)
-        history.at(5).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a")
-        history.at(until_s).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", end=True)
+        history.at(5).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", until_s=until_s)
         return HEARD in kinds(heard(history, 61, "1"))
 
     assert not is_wrong(10)
@@ -230,7 +229,7 @@ def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: boo
     told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"), clients=("producer-0",))
     runs(told, "checkHoldRequest", [5.0])
     route = route_of("broker-a", "broker-a/1")
-    told.at(0.02).event("producer-0", "route_changed", topic="orders", value=route)
+    told.at(0.02).learns("producer-0", route=route)
     value = {"client": "127.0.0.1@producer-0#1"}
     told.at(30).event(broker, "client_heartbeat", op_id="7", value=value)
     assert (("heartbeat", "to masters alone") in kinds(told)) == found
@@ -239,9 +238,9 @@ def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: boo
 def test_a_process_that_ended_before_a_slave_acted_as_master_is_not_asked_why_the_next_one_beat_it() -> None:
     told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"), clients=("producer-0",))
     runs(told, "checkHoldRequest", [5.0])
-    told.at(0.02).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a", "broker-a/1"))
+    told.at(0.02).learns("producer-0", "broker-a", "broker-a/1")
     told.at(25).restarted("producer-0")
     acting = {"brokers": {"broker-a": {"0": address_of("broker-a/1")}}, "queues": {"broker-a": [4, 4, 4, 0]}}
-    told.at(25.1).event("producer-0", "route_changed", topic="orders", value=acting)
+    told.at(25.1).learns("producer-0", route=acting)
     told.at(30).event("broker-a/1", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@producer-0#1"})
     assert ("heartbeat", "to masters alone") not in kinds(told)

@@ -24,7 +24,7 @@ from nemesrv.chaos.proof.statistics.compare import (
 )
 from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.proof.statistics.two_samples import Comparison, ComparisonOutcome
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
 
@@ -121,11 +121,11 @@ def recorded(path: Path, poll_s: float, clients: int) -> Path:
         name_servers=1, clients=names, workload={"topic": "orders"}, timers={"P_ms": poll_s * 1000}
     )
     for name in names:
-        builder.event(name, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+        builder.learns(name, "broker-a", "broker-b")
     builder.at(100).fault("f1", "kill", "sigkill", "broker-a").route("ns-0", "orders", "broker-b")
     for number, name in enumerate(names):
         late_s = (number + 1) * poll_s / clients
-        builder.at(100 + late_s).event(name, "route_changed", topic="orders", value=route_of("broker-b"))
+        builder.at(100 + late_s).learns(name, "broker-b")
     write_parquet(builder.end(200).rows, path)
     return path
 

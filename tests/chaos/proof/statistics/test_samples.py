@@ -20,7 +20,7 @@ BOTH = ("broker-a", "broker-b")
 
 
 def learns(builder: HistoryBuilder, at_s: float, *brokers: str, node: str = "producer-0") -> HistoryBuilder:
-    return builder.at(at_s).event(node, "route_changed", topic="orders", value=route_of(*brokers))
+    return builder.at(at_s).learns(node, *brokers)
 
 
 def send(builder: HistoryBuilder, at_s: float, type_: str = "ok") -> HistoryBuilder:
