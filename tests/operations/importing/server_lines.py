@@ -171,10 +171,7 @@ def _served(at: float, peer: str, *, opened: bool) -> Iterator[Entry]:
     first, second = (
         ("channelRegistered {}", "channelActive, the channel[{}]")
         if opened
-        else (
-            "channelInactive, the channel[{}]",
-            "channelUnregistered, the channel[{}]",
-        )
+        else ("channelInactive, the channel[{}]", "channelUnregistered, the channel[{}]")
     )
     for text in (first, second):
         yield Entry(at, "INFO", thread, "RocketmqRemoting", "NETTY SERVER PIPELINE: " + text.format(peer))

@@ -202,10 +202,7 @@ def test_a_consumer_that_took_the_queue_after_the_restart_has_five_seconds() -> 
     def waited(until_s: float) -> Validity:
         builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(120))
         builder.at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
-        heard(
-            builder.at(175).learns("consumer-1", "broker-a"),
-            "consumer-1",
-        )
+        heard(builder.at(175).learns("consumer-1", "broker-a"), "consumer-1")
         return verdict(received(taken(builder.at(180), node="consumer-1"), until_s, node="consumer-1")).verdict
 
     assert (waited(184), waited(186)) == (Validity.VALID, Validity.INVALID)

@@ -63,10 +63,7 @@ def test_the_seed_draws_the_phases_that_the_scenario_leaves_open() -> None:
     assert drawn_starts(open_, 1) == drawn_starts(open_, 1)
     assert drawn_starts(open_, 1).of.keys() == {
         f"{kind}-{n}" for kind in ("ns", "producer", "consumer") for n in (0, 1)
-    } | {
-        "broker-a",
-        "broker-b",
-    }
+    } | {"broker-a", "broker-b"}
     assert all(drawn_starts(open_, 1).of[node] != drawn_starts(open_, 2).of[node] for node in drawn_starts(open_, 1).of)
     different = {node for node, at_s in drawn_starts(set_, 1).of.items() if drawn_starts(open_, 1).of[node] != at_s}
     assert different == {"broker-a"}
