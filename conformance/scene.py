@@ -18,7 +18,19 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
 from .capacity import LoopLateness, memory_of
-from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, RouteAnswers, Situation, SituationStep, Target, Watched
+from .situations import (
+    GET_ROUTEINFO,
+    KILL,
+    POLL_LIMIT_S,
+    POLL_OVER_S,
+    SITUATIONS,
+    Role,
+    RouteAnswers,
+    Situation,
+    SituationStep,
+    Target,
+    Watched,
+)
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject, within
 
@@ -123,6 +135,7 @@ class Scene:
         """Whether the process now works: it has its first route, or asked its first question if there is no route."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             seat.asked.set()
+            seat.asked_ms = seen.at_ms
         elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
             seat.is_foreign.set()
         answer = self._look_ups.answer(seen)
@@ -182,7 +195,7 @@ class Scene:
                 began_s = max(at_work) / 1000
         for step in (step for step in self._situation.steps if step.at_s is not None):
             assert step.at_s is not None
-            if not await self._until(began_s + step.at_s):
+            if not await self._until(began_s + step.at_s) or (step.after_poll and not await self._polled()):
                 return
             await self._do(step)
         await self._until(began_s + self._situation.for_s)
@@ -210,6 +223,17 @@ class Scene:
             for each in ended:
                 each.cancel()
         return False
+
+    async def _polled(self) -> bool:
+        """Wait for the end of the next poll, POLL_LIMIT_S at most. Returns False if every process has ended before."""
+        since_ms = self._now_ms()
+        while True:
+            last_ms, now_ms = max(seat.asked_ms for seat in self._seats), self._now_ms()
+            is_over = last_ms > since_ms and now_ms - last_ms >= 1000 * POLL_OVER_S
+            if is_over or now_ms - since_ms >= 1000 * POLL_LIMIT_S:
+                return True
+            if not await self._until(now_ms / 1000 + POLL_OVER_S / 5):
+                return False
 
     async def _do(self, step: SituationStep) -> None:
         if step.target is not Target.CLIENT:
@@ -286,6 +310,8 @@ class Seat:
         self.ids: set[str] = set()
         """What its heartbeats call its clients."""
         self.at_work_ms: float | None = None
+        self.asked_ms = 0.0
+        """Of its last look-up."""
         self.stopping_ms = 0.0
         self.ended = ""
         self.memory = 0

@@ -6,7 +6,8 @@ One process per situation (two if queues change owners), in parallel; `times` as
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
 
 A situation says what happens, not what is right: rules (rules/) measure, profiles have the expected values. Steps are
-executed at 5 s. A situation lasts a little more than two polls, because every known client polls its routes each 30 s.
+executed at 5 s, or after the poll that follows (`after_poll`). A situation lasts a little more than two polls, because
+every known client polls its routes each 30 s.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,12 @@ class Target(StrEnum):
     CLIENT = "the second process of the program"
 
 
+AFTER_POLL_S = 110.0
+"""Of a situation whose step waits for a poll: known clients poll each 30 s, and 60 s are to be seen after the step."""
+POLL_LIMIT_S = 42.0
+"""So long a poll is waited for."""
+POLL_OVER_S = 0.5
+"""A poll is over when no look-up followed for so long."""
 QUEUES = 4
 """Of the topic, at each broker."""
 KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_list"
@@ -62,6 +69,9 @@ class SituationStep:
     behaviour: Behaviour | None = None
     """The fronts' behaviour from now on; None: no front does this step."""
     do: str | None = None
+    after_poll: bool = False
+    """Wait then for the end of the client's next poll: a client that has a whole interval before it needs longest to
+    leave a server."""
 
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
@@ -117,14 +127,27 @@ class Situation:
     """Milliseconds are measured, so no other process may start meanwhile."""
 
 
+def _dies(name: str, says: str, behaviour: Behaviour) -> Situation:
+    steps = (SituationStep(5.0, Target.CHOSEN, behaviour, after_poll=True),)
+    return Situation(name, f"after a poll of routes the NameServer in use {says}", AFTER_POLL_S, steps)
+
+
 def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) -> Situation:
     steps = (SituationStep(5.0, Target.CHOSEN, behaviour),)
     return Situation(name, f"5 s after the start the NameServer in use {says}", for_s, steps)
 
 
-def _broker(name: str, says: str, behaviour: Behaviour | None, *more: SituationStep, for_s: float = 75.0) -> Situation:
-    step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL)
-    return Situation(name, f"8 s after the start the broker in use {says}", for_s, (step, *more))
+def _broker(
+    name: str,
+    says: str,
+    behaviour: Behaviour | None,
+    *more: SituationStep,
+    for_s: float = 75.0,
+    after_poll: bool = False,
+) -> Situation:
+    step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL, after_poll)
+    when = "after a poll of routes" if after_poll else "8 s after the start"
+    return Situation(name, f"{when} the broker in use {says}", for_s, (step, *more))
 
 
 def _one_of_two_consumers(name: str, says: str, do: str) -> Situation:
@@ -148,13 +171,13 @@ _ALL: tuple[Situation, ...] = (
         25.0,
         read_only=True,
     ),
-    _chosen("refused", "closes its connections and refuses new ones", REFUSES),
-    _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
-    _chosen("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
-    _chosen("silent", "accepts and never answers", SILENT),
+    _dies("refused", "closes its connections and refuses new ones", REFUSES),
+    _dies("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
+    _dies("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
+    _dies("silent", "accepts and never answers", SILENT),
     _chosen("closed", "closes its connections once", CLOSES_ONCE, for_s=130.0),  # who goes back after 60 s has done so
     _chosen("reset", "resets its connections once", RESETS_ONCE),
-    _chosen("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),
+    _dies("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),
     _chosen("error_code", "answers look-ups with SYSTEM_ERROR 1", Behaviour(codes={GET_ROUTEINFO: SYSTEM_ERROR})),
     _chosen(
         "topic_not_exist", "answers look-ups with TOPIC_NOT_EXIST 17", Behaviour(codes={GET_ROUTEINFO: TOPIC_NOT_EXIST})
@@ -196,7 +219,7 @@ _ALL: tuple[Situation, ...] = (
         steps=(SituationStep(20.0, Target.LIST, do=NAME_SERVER_LIST),),
         by_http=True,
     ),
-    _broker("broker_killed", "dies", None),
+    _broker("broker_killed", "dies", None, for_s=AFTER_POLL_S, after_poll=True),
     _broker("broker_silent", "stops answering; its route stays", SILENT),
     _broker("broker_refuses", "refuses; its route stays", REFUSES),
     _broker("broker_unreachable", "is cut off: silence and dropped SYNs; its route stays", BLACK_HOLE),
@@ -207,7 +230,13 @@ _ALL: tuple[Situation, ...] = (
         for_s=30.0,
     ),
     # the behaviour's `without` is the broker's name, which the step fills in
-    _broker("route_changes", "leaves the route and goes on serving", Behaviour(without=frozenset({"*"}))),
+    _broker(
+        "route_changes",
+        "leaves the route and goes on serving",
+        Behaviour(without=frozenset({"*"})),
+        for_s=AFTER_POLL_S,
+        after_poll=True,
+    ),
     _broker(
         "broker_returns",
         "dies; 30 s later it is back",

@@ -13,7 +13,7 @@ import pytest
 
 from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.fronts.behaviour import REFUSES
+from nemesrv.chaos.fronts.behaviour import REFUSES, SILENT
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
 from nemesrv.conformance import scene
 from nemesrv.conformance import situations as situations_module
@@ -197,6 +197,18 @@ def test_what_a_step_does_is_seen_by_each_process_and_two_of_a_stand_are_told_ap
         assert {seen.process for seen in watched.of(Opened)} == {watched.process}
     assert both[0].ended_ms > both[1].ended_ms
     assert "in `refused` the program ended by itself (exit 1); its last output:" in trial.notes[0]
+
+
+def test_a_step_that_waits_for_a_poll_comes_half_a_second_after_the_next_look_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = SituationStep(at_s=0.1, target=Target.CHOSEN, behaviour=SILENT, after_poll=True)
+    monkeypatch.setitem(SHORT, "silent", Situation(name="silent", says="", for_s=5.0, steps=(step,)))
+    (watched,) = conducted(tmp_path, *CLIENT, "2", situations=("silent",)).watched
+    (done,) = watched.of(Behaved)
+    before = [asked.at_ms for asked in watched.of(Asked) if asked.at_ms < done.at_ms]
+    assert len(before) == 2
+    assert 500 <= done.at_ms - before[-1] < 2000
 
 
 def test_a_program_that_never_asks_for_its_list_by_http_is_left_out_of_that(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
 def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run() -> None:
     assert workflows.gitlab_gate() == [step.shell for step in GATE.steps]
     (job,) = yaml.safe_load(workflows.GATE.read_text())["jobs"].values()
-    kept = yaml.safe_load(workflows.GITLAB.read_text())["nemesrv-gate"]["artifacts"]["paths"]
+    kept = yaml.safe_load(workflows.GITLAB_GATE.read_text())["nemesrv-gate"]["artifacts"]["paths"]
     assert [job["steps"][-1]["with"]["path"]] == kept == ["runs/"]
 
 

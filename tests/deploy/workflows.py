@@ -17,7 +17,9 @@ import yaml
 
 from tests.deploy.files import DEPLOY
 
-GITHUB, GITLAB, GATE = (DEPLOY / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml", "gate.yml"))
+GITHUB, GITLAB, GATE, GITLAB_GATE = (
+    DEPLOY / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml", "gate.yml", "gitlab-gate.yml")
+)
 
 
 class Step(NamedTuple):
@@ -68,7 +70,7 @@ def gitlab_legs() -> list[Leg]:
 
 def gitlab_gate() -> list[str]:
     """The lines of GitLab's job that stops a release."""
-    job = yaml.safe_load(GITLAB.read_text())["nemesrv-gate"]
+    job = yaml.safe_load(GITLAB_GATE.read_text())["nemesrv-gate"]
     return [*job["before_script"], *job["script"]]
 
 
