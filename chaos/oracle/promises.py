@@ -318,7 +318,9 @@ class Segment(NamedTuple):
 
 
 def segments(world: World) -> list[Segment]:
-    """Every class of at least two NameServer processes between two changes, in order of time."""
+    """Every class of at least two NameServer processes between two changes, in order of time; without a NameServer of
+    which nobody has a record."""
+    unread = {node for one in world.blind if one.from_ms < 1.0 and one.to_ms >= world.end_ms for node in one.nodes}
     starting: dict[float, list[RouteState]] = defaultdict(list)
     for state in route_states(world):
         starting[state.start_ms].append(state)
@@ -337,7 +339,7 @@ def segments(world: World) -> list[Segment]:
             of[state.name_server, state.incarnation].append(state)
         classes: dict[frozenset[str], list[tuple[str, int]]] = defaultdict(list)
         for process, pairs in of.items():
-            if all(state.judged for state in pairs):
+            if process[0] not in unread and all(state.judged for state in pairs):
                 classes[frozenset(state.broker for state in pairs if state.up)].append(process)
         for up, members in classes.items():
             if len(members) > 1:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,8 +110,17 @@ def answers(
         routes=said(_routes(verdicts, scenario)),
         clients=said(_clients(verdicts)),
         cost="" if cost is None else said([cost.sentence]),
-        undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
+        undecided=tuple(said([line]) for line in _undecided(verdicts)),
     )
+
+
+def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Return what is not decided, and why, with all checks of one reason before it."""
+    checks: dict[str, list[str]] = defaultdict(list)
+    for v in verdicts:
+        for sentence in undecided_sentences(v):
+            checks[sentence].append(v.name)
+    return (f"{', '.join(names)}: {sentence}" for sentence, names in checks.items())
 
 
 def _check_and_rule(wrong: Verdict) -> str:
@@ -157,8 +167,9 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         for number, one in told.items()
         for entry in one.get("timeline") or ()
     }
-    words = {f"{label} start": noun for label, noun in labels.items()}
-    words |= {f"{label} end": f"the end of {noun}" for label, noun in labels.items()}
+    edges = {f"{label} end": f"the end of {noun}" for label, noun in labels.items()}
+    edges |= {f"{label} start": noun for label, noun in labels.items()}
+    words = {_LABEL.sub(lambda found: _named(found, {}), edge): noun for edge, noun in edges.items()} | edges
     said_first = _in_words(said.first, words)
     headline, then = (sentence, said_first) if said.verdict is Validity.UNKNOWN else (said_first, sentence)
     return replace(

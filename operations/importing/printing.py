@@ -42,7 +42,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield "what clients suffered, as their own logs say"
         yield from (f"  {line}" for line in suffered_lines(document["suffered"]))
         if not document["suffered"]:
-            yield "  nothing: no failed call, and no route without a broker"
+            yield "  nothing: no failed call, and no route without a broker, in the clients' logs that were read"
         yield ""
 
 

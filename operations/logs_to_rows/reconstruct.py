@@ -125,6 +125,7 @@ def reconstruct(
         else:
             address = _first(nodes, source.name) if source.kind == BROKER else None
             DiallerLog(source, nodes.roles.get(source.name, "producer"), book, rows, address).read()
+    notes += _unread_clients(rows, nodes)
     _heard(rows, nodes, {one.name for one in sources if any(line.event == "master_address" for line in one.lines)})
     stamps = [row["time_ms"] for row in rows.made] or [0.0]
     origin, last = math.floor(min(stamps) / 1000) * 1000.0, max(stamps)
@@ -352,6 +353,17 @@ def _version(source: Source) -> dict[str, Any]:
         return {"version": found.said, "version_by": f"{found.by.file}:{found.by.line}"}
     is_java_4 = source.kind != CLIENT or source.writer == "java-client-4.9"
     return {"version": "5.x" if source.is_v5 else "4.x" if is_java_4 else None, "version_by": None}
+
+
+def _unread_clients(rows: Rows, nodes: Nodes) -> list[str]:
+    """Return a sentence about the clients that brokers' logs name and of whose host no client's log was read."""
+    read = [ident(source)["address"] for source in nodes.clients.values()]
+    named = {str(row["value"]["client"]) for row in rows.made if row["event"] == "client_heartbeat"} - {"None"}
+    unread = sorted({one.partition("#")[0] for one in named if one.partition("@")[0] not in read})
+    if not unread or None in read:  # a log that does not say whose it is may be theirs
+        return []
+    who = ", ".join(unread[:_TOLD]) + (f" and {len(unread) - _TOLD} more" if len(unread) > _TOLD else "")
+    return [f"what {who} suffered is not known: a broker's log names them, and their own logs are missing"]
 
 
 def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:

@@ -76,10 +76,20 @@ class Unasked(Process):
                 yield from self._told(NOTICE, "tells of a change of members", row, examined, wrong, of=broker)
 
     def _told(
-        self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float], *, of: str = ""
+        self,
+        what: str,
+        kind: str,
+        row: str,
+        examined: int,
+        wrong: Sequence[float] | Mapping[float, str],
+        *,
+        of: str = "",
     ) -> Iterator[Finding]:
+        """`wrong`: when; a mapping says with which broker."""
+        more = {"because": ", ".join(sorted({*wrong.values()}))} if isinstance(wrong, Mapping) and wrong else {}
         if examined:
-            yield of_many((of or self.life.node, what), kind, (self.start_ms, self.end_ms), row, examined, wrong)
+            about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
+            yield of_many(about, kind, span, row, examined, sorted(wrong), more=more)
 
     def _is_calm(self, from_ms: float, to_ms: float) -> bool:
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
@@ -188,10 +198,10 @@ class Unasked(Process):
 
     # -- dials
 
-    def _dials(self) -> tuple[int, Sequence[float]]:
+    def _dials(self) -> tuple[int, Mapping[float, str]]:
         """How many of brokers, and when those ended whose broker it had forgotten by then: a round of heartbeats that a
         rebalance had begun before may go on meanwhile, C longer for each broker that does not answer."""
-        examined, wrong, under_way_ms = 0, list[float](), self.timers.C_ms * len(self.brokers)
+        examined, wrong, under_way_ms = 0, dict[float, str](), self.timers.C_ms * len(self.brokers)
         for run in self.rows("channel"):
             address = run.row.address or ""
             if run.row.f not in _DIALS or address not in self.named:
@@ -202,13 +212,13 @@ class Unasked(Process):
             examined += 1
             forgotten_ms = self._forgotten_ms(address, run.ended_ms)
             if forgotten_ms is not None and forgotten_ms + under_way_ms + self.timers.delivery_ms < began_ms:
-                wrong.append(run.ended_ms)
+                wrong[run.ended_ms] = self.world.owners.get(address, address)
         return examined, wrong
 
-    def _heartbeats(self) -> tuple[int, Sequence[float]]:
+    def _heartbeats(self) -> tuple[int, Mapping[float, str]]:
         """How many brokers say that they had, and when those came whose broker it had forgotten by then: a round that a
         rebalance had begun before may go on meanwhile, A longer for each broker that hangs."""
-        examined, wrong = 0, list[float]()
+        examined, wrong = 0, dict[float, str]()
         under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
         heard = self.at_brokers("client_heartbeat")
         for broker, at_ms in ((broker, at_ms) for broker, times in heard.items() for at_ms in times):
@@ -222,8 +232,8 @@ class Unasked(Process):
             examined += 1
             forgotten_ms = self._forgotten_ms(address, by_ms)
             if forgotten_ms is not None and forgotten_ms + under_way_ms < at_ms:
-                wrong.append(at_ms)
-        return examined, sorted(wrong)
+                wrong[at_ms] = broker
+        return examined, wrong
 
     def _at_slaves(self) -> tuple[int, Sequence[float]]:
         """How many heartbeats brokers say that they had, and when slaves had some that no route named as master."""

@@ -343,3 +343,11 @@ def test_a_broker_whose_hook_began_and_whose_log_ends_there_has_stopped(tmp_path
     (tmp_path / "broker.log").write_text(stamped(lines))
     (tmp_path / "namesrv.log").write_text(stamped(name_server(dropped=False)))
     assert len(told(reconstruct(plain_logs([tmp_path])[0]), "stopped", "broker-a")) == 1
+
+
+def test_a_client_that_only_a_brokers_log_names_is_told_as_one_whose_log_is_missing(tmp_path: Path) -> None:
+    channel = "ClientChannelInfo [channel=[id: 0x1, L:/10.0.2.1:10911 - R:/10.0.3.1:5], clientId=10.0.3.1@7#1]"
+    heard = (60.0, f"new consumer connected, group: audit CONSUME_PASSIVELY CLUSTERING channel: {channel}")
+    (tmp_path / "broker.log").write_text(stamped(sorted([*broker(), heard])))
+    (note,) = reconstruct(plain_logs([tmp_path])[0]).notes
+    assert note.startswith("what 10.0.3.1@7 suffered is not known")

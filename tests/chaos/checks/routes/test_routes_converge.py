@@ -63,6 +63,13 @@ def test_a_name_server_that_differs_from_its_equals_is_invalid() -> None:
     assert [row["after_ms"] for row in verdict.measured["converged"]] == [None, 15_000.0]
 
 
+def test_a_name_server_whose_log_nobody_read_is_compared_with_no_other() -> None:
+    told = partition()
+    told.rows = [row for row in told.rows if row["node"] != "ns-2"]
+    verdict = check(told.event("harness", "rows_missing", source="ns-2", value={"says": "its log is missing"}))
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)  # ns-0 and ns-1, before and after
+
+
 @pytest.mark.parametrize(("has_it", "expected"), [("broker-a", Validity.INVALID), ("broker-a/1", Validity.VALID)])
 def test_a_topic_that_no_master_has_may_be_at_the_name_server_alone_that_heard_its_slave_first(
     has_it: str, expected: Validity

@@ -108,6 +108,8 @@ def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_
     assert lost(30, "open") == lost(31.2) == lost(33.9) == []
     assert lost(36.9) == []  # by a round that a rebalance began before, behind another dial without an answer
     assert lost(61.2) == lost(61.2, "open") == [("dial", "of brokers of its routes")]
+    told = dialled(routed(routed(story(), "broker-a"), "broker-b", at_s=20), 61.2)
+    assert [one.more["because"] for one in wrong(check(told))] == ["broker-a"]
 
 
 def test_a_broker_that_is_routed_to_again_may_be_dialled_again() -> None:
