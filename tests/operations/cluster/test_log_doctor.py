@@ -290,6 +290,15 @@ def test_json_has_failures_causes_and_what_is_not_shown(tmp_path: Path) -> None:
     assert document["not_shown"] == []
 
 
+@pytest.mark.parametrize(("peer", "answer"), [("", "unknown"), ("10.0.0.1:10911", "nothing")])
+def test_a_connection_that_is_closed_before_it_came_about_is_not_called_harmless(
+    tmp_path: Path, peer: str, answer: str
+) -> None:
+    says = f"INFO RocketmqRemoting - closeChannel: close the connection to remote address[{peer}] result: true"
+    (tmp_path / "client.log").write_text("".join(f"2024-01-01 00:{at:02}:26 {says}\n" for at in range(12)))
+    assert diagnosed([tmp_path]).answer.name == answer
+
+
 def test_logs_without_a_line_of_rocketmq_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("nothing\n")
     with pytest.raises(LogError, match=r"nothing to go by in .*a\.log: none of its 1 lines was understood"):

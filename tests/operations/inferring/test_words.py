@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesrv.operations.inferring.said import CAUSES
+from nemesrv.operations.inferring.said import CAUSES, of_line
 from nemesrv.operations.inferring.words import RANK, in_words
 
 SPOKEN = {
@@ -55,6 +55,7 @@ def test_without_words_the_package_in_the_trace_decides() -> None:
         "2024-01-01 00:00:01 ERROR main - duplicate key in table users",
         'level=info msg="the broker\'s topic does not exist, error ignored"',
         "2024-01-01 00:00:01 WARN main - No resource file with name [org.apache.rocketmq.acl.X] found.",
+        "MQClientException: Send [3] times, still failed, cost [5]ms, Topic: t, BrokersSent: [a, a, a]",
         "2024-01-01 00:00:01 WARN HAClient - master pushed offset not equal the max phy offset",
         "\tat org.apache.rocketmq.client.Exception.not_found(A.java:1)",
     ],
@@ -65,3 +66,12 @@ def test_lines_of_no_trouble_of_other_programs_and_frames_say_nothing(line: str)
 
 def test_each_cause_that_words_tell_has_a_sentence() -> None:
     assert [cause for cause in RANK if cause and not cause.startswith("-") and not CAUSES[cause].sentence] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [("index: 2", "nothing"), ("index: -3", "offset-beyond-the-queue"), ("index: 9", "offset-beyond-the-queue")],
+)
+def test_an_offset_at_the_end_of_its_files_is_harmless_and_one_beside_them_is_not(asked: str, cause: str) -> None:
+    line = f"WARN PullMessageThread_1 - Request offset: 7, {asked}, mappedFileSize: 9, mappedFiles count: 2"
+    assert [one.cause for one in of_line(line, "", "store.log", 1)] == [cause]
