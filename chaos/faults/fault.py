@@ -1,9 +1,9 @@
 """Base classes of timeline entries and faults, for links and for processes."""
 
 from enum import StrEnum
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 # -- what a fault looks like to its peers, whatever injected it: the rows of the project's failure-detection table
 #
@@ -79,11 +79,36 @@ class Delay(NamedTuple):
         return self.upstream_ms + self.downstream_ms + self._jitters_ms
 
 
-class Action(BaseModel):
-    """Something that a timeline can do. The fields of an action's class are the keys that a scenario may give, besides
-    the keys of every entry."""
+class TrueOrFalse:
+    """Stands for true or false where neither is allowed: pydantic would make 1 or 0 of it."""
+
+    def __init__(self, said: bool) -> None:
+        self._said = said
+
+    def __repr__(self) -> str:
+        return str(self._said).lower()
+
+
+class Strict(BaseModel):
+    """A part of a scenario: unknown keys are refused, and true is no number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_no_number(cls, document: Any) -> Any:
+        if not isinstance(document, dict):
+            return document
+        allowed = [name for name, field in cls.model_fields.items() if field.annotation is bool]
+        return {
+            key: TrueOrFalse(value) if isinstance(value, bool) and key not in allowed else value
+            for key, value in document.items()
+        }
+
+
+class Action(Strict):
+    """Something that a timeline can do. The fields of an action's class are the keys that a scenario may give, besides
+    the keys of every entry."""
 
     do: str
     acts_on: ClassVar[Literal["links", "nodes", "hosts", ""]] = ""

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ..faults.acts_by_hand import ByHand
 from ..faults.clock_changes import ClockAction
-from ..faults.fault import Action
+from ..faults.fault import Action, Strict
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import LinkFault
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 
 
-STRICT = ConfigDict(extra="forbid", frozen=True)
-"""Unknown keys are refused, and values do not change afterwards."""
-
-
-class ActionModel(BaseModel):
+class ActionModel(Strict):
     """An entry of the timeline. In YAML the fields of `what` are beside `at_s`."""
-
-    model_config = STRICT
 
     at_s: float = Field(ge=0, le=100_000)
     what: AnyAction

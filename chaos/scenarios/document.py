@@ -1,8 +1,8 @@
 """A scenario's text as a document, with the changes of `--set`, before validation. `document.py` refuses what YAML
-allows: a duplicate key, an alias that contains itself or expands too far, and true for a number."""
+allows: a duplicate key, and an alias that contains itself or expands too far."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import yaml
@@ -97,27 +97,6 @@ def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]
         if "\t" in line[: len(line) - len(line.lstrip())]:
             return "a tab; indent with spaces", ""
     return "", "well-formed YAML"
-
-
-def refuse_booleans(
-    document: Any,
-    allowed: frozenset[str],
-    words: Callable[[tuple[str, ...]], str],
-    *,
-    file: str,
-    place: tuple[str, ...] = (),
-) -> None:
-    """Raise ScenarioError for true or false at a key outside `allowed`, because pydantic would read 1 or 0. `words`
-    gives the text of what is allowed at a place."""
-    if isinstance(document, bool):
-        if not place or place[-1] not in allowed:
-            raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))
-    elif isinstance(document, dict):
-        for key, value in document.items():
-            refuse_booleans(value, allowed, words, file=file, place=(*place, str(key)))
-    elif isinstance(document, list):
-        for index, value in enumerate(document):
-            refuse_booleans(value, allowed, words, file=file, place=(*place, str(index)))
 
 
 _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")

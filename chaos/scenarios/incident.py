@@ -5,15 +5,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from .action import STRICT
+from ..faults.fault import Strict
 
 
-class PromisesModel(BaseModel):
+class PromisesModel(Strict):
     """An operator's promises beyond RocketMQ's rules; None: no promise."""
-
-    model_config = STRICT
 
     tables_agree_within_s: float | None = Field(None, gt=0, le=100_000)
     """`routes_converge`: two NameServers never differ in a topic for longer, whatever they can reach."""
@@ -47,18 +45,14 @@ _JUDGES = {
 }
 
 
-class FixedModel(BaseModel):
-    model_config = STRICT
-
+class FixedModel(Strict):
     by: str = Field(min_length=1, max_length=500)
     """In words: the version, the pull request, or an operator's action."""
     sets: dict[str, Any] = Field(min_length=1)
     """As for `--set KEY=VALUE`."""
 
 
-class IncidentModel(BaseModel):
-    model_config = STRICT
-
+class IncidentModel(Strict):
     upstream: tuple[str, ...] = Field(min_length=1)
     """The report: apache/rocketmq#7056, or an address."""
     reported: str = Field(min_length=1, max_length=500)

@@ -13,14 +13,12 @@ from pydantic import ValidationError
 from ..checks import CHECKS
 from ..checks.check import Group
 from ..errors import NotAllowed, ScenarioError, nearest
-from ..faults.kinds import ACTIONS
-from .document import change, read, refuse_booleans
+from .document import change, read
 from .implementations import said_by_command, with_defaults
-from .incident import IncidentModel, PromisesModel
-from .model import CHECK_NAMES, ClusterModel, NodeModel, Scenario, WorkloadModel
+from .incident import IncidentModel
+from .model import CHECK_NAMES, NodeModel, Scenario
 from .new_addresses import listing, readdressed
-from .placement import PlacementModel
-from .refused import allowed_at, key_of, shown_of, words_at
+from .refused import allowed_at, key_of, shown_of
 from .rules import RULES, incident_is_found
 from .series import lasting
 
@@ -80,11 +78,6 @@ def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
         document["checks"] = list(CHECK_NAMES)
     elif isinstance(asked := document.get("checks"), list):
         document["checks"] = [name for one in asked for name in _checks_of(one)]
-    # There every setting says its own, and here what is set is refused by the scenario that it makes.
-    rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
-    if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
-        rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
-    refuse_booleans(rest, _TRUE_OR_FALSE, lambda place: words_at(place, Scenario), file=file)
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
@@ -180,23 +173,10 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
         raise ScenarioError(file, "defect", defect.source.name, allowed)
 
 
-_TRUE_OR_FALSE = frozenset(
-    name
-    for model in (ClusterModel, NodeModel, PlacementModel, PromisesModel, WorkloadModel, Scenario)
-    for name, field in model.model_fields.items()
-    if field.annotation is bool
-) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
-"""Keys that take true or false."""
-
-
 def _checks_of(name: Any) -> list[Any]:
     if not isinstance(name, str) or name in CHECKS or name not in tuple(Group):
         return [name]
     return [check.name for check in CHECKS.values() if check.group == name]
-
-
-def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
 
 
 SHIPPED_DIR = Path(__file__).parent

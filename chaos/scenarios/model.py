@@ -12,17 +12,18 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
 from ..checks import CHECKS
 from ..errors import NotAllowed
 from ..faults.acts_by_hand import ByHand, Register, Switch
+from ..faults.fault import Strict
 from ..settings.resolve import settings_of
 from ..settings.setting import ELECTS, Value
 from ..topology import CONSUMER_GROUP, NodeKind, Topology, broker_name, is_slave
-from .action import STRICT, ActionModel, Name
+from .action import ActionModel, Name
 from .host_actions import taken_apart
 from .implementations import implementations_of, upgrades_of
 from .incident import IncidentModel, PromisesModel
@@ -61,11 +62,7 @@ def _text_of_number(value: object) -> object:
     return str(value) if isinstance(value, float) else value
 
 
-class _Model(BaseModel):
-    model_config = STRICT
-
-
-class ClusterModel(_Model):
+class ClusterModel(Strict):
     name_servers: int = Field(3, ge=1, le=9)
     brokers: int = Field(3, ge=1, le=26)
     slaves: int = Field(0, ge=0, le=3)
@@ -84,12 +81,12 @@ class ClusterModel(_Model):
     """Whether clients outside the experiment may connect; every server then has a proxy for them, too."""
     operator: bool = False
     """Whether there is an operator node even without acts in the timeline, for a test that controls the experiment."""
-    clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}
+    clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = Field({})
     """Clients under test by name, each with its profile (None: our own clients'): other people's programs with their
     own proxies and fronts (docs/clients-under-test.md)."""
 
 
-class TimersModel(_Model):
+class TimersModel(Strict):
     """The rate of the run's clock, and RocketMQ's timers that differ from their defaults."""
 
     time_scale: float = Field(10, gt=0, le=100)
@@ -97,16 +94,16 @@ class TimersModel(_Model):
     poll_name_server_interval_s: float | None = Field(None, ge=1, le=600)
 
 
-class TopicModel(_Model):
+class TopicModel(Strict):
     """A topic that every broker has from the start, besides the workload's topic."""
 
     queues: int = Field(4, ge=1, le=64)
 
 
-class WorkloadModel(_Model):
+class WorkloadModel(Strict):
     topic: Name = "orders"
     queues: int = Field(4, ge=1, le=64)
-    topics: dict[str, TopicModel] = {}
+    topics: dict[str, TopicModel] = Field({})
     """Further topics by name, which every broker has from the start; `bulk-{1..2000}` is two thousand."""
     producers: int = Field(2, ge=0, le=32)
     consumers: int = Field(2, ge=0, le=32)
@@ -152,7 +149,7 @@ class WorkloadModel(_Model):
         return found
 
 
-class NodeModel(_Model):
+class NodeModel(Strict):
     """Settings of one node that differ from those of its kind."""
 
     joins_at_s: float | None = Field(None, gt=0, le=100_000)
@@ -176,21 +173,21 @@ class NodeModel(_Model):
     """Its program; None: the cluster's for servers, ours for clients."""
 
 
-class Scenario(_Model):
+class Scenario(Strict):
     name: Name
     description: str = Field("", max_length=500)
     cluster: ClusterModel = ClusterModel()
     timers: TimersModel = TimersModel()
-    config: dict[str, dict[str, Any]] = {}
+    config: dict[str, dict[str, Any]] = Field({})
     """Settings of groups and single nodes by RocketMQ's names (docs/settings.md)."""
-    nodes: dict[str, NodeModel] = {}
+    nodes: dict[str, NodeModel] = Field({})
     """Settings of single nodes."""
-    zones: dict[Name, tuple[str, ...]] = {}
+    zones: dict[Name, tuple[str, ...]] = Field({})
     """Zone to its nodes and groups; links of a fault may name `zone:NAME`."""
     placement: PlacementModel = PlacementModel()
     """The host of each node on a Ray cluster (--ray)."""
     workload: WorkloadModel = WorkloadModel()
-    phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
+    phases: dict[str, Annotated[float, Field(ge=0, le=100_000, strict=True)]] = Field({})
     """By node, on the virtual clock: how many seconds after the timeline's start its timer fires (a broker's
     registration, a client's poll, a NameServer's scan). By default drawn from the seed."""
     timeline: tuple[ActionModel, ...] = ()
@@ -207,7 +204,7 @@ class Scenario(_Model):
     """The clock of the run; None: as the command says."""
     defect: str | None = None
     """The planted defect of the self-test in the nodes; None: none."""
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field({})
 
     def topology(self) -> Topology:
         """Return all node names and the directed links between nodes."""

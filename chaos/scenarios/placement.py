@@ -16,24 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ..errors import ScenarioError
+from ..faults.fault import Strict
 from ..topology import NodeKind, Topology, broker_id, broker_name
-from .action import STRICT
 
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,63}$")]
 _FIRST = (NodeKind.PROBER, NodeKind.ADMIN)
 
 
-class PlaceModel(BaseModel):
+class PlaceModel(Strict):
     """A place for a node: exactly one of a host, labels, or resources."""
 
-    model_config = STRICT
-
     host: HostName | None = None
-    labels: dict[str, str] = {}
-    resources: dict[str, Annotated[float, Field(gt=0)]] = {}
+    labels: dict[str, str] = Field({})
+    resources: dict[str, Annotated[float, Field(gt=0, strict=True)]] = Field({})
 
     @model_validator(mode="after")
     def _says_one(self) -> PlaceModel:
@@ -42,12 +40,10 @@ class PlaceModel(BaseModel):
         return self
 
 
-class PlacementModel(BaseModel):
-    model_config = STRICT
-
+class PlacementModel(Strict):
     hosts: tuple[HostName, ...] = Field((), max_length=64)
     spread: bool = True
-    nodes: dict[str, PlaceModel] = {}
+    nodes: dict[str, PlaceModel] = Field({})
     """By node or group; in YAML they are beside `hosts` and `spread`."""
 
     @model_validator(mode="before")

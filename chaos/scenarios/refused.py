@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ..errors import nearest
+from ..faults.fault import TrueOrFalse
 from ..faults.kinds import ACTIONS
-from .action import ActionModel, keys_of
+from .action import keys_of
 
 _OF_TIMELINE = 2
 """Parts of an error's location that lead to an entry of the timeline; `what` and its `do` follow."""
@@ -30,7 +31,7 @@ def shown_of(error: Any) -> str:
     if error["type"] in ("missing", "union_tag_not_found"):
         return ""  # else it would be all that stands around the key
     value = error["ctx"]["tag"] if error["type"] == "union_tag_invalid" else error.get("input")
-    text = repr(value)
+    text = repr(TrueOrFalse(value) if isinstance(value, bool) else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -56,16 +57,6 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
     if error["type"] == "literal_error" and isinstance(error.get("input"), str):
         words += nearest(error["input"], literals(field))
     return words
-
-
-def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
-    """Return in words what is allowed at this place of a document, besides true and false."""
-    if place[0] == "timeline" and len(place) == _OF_TIMELINE + 1:
-        models: list[type[BaseModel]] = [*ACTIONS.values(), ActionModel]
-        field = next((model.model_fields[place[-1]] for model in models if place[-1] in model.model_fields), None)
-    else:
-        field = _field_of(place, root)
-    return in_words(field) if field else "a number or a text"
 
 
 def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
@@ -161,7 +152,8 @@ def _limits(metadata: Any) -> dict[str, Any]:
 def _value_in_words(annotation: Any, limits: dict[str, Any]) -> str:
     origin = get_origin(annotation)
     if origin is Literal:
-        return f"one of {', '.join(map(str, get_args(annotation)))}"
+        one, *more = map(str, get_args(annotation))
+        return f"one of {', '.join((one, *more))}" if more else one
     if annotation is bool:
         return "true or false"
     if annotation in (int, float):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...chaos.errors import ScenarioError
-from ...chaos.scenarios.refused import key_of, shown_of
+from ...chaos.scenarios.refused import allowed_at, key_of, shown_of
 
 
 class _Read(BaseModel):
@@ -80,21 +80,6 @@ class Incident(_Read):
     episodes: tuple[IncidentEpisode, ...] = ()
 
 
-_ALLOWED = {
-    "missing": "a value: this key is required",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "greater_than": "a number above 0",
-    "greater_than_equal": "a whole number of at least 1",
-    "string_type": "a text",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-}
-
-
 def read_incident(file: Path) -> Incident:
     """Return the contents of incident.json. ScenarioError for invalid contents: key, value, and what is allowed."""
     try:
@@ -112,6 +97,4 @@ def read_incident(file: Path) -> Incident:
         return Incident.model_validate(document)
     except ValidationError as exc:
         error = exc.errors()[0]
-        kind = str(error["type"])
-        allowed = _ALLOWED.get(kind) or str(error["msg"]).removeprefix("Input should be ")
-        raise ScenarioError(str(file), key_of(error), shown_of(error), allowed) from exc
+        raise ScenarioError(str(file), key_of(error), shown_of(error), allowed_at(error, Incident)) from exc
