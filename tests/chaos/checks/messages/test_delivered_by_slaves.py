@@ -9,21 +9,19 @@ from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, k
 ALONE, BOTH = ("broker-a/1", "broker-b"), ("broker-a", "broker-a/1", "broker-b")
 
 
-def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).learns("consumer-0", *brokers)
+def story() -> HistoryBuilder:
+    return taken(cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}).at(10).learns("consumer-0", *BOTH))
 
 
 def told(acked_s: float, received_s: float, *, cut_s: float | None = None) -> Verdict:
     """The master is killed at 200 s, while its message waits, and back at 500 s; its consumer knows that at 230 s."""
-    builder = taken(routed(cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}), 10, *BOTH).at(10))
-    pause = ("f2", "pause", "sigstop", "consumer-0")
+    builder, pause = story(), ("f2", "pause", "sigstop", "consumer-0")
     if cut_s is not None:
-        link = ("f3", "black_hole", "timeout", "broker-a/1", "broker-a")
-        builder.at(cut_s).fault(*link, until_s=cut_s + 5)
+        builder.at(cut_s).fault("f3", "black_hole", "timeout", "broker-a/1", "broker-a", until_s=cut_s + 5)
     builder.at(160).fault(*pause)
     sent(builder, acked_s).at(200).fault(*KILL).at(210).fault(*pause, end=True)
-    routed(builder, 230, *ALONE).at(500).fault(*KILL, end=True).restarted("broker-a")
-    return verdict(received(routed(builder, 520, *BOTH), received_s), end_s=900)
+    builder.at(230).learns("consumer-0", *ALONE).at(500).fault(*KILL, end=True).restarted("broker-a")
+    return verdict(received(builder.at(520).learns("consumer-0", *BOTH), received_s), end_s=900)
 
 
 def test_a_message_that_the_slave_had_the_time_to_copy_comes_while_the_master_is_gone() -> None:
@@ -44,11 +42,10 @@ def test_nothing_is_asked_of_a_slave_while_its_consumer_may_still_pull_the_maste
 
 def alone(from_s: float, to_s: float, *, acked_s: float, received_s: float) -> Verdict:
     """The consumer's route names the slave alone while the master and its NameServer cannot reach each other."""
-    builder = taken(routed(cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}), 10, *BOTH).at(10))
-    link = ("f3", "cut", "proxy", "broker-a", "ns-0")
+    builder, link = story(), ("f3", "cut", "proxy", "broker-a", "ns-0")
     steps = {
-        from_s: lambda: routed(builder.fault(*link), from_s, *ALONE),
-        to_s: lambda: routed(builder.fault(*link, end=True), to_s, *BOTH),
+        from_s: lambda: builder.fault(*link).learns("consumer-0", *ALONE),
+        to_s: lambda: builder.fault(*link, end=True).learns("consumer-0", *BOTH),
         acked_s: lambda: sent(builder, acked_s),
         received_s: lambda: received(builder, received_s),
     }

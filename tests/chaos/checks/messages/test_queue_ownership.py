@@ -20,25 +20,13 @@ def assign(builder: HistoryBuilder, at_s: float, consumer: str, queues: list[lis
     return builder.at(at_s).event(consumer, "assigned", topic="orders", value=queues)
 
 
-def routed(builder: HistoryBuilder, at_s: float, consumer: str, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).learns(consumer, *brokers)
-
-
-def told(builder: HistoryBuilder, at_s: float, broker: str, consumer: str, event: str = "client_heartbeat") -> None:
-    """The broker lists the consumer from then on, or no longer."""
-    client = {"client": f"127.0.0.1@{consumer}#1"}
-    builder.at(at_s).event(broker, event, op_id=f"of-{consumer}", value=client)
-
-
 def group(**run: Any) -> HistoryBuilder:
     """Two consumers, started at 0 s, have their routes at 1 s, are listed at 2 s, own a broker's queues each from 3 s
     on."""
     builder = cluster(clients=CONSUMERS, **run)
     for consumer in CONSUMERS:
-        routed(builder, 1, consumer, "broker-a", "broker-b")
-    for consumer in CONSUMERS:
-        for broker in ("broker-a", "broker-b"):
-            told(builder, 2, broker, consumer)
+        builder.at(1).learns(consumer, "broker-a", "broker-b")
+        builder.at(2).hears("broker-a", consumer).hears("broker-b", consumer)
     return assign(assign(builder, 3, "consumer-0", A), 3, "consumer-1", B)
 
 
@@ -91,7 +79,7 @@ def test_a_round_whose_calls_each_wait_for_a_slow_link_takes_longer_than_one_cal
 ) -> None:
     slow = ("f0", "latency", "toxiproxy.latency", "consumer-1", "broker-b")
     builder = group().at(50).fault(*slow, value={"latency_ms": latency_ms})
-    routed(assign(builder, 101, "consumer-1", []), 102, "consumer-1", "broker-a", "broker-b")
+    assign(builder, 101, "consumer-1", []).at(102).learns("consumer-1", "broker-a", "broker-b")
     builder = assign(builder, 130, "consumer-1", B).at(200).fault(*slow, end=True)
     assert check(builder.end(300)).verdict is expected
 
@@ -101,11 +89,9 @@ def test_when_the_last_consumer_has_lost_a_broker_from_its_route_the_others_queu
     settled_s: float, expected: Validity
 ) -> None:
     """One learns at 120 s that the broker is gone, the other at 150 s; Qr + A = 23 s later each queue has one owner."""
-    builder = routed(group().at(101).fault(*KILL), 120, "consumer-0", "broker-b")
-    assign(builder, 121, "consumer-0", B[:2])
-    routed(builder, 150, "consumer-1", "broker-b")
-    verdict = check(assign(builder, settled_s, "consumer-1", B[2:]).end(260))
-    assert verdict.verdict is expected
+    builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
+    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
+    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
 
 
 @pytest.mark.parametrize(("settled_s", "expected"), [(190, Validity.VALID), (196, Validity.INVALID)])
@@ -113,11 +99,9 @@ def test_a_round_under_way_may_ask_a_hung_broker_for_each_of_its_queues_before_t
     settled_s: float, expected: Validity
 ) -> None:
     """Qr + A after the route came at 150 s, and 5 s for each of the four queues."""
-    builder = routed(group().at(101).fault("f1", "pause", "sigstop", "broker-a"), 120, "consumer-0", "broker-b")
-    assign(builder, 121, "consumer-0", B[:2])
-    routed(builder, 150, "consumer-1", "broker-b")
-    verdict = check(assign(builder, settled_s, "consumer-1", B[2:]).end(260))
-    assert verdict.verdict is expected
+    builder = group().at(101).fault("f1", "pause", "sigstop", "broker-a").at(120).learns("consumer-0", "broker-b")
+    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
+    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
 
 
 @pytest.mark.parametrize(("back_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
@@ -125,10 +109,8 @@ def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_
     back_s: float, expected: Validity
 ) -> None:
     """Until its heartbeat at 150 s the others are right to leave it out, however long that is."""
-    builder = group()
-    told(builder, 100, "broker-a", "consumer-1", "client_gone")
-    assign(builder, 110, "consumer-1", [])
-    told(builder, 150, "broker-a", "consumer-1")
+    builder = group().at(100).forgets("broker-a", "consumer-1", "expired")
+    assign(builder, 110, "consumer-1", []).at(150).hears("broker-a", "consumer-1")
     assert check(assign(builder, back_s, "consumer-1", B).end(260)).verdict is expected
 
 
@@ -141,10 +123,8 @@ def test_a_broker_that_lists_who_has_left_keeps_its_queues_from_the_others() -> 
 def test_a_consumer_that_a_broker_lists_twice_shares_by_three_until_its_lost_channel_expires(
     expires_s: float, expected: Validity
 ) -> None:
-    builder, client = group(), {"client": "127.0.0.1@consumer-1#1"}
-    builder.at(100).event("broker-a", "client_heartbeat", op_id="its next channel", value=client)
-    assign(builder, 101, "consumer-1", B[:2])
-    builder.at(expires_s).event("broker-a", "client_gone", f="expired", op_id="of-consumer-1", value=client)
+    builder = group().at(100).hears("broker-a", "consumer-1", "its next channel")
+    assign(builder, 101, "consumer-1", B[:2]).at(expires_s).forgets("broker-a", "consumer-1", "expired")
     assert check(assign(builder, 221, "consumer-1", B).end(300)).verdict is expected
 
 
@@ -183,7 +163,7 @@ def test_what_no_member_sees_changes_nothing(fault: tuple[str, ...]) -> None:
 
 
 def test_members_whose_routes_differ_are_not_judged() -> None:
-    assert stretches(routed(group(), 100, "consumer-0", "broker-a").end(300)) == [(25, 100)]
+    assert stretches(group().at(100).learns("consumer-0", "broker-a").end(300)) == [(25, 100)]
 
 
 @pytest.mark.parametrize("fault", [("pause", "sigstop", "broker-a"), ("black_hole", "", "consumer-0", "broker-a")])

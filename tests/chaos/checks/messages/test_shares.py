@@ -16,7 +16,8 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 BROKERS = ("broker-a", "broker-b")
 QUEUES = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
-IDS = tuple(f"127.0.0.1@consumer-{number}#1" for number in range(3))
+NAMES = tuple(f"consumer-{number}" for number in range(3))
+IDS = tuple(f"127.0.0.1@{name}#1" for name in NAMES)
 BLACK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 HUNG = ("f1", "pause", "sigstop", "broker-a")
 
@@ -33,9 +34,8 @@ def test_the_share_is_that_of_the_clients_own_allocation(queues: int) -> None:
 def story(*members: str, topics: tuple[str, ...] = BROKERS) -> HistoryBuilder:
     """Both brokers hear of these clients at 1 s; consumer-0 has the route of these from 2 s on."""
     builder = cluster(1, BROKERS, ("consumer-0", "consumer-1")).at(1)
-    for broker in BROKERS:
-        for number, one in enumerate(members):
-            builder.event(broker, "client_heartbeat", op_id=str(number), value={"client": one})
+    for one in members:
+        builder.hears("broker-a", one).hears("broker-b", one)
     return builder.at(2).learns("consumer-0", *topics)
 
 
@@ -53,18 +53,18 @@ def found(builder: HistoryBuilder) -> tuple[int, int]:
 
 
 def test_a_member_takes_its_own_slice_and_not_another_members() -> None:
-    assert found(took(story(*IDS[:2]), 10, QUEUES[:4])) == (1, 0)
-    assert found(took(story(*IDS[:2]), 10, QUEUES[4:])) == (1, 1)
-    assert found(took(story(IDS[0]), 10, QUEUES)) == (1, 0)
-    assert found(took(story(IDS[0]), 10, QUEUES[1:])) == (1, 1)
-    assert found(took(took(story(*IDS[:2]), 10, QUEUES[4:]), 30, QUEUES[:4])) == (2, 1)
+    assert found(took(story(*NAMES[:2]), 10, QUEUES[:4])) == (1, 0)
+    assert found(took(story(*NAMES[:2]), 10, QUEUES[4:])) == (1, 1)
+    assert found(took(story(NAMES[0]), 10, QUEUES)) == (1, 0)
+    assert found(took(story(NAMES[0]), 10, QUEUES[1:])) == (1, 1)
+    assert found(took(took(story(*NAMES[:2]), 10, QUEUES[4:]), 30, QUEUES[:4])) == (2, 1)
 
 
 @pytest.mark.parametrize(("answered", "guilty"), [(IDS[1::-1], "broker-b"), (IDS[:1], None)])
 def test_a_broker_that_answers_another_list_than_it_has_is_guilty_where_the_consumer_goes_by_it(
     answered: Sequence[str], guilty: str | None
 ) -> None:
-    told = story(IDS[0])
+    told = story(NAMES[0])
     for at_s, broker in ((9.97, "broker-a"), (9.9985, "broker-b")):  # the first was right in the round before
         told.at(at_s)
         told.event("consumer-0", "members_listed", topic="orders", address=address_of(broker), value=list(answered))
@@ -74,44 +74,40 @@ def test_a_broker_that_answers_another_list_than_it_has_is_guilty_where_the_cons
 
 def test_a_fault_of_others_excuses_no_wrong_share_and_one_of_a_broker_that_may_be_asked_does() -> None:
     """Random pair 2000: a broker was cut off from its NameServers, so that no time was quiet."""
-    assert found(took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[4:])) == (1, 1)
-    assert found(took(story(*IDS[:2]).at(5).fault(*HUNG), 10, QUEUES[4:])) == (0, 0)
+    assert found(took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[4:])) == (1, 1)
+    assert found(took(story(*NAMES[:2]).at(5).fault(*HUNG), 10, QUEUES[4:])) == (0, 0)
 
 
 def test_a_round_is_judged_by_what_it_saw() -> None:
     other = route_of("broker-b")
-    moved = story(*IDS[:2]).at(8).learns("consumer-0", route=other)
+    moved = story(*NAMES[:2]).at(8).learns("consumer-0", route=other)
     assert found(took(moved, 10, QUEUES[4:6])) == (1, 0)
-    moved = story(*IDS[:2]).at(9.99).learns("consumer-0", route=other)
+    moved = story(*NAMES[:2]).at(9.99).learns("consumer-0", route=other)
     assert found(took(moved, 10, QUEUES[:4])) == (0, 0)  # in the middle of it, or so
-    assert found(took(story(*IDS[:2]), 10, QUEUES[4:], took_ms=3000.0)) == (0, 0)  # a call ran out
-    assert found(took(story(IDS[1]), 10, QUEUES[4:])) == (0, 0)  # no broker lists it yet
+    assert found(took(story(*NAMES[:2]), 10, QUEUES[4:], took_ms=3000.0)) == (0, 0)  # a call ran out
+    assert found(took(story(NAMES[1]), 10, QUEUES[4:])) == (0, 0)  # no broker lists it yet
 
 
 def test_where_one_broker_knows_another_member_nobody_can_tell_which_was_asked() -> None:
-    def heard(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
-        for broker in brokers:
-            builder.at(5).event(broker, "client_heartbeat", op_id="9", value={"client": IDS[1]})
-        return builder
-
-    assert found(took(heard(story(IDS[0]), "broker-a"), 10, QUEUES)) == (0, 0)
-    assert found(took(heard(story(IDS[0]), *BROKERS), 10, QUEUES)) == (1, 1)
-    gone = heard(story(IDS[0]), *BROKERS)
+    told = story(NAMES[0]).at(5).hears("broker-a", NAMES[1])
+    assert found(took(told, 10, QUEUES)) == (0, 0)
+    told = story(NAMES[0]).at(5).hears("broker-a", NAMES[1]).hears("broker-b", NAMES[1])
+    assert found(took(told, 10, QUEUES)) == (1, 1)
+    told = story(NAMES[0]).at(5).hears("broker-a", NAMES[1]).hears("broker-b", NAMES[1]).at(7)
     for broker in BROKERS:
-        value = {"client": IDS[1], "groups": ["consumers"]}
-        gone.at(7).event(broker, "client_gone", op_id="9", f="closed", duration_ms=2000.0, value=value)
-    assert found(took(gone, 10, QUEUES)) == (1, 0)
+        told.forgets(broker, NAMES[1], "closed", 2, groups=["consumers"])
+    assert found(took(told, 10, QUEUES)) == (1, 0)
 
 
 def test_a_wrong_share_is_invalid_where_no_time_was_quiet_and_right_ones_alone_are_not_valid() -> None:
-    wrong = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[4:]).end(100).facts())
+    wrong = judge(*took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[4:]).end(100).facts())
     assert (wrong.verdict, wrong.violations) == (Validity.INVALID, 1)
     assert "did not take their share" in wrong.why
-    right = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[:4]).end(100).facts())
+    right = judge(*took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[:4]).end(100).facts())
     assert right.verdict is Validity.UNKNOWN
 
 
 def test_with_broadcasting_or_slaves_nothing_is_said_of_shares() -> None:
-    builder = took(story(*IDS[:2]), 10, QUEUES[4:])
+    builder = took(story(*NAMES[:2]), 10, QUEUES[4:])
     builder.rows[0]["value"] |= {"workload": {"broadcasting": True}}
     assert found(builder) == (0, 0)

@@ -13,14 +13,10 @@ from tests.chaos.checks.messages.test_commits_follow_work import AT, CLIENTS, ki
 BROKERS = ("broker-a", "broker-a/1", "broker-b")
 
 
-def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
-    return builder.at(at_s).learns("consumer-0", *brokers)
-
-
 def story(*brokers: str) -> HistoryBuilder:
     """Three messages are received of a name with a slave."""
-    builder = cluster(brokers=BROKERS, clients=CLIENTS, workload={"queues": 4}).at(10)
-    return worked(taken(routed(builder, 10, *brokers)), 3)
+    builder = cluster(brokers=BROKERS, clients=CLIENTS, workload={"queues": 4})
+    return worked(taken(builder.at(10).learns("consumer-0", *brokers)), 3)
 
 
 def committed(builder: HistoryBuilder, at_s: float, at: str = "broker-a/1") -> HistoryBuilder:
@@ -30,11 +26,8 @@ def committed(builder: HistoryBuilder, at_s: float, at: str = "broker-a/1") -> H
 
 def test_a_commit_at_a_slave_is_wrong_while_the_consumer_has_its_master() -> None:
     found = verdict(committed(story(*BROKERS), 110))
-    assert (found.verdict, found.measured["misplaced"], kinds(found)) == (
-        Validity.INVALID,
-        1,
-        ["committed at a slave"],
-    )
+    assert (found.verdict, found.measured["misplaced"]) == (Validity.INVALID, 1)
+    assert kinds(found) == ["committed at a slave"]
     assert (found.examples[0].who, found.examples[0].what) == ("consumer-0", "broker-a/1")
     assert verdict(committed(story(*BROKERS), 110, at="broker-a")).verdict is Validity.VALID
 
@@ -42,18 +35,15 @@ def test_a_commit_at_a_slave_is_wrong_while_the_consumer_has_its_master() -> Non
 def test_a_commit_at_a_slave_is_right_while_the_route_has_no_master_and_just_after() -> None:
     alone = ("broker-a/1", "broker-b")
     assert verdict(committed(story(*alone), 110)).verdict is Validity.VALID
-    assert verdict(committed(routed(story(*alone), 109.5, *BROKERS), 110)).verdict is Validity.VALID
-    assert verdict(committed(routed(story(*alone), 105, *BROKERS), 110)).verdict is Validity.INVALID
+    assert verdict(committed(story(*alone).at(109.5).learns("consumer-0", *BROKERS), 110)).verdict is Validity.VALID
+    assert verdict(committed(story(*alone).at(105).learns("consumer-0", *BROKERS), 110)).verdict is Validity.INVALID
 
 
 def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
-    builder = story(*BROKERS)
-    route = route_of(*BROKERS)
-    assert route is not None
+    route = route_of(*BROKERS) or {}
     of = route["brokers"]["broker-a"]
     of["0"] = of.pop("1")
-    builder.at(105).learns("consumer-0", route=route)
-    assert verdict(committed(builder, 110)).verdict is Validity.VALID
+    assert verdict(committed(story(*BROKERS).at(105).learns("consumer-0", route=route), 110)).verdict is Validity.VALID
 
 
 def test_what_was_under_way_to_a_slave_may_come_when_the_way_is_free_again() -> None:
@@ -68,8 +58,7 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
     def taken_after(committed_s: float, *, cut_s: float | None = None) -> Verdict:
         builder = story(*BROKERS)
         if cut_s is not None:
-            link = ("f2", "black_hole", "timeout", "broker-a/1", "ns-0")
-            builder.at(cut_s).fault(*link, until_s=cut_s + 5)
+            builder.at(cut_s).fault("f2", "black_hole", "timeout", "broker-a/1", "ns-0", until_s=cut_s + 5)
         committed(builder, committed_s, at="broker-a").at(200).fault(*kill)
         return verdict(taken(builder.at(230), offset=2, node="consumer-1"))
 

@@ -42,20 +42,16 @@ def test_a_name_server_reads_no_more_from_the_channel_of_a_broker_that_it_droppe
 def test_a_broker_reads_no_more_from_the_channel_of_a_client_that_it_forgot(
     channel: str, wrong: list[tuple[str, int]]
 ) -> None:
-    client = {"client": "127.0.0.1@consumer-0#1"}
-    told = story().at(10).event("broker-a", "client_heartbeat", op_id="7", value={**client, "versions": {}})
-    told.at(135).event("broker-a", "client_gone", f="expired", op_id="7", value={**client, "groups": ["g"]})
-    again = told.at(150).event("broker-a", "client_heartbeat", op_id=channel, value={**client, "versions": {}})
-    assert found(again) == wrong
+    told = story().at(10).hears("broker-a", "consumer-0", "7").at(135)
+    told.forgets("broker-a", "consumer-0", "expired", channel="7", groups=["g"])
+    assert found(told.at(150).hears("broker-a", "consumer-0", channel)) == wrong
 
 
 @pytest.mark.parametrize(("heard_again", "wrong"), [(False, [("broker-a", 1)]), (True, [])])
 def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
     heard_again: bool, wrong: list[tuple[str, int]]
 ) -> None:
-    client = {"client": "127.0.0.1@consumer-0#1"}
-    told = story().at(10).event("broker-a", "client_heartbeat", op_id="7", value=client)
-    told.at(20).event("broker-a", "client_gone", f="closed", op_id="7", value={**client, "groups": []})
+    told = story().at(10).hears("broker-a", "consumer-0").at(20).forgets("broker-a", "consumer-0", "closed", groups=[])
     if heard_again:
-        told.at(21).event("broker-a", "client_heartbeat", op_id="7", value=client)
-    assert found(told.at(145).event("broker-a", "client_gone", f="expired", op_id="7", value=client)) == wrong
+        told.at(21).hears("broker-a", "consumer-0")
+    assert found(told.at(145).forgets("broker-a", "consumer-0", "expired")) == wrong
