@@ -13,14 +13,8 @@ from tests.rows_of_json import rows_of_json
 
 MEASURED = Path(__file__).with_name("measured")
 SCENARIOS = (
-    "smoke",
-    "broker-crash",
-    "broker-hang",
-    "broker-partition",
-    "name-server-crash",
-    "name-server-partition",
-    "slave-reads",
-    "starts",
+    *("smoke", "broker-crash", "broker-hang", "broker-partition", "name-server-crash"),
+    *("name-server-partition", "slave-reads", "starts"),
 )
 IMPLEMENTATIONS = ("apache-4.9.7", "apache-5.3.3")
 IF_ASKED = ("apache-5.5.0",)

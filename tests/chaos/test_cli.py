@@ -30,12 +30,8 @@ def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp
     ]
     assert more.endswith("reported incidents: nemesrv scenarios --incidents\n")
     assert [line.split()[0] for line in drills.splitlines()] == [
-        "drill-1-hang",
-        "drill-2-stop",
-        "drill-3-power-off",
-        "drill-4-zones-hang",
-        "drill-5-zones-stop",
-        "drill-6-zones-power-off",
+        *("drill-1-hang", "drill-2-stop", "drill-3-power-off", "drill-4-zones-hang"),
+        *("drill-5-zones-stop", "drill-6-zones-power-off"),
     ]
     files = (Path(__file__).parents[2] / "chaos" / "scenarios").glob("*.yaml")
     assert [line.split()[0] for line in shipped.splitlines()] == sorted(file.stem for file in files)

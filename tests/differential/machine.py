@@ -17,15 +17,8 @@ from .wire import Link
 CLUSTERS = ("c0", "c1 ü/中")
 BROKERS = ("b0", "b1", 'b"2\\/é')
 TOPICS = (
-    "T0",
-    "T1",
-    "T2",
-    "%RETRY%g",
-    "тема/日本",
-    "q\"\\'<&>",
-    "x\u2028\u007f\u00a0",
-    "\U0001f600",
-    "rmq_sys_SYNC_BROKER_MEMBER_b0",
+    *("T0", "T1", "T2", "%RETRY%g", "тема/日本", "q\"\\'<&>", "x\u2028\u007f\u00a0"),
+    *("\U0001f600", "rmq_sys_SYNC_BROKER_MEMBER_b0"),
 )
 SPACED = "with space"
 ADDRS = {broker: tuple(f"10.0.{number}.{id_}:10911" for id_ in range(4)) for number, broker in enumerate(BROKERS)}
@@ -34,13 +27,9 @@ FILTERS = (None, None, (), ("10.1.0.1:1",), ("10.1.0.2:2", "10.1.0.3:3"))
 SWITCHES = {
     Profile.V4_9: ("orderMessageEnable",),
     Profile.V5_X: (
-        "orderMessageEnable",
-        "returnOrderTopicConfigToBroker",
-        "supportActingMaster",
-        "enableAllTopicList",
-        "enableTopicList",
-        "deleteTopicWithBrokerRegistration",
-        "needWaitForService",
+        *("orderMessageEnable", "returnOrderTopicConfigToBroker", "supportActingMaster"),
+        *("enableAllTopicList", "enableTopicList"),
+        *("deleteTopicWithBrokerRegistration", "needWaitForService"),
     ),
 }
 DEFAULT_ON = ("returnOrderTopicConfigToBroker", "enableAllTopicList", "enableTopicList")

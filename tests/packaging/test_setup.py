@@ -21,20 +21,8 @@ def clone(tmp_path: Path) -> Path:
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in (
-        "bash",
-        "env",
-        "readlink",
-        "sed",
-        "head",
-        "cat",
-        "cksum",
-        "tr",
-        "dirname",
-        "id",
-        "df",
-        "awk",
-        "touch",
-        "rm",
+        *("bash", "env", "readlink", "sed", "head", "cat", "cksum", "tr", "dirname", "id", "df"),
+        *("awk", "touch", "rm"),
     ):
         found = shutil.which(name)
         assert found is not None

@@ -32,49 +32,21 @@ EXCEPTIONS = {
 }
 
 FORBIDDEN_MODULES = {
-    "time",
-    "socket",
-    "select",
-    "selectors",
-    "uuid",
-    "secrets",
-    "threading",
-    "concurrent",
-    "subprocess",
-    "signal",
-    "numpy",
-    "uvloop",
+    *("time", "socket", "select", "selectors", "uuid", "secrets", "threading", "concurrent"),
+    *("subprocess", "signal", "numpy", "uvloop"),
 }
 FORBIDDEN_OF = {
     "asyncio": {
-        "sleep",
-        "wait_for",
-        "timeout",
-        "timeout_at",
-        "to_thread",
-        "open_connection",
-        "start_server",
-        "open_unix_connection",
-        "start_unix_server",
-        "create_subprocess_exec",
-        "create_subprocess_shell",
+        *("sleep", "wait_for", "timeout", "timeout_at", "to_thread", "open_connection"),
+        *("start_server", "open_unix_connection", "start_unix_server"),
+        *("create_subprocess_exec", "create_subprocess_shell"),
     },
     "os": {"urandom", "getrandom", "times", "fork"},
 }
 FORBIDDEN_METHODS = {
-    "time",
-    "call_at",
-    "create_connection",
-    "create_server",
-    "create_unix_connection",
-    "create_unix_server",
-    "create_datagram_endpoint",
-    "sock_connect",
-    "sock_accept",
-    "run_in_executor",
-    "now",
-    "utcnow",
-    "today",
+    *("time", "call_at", "create_connection", "create_server", "create_unix_connection"),
+    *("create_unix_server", "create_datagram_endpoint", "sock_connect", "sock_accept"),
+    *("run_in_executor", "now", "utcnow", "today"),
 }
 """Calls of these on anything: an event loop's way to time and sockets, and datetime's to the wall clock."""
 

@@ -20,14 +20,8 @@ OWN = (
     "DefaultHeartBeatSyncerTopic",
 )
 USERS = (
-    "orders",
-    "MQ_INST_1%orders",
-    "TBW102-orders",
-    "retry",
-    "DefaultClusters",
-    "SELF_TEST",
-    "RMQ_orders",
-    "REPLY_TOPIC_orders",
+    *("orders", "MQ_INST_1%orders", "TBW102-orders", "retry", "DefaultClusters", "SELF_TEST"),
+    *("RMQ_orders", "REPLY_TOPIC_orders"),
 )
 
 

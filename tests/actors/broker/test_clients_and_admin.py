@@ -33,6 +33,8 @@ from nemesrv.remoting.transport import RemotingClient
 
 from .world import World
 
+QUEUE: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+
 
 def consumer(client_id: str, *topics: str, group: str = "g", version: int = 1) -> HeartbeatData:
     subscriptions = tuple(SubscriptionData.of(topic, "*", sub_version=version) for topic in topics)
@@ -124,7 +126,7 @@ async def test_a_changed_subscription_is_news_to_the_group(world: World) -> None
 async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_asks_not_to(world: World) -> None:
     await world.broker()
     await world.send()
-    fields: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+    fields = QUEUE
     young = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
     assert (young.code, young.ext_fields) == (0, {"offset": "0"})
     strict = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**fields, "setZeroIfNotFound": "false"})
@@ -155,12 +157,10 @@ async def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_bef
 ) -> None:
     await world.broker()
     await world.send()
-    fields: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
     for offset in (9, 9, 4):
-        await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": offset})
+        await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})
     await world.heartbeat(consumer("10.0.0.9@me", "orders"))
-    pull = {"consumerGroup": "g", "sysFlag": 1, "commitOffset": 5}
-    await world.pull(**pull)
+    await world.pull(consumerGroup="g", sysFlag=1, commitOffset=5)
     rows = [(row["f"], row["offset"], row["value"]) for row in world.recorded("commit")]
     told = [(f, offset, value["before"], value["client"]) for f, offset, value in rows]
     assert told == [("update", 9, -1, None), ("update", 4, 9, None), ("pull", 5, 4, "10.0.0.9@me")]
@@ -178,19 +178,17 @@ async def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_bef
 async def test_offsets_are_kept_only_of_what_exists(world: World, change: dict[str, Any], code: int) -> None:
     broker = await world.broker()
     await world.create_topic()
-    fields = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "commitOffset": 1, **change}
-    assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == code
+    asked = {**QUEUE, "commitOffset": 1, **change}
+    assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, asked)).code == code
     assert broker.services.offsets.encode() == b'{"offsetTable":{}}'
 
 
 async def test_an_offset_below_0_is_taken_and_read_as_none_as_apaches_broker_does(world: World) -> None:
     await world.broker()
     await world.create_topic()
-    queue = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
-    known = {**queue, "setZeroIfNotFound": "false"}
     for offset in (-1, 7, -1):
-        assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**queue, "commitOffset": offset})).code == 0
-        found = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, known)
+        assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})).code == 0
+        found = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**QUEUE, "setZeroIfNotFound": "false"})
         assert found.code == (0 if offset >= 0 else ResponseCode.QUERY_NOT_FOUND)
 
 
@@ -340,30 +338,15 @@ async def test_runtime_info_has_every_key_that_cluster_list_parses(world: World)
     await world.broker()
     await world.send()
     info = KVTable.decode((await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
-    for key in [
-        "brokerVersionDesc",
-        "brokerActive",
-        "putTps",
-        "getTransferredTps",
-        "sendThreadPoolQueueSize",
-        "pullThreadPoolQueueSize",
-        "sendThreadPoolQueueHeadWaitTimeMills",
-        "pullThreadPoolQueueHeadWaitTimeMills",
-        "pageCacheLockTimeMills",
-        "earliestMessageTimeStamp",
-        "commitLogDiskRatio",
-        "timerReadBehind",
-        "timerOffsetBehind",
-        "timerCongestNum",
-        "timerEnqueueTps",
-        "timerDequeueTps",
-        "msgPutTotalYesterdayMorning",
-        "msgPutTotalTodayMorning",
-        "msgPutTotalTodayNow",
-        "msgGetTotalYesterdayMorning",
-        "msgGetTotalTodayMorning",
-        "msgGetTotalTodayNow",
-    ]:
+    for key in (
+        *("brokerVersionDesc", "brokerActive", "putTps", "getTransferredTps"),
+        *("sendThreadPoolQueueSize", "sendThreadPoolQueueHeadWaitTimeMills"),
+        *("pullThreadPoolQueueSize", "pullThreadPoolQueueHeadWaitTimeMills"),
+        *("pageCacheLockTimeMills", "earliestMessageTimeStamp", "commitLogDiskRatio"),
+        *("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"),
+        *("msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning", "msgPutTotalTodayNow"),
+        *("msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning", "msgGetTotalTodayNow"),
+    ):
         assert info[key], key
     assert len((info["putTps"] or "").split()) == 3
 
@@ -426,23 +409,15 @@ async def test_everything_waits_for_nobody_when_the_broker_stops(world: World) -
 
 async def test_several_topics_and_groups_are_made_at_once_or_none_of_them(world: World) -> None:
     broker = await world.broker(profile=Profile.V5_X)
-    topics, groups = (
-        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-    )
 
     async def answers(*names: str) -> list[int]:
-        lists = (
-            (
-                topics,
-                CreateTopicListRequestBody(topic_config_list=tuple(TopicConfig(topic_name=n) for n in names)),
-            ),
-            (
-                groups,
-                SubscriptionGroupList(group_config_list=tuple(SubscriptionGroupConfig(group_name=n) for n in names)),
-            ),
-        )
-        return [(await world.ask(code, body=asked.encode())).code for code, asked in lists]
+        topics = CreateTopicListRequestBody(topic_config_list=tuple(TopicConfig(topic_name=n) for n in names))
+        groups = SubscriptionGroupList(group_config_list=tuple(SubscriptionGroupConfig(group_name=n) for n in names))
+        lists = {
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: topics,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: groups,
+        }
+        return [(await world.ask(code, body=asked.encode())).code for code, asked in lists.items()]
 
     assert await answers("one", "no name!") == [ResponseCode.INVALID_PARAMETER] * 2
     assert "one" not in broker.services.topics

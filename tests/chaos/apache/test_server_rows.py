@@ -85,15 +85,8 @@ def moments(rows: Sequence[Mapping[str, Any]], event: str, servers: set[str]) ->
         if event == "topic" and value is not None:
             value.pop("version")  # of the registration that told it, which others of the same moment may precede
         names = (
-            "node",
-            "incarnation",
-            "topic",
-            "broker_name",
-            "broker_id",
-            "name_server",
-            "queue_id",
-            "offset",
-            "code",
+            *("node", "incarnation", "topic", "broker_name", "broker_id", "name_server"),
+            *("queue_id", "offset", "code"),
         )
         said = [row[name] for name in names]
         if event != "route":  # there it says how it was learnt

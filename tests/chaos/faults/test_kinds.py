@@ -161,25 +161,14 @@ def test_a_fault_of_nobody_keeps_the_words_it_was_recorded_under() -> None:
 
 def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
     assert set(ACTIONS) - set(FAULTS) - {*acts_by_hand.BY_HAND, *clock_changes.CLOCK_ACTIONS, *HOST_ACTIONS} == {
-        "heal",
-        "resume",
-        "restart",
-        "rolling_restart",
-        "restart_storm",
-        "name_server_list",
+        *("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list"),
     }
 
 
 def test_the_classes_of_faults_import_nothing_that_injects() -> None:
     pure = {
-        "remoting.topics",
-        "acts_by_hand",
-        "clock_changes",
-        "fault",
-        "kinds",
-        "link_faults",
-        "process_faults",
-        "shapes",
+        *("remoting.topics", "acts_by_hand", "clock_changes", "fault", "kinds", "link_faults"),
+        *("process_faults", "shapes"),
     }
     for module in (acts_by_hand, clock_changes, fault, kinds, link_faults, process_faults):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))

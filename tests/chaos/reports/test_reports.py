@@ -47,12 +47,8 @@ def test_the_table_names_each_check_its_verdict_and_why_it_is_unknown() -> None:
         console.print(verdict_table(ALL))
     text = capture.get()
     for expected in (
-        "routes_are_true",
-        "every table was right",
-        "130.0 s (E + S)",
-        "INVALID",
-        "UNKNOWN",
-        "no broker died",
+        *("routes_are_true", "every table was right", "130.0 s (E + S)", "INVALID"),
+        *("UNKNOWN", "no broker died"),
     ):
         assert expected in text
 

@@ -12,13 +12,8 @@ from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext
 
 NAMES = {
-    "nemesrv_name_server_up",
-    "nemesrv_name_server_brokers",
-    "nemesrv_name_server_topics",
-    "nemesrv_problems",
-    "nemesrv_problem_seconds",
-    "nemesrv_looks_total",
-    "nemesrv_requests",
+    *("nemesrv_name_server_up", "nemesrv_name_server_brokers", "nemesrv_name_server_topics"),
+    *("nemesrv_problems", "nemesrv_problem_seconds", "nemesrv_looks_total", "nemesrv_requests"),
 }
 
 

@@ -37,14 +37,8 @@ from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.recording import Recorder
 
 SHIPPED = (
-    "broker-crash",
-    "broker-partition",
-    "name-server-crash",
-    "name-server-partition",
-    "smoke",
-    "slave-reads",
-    "broker-hang",
-    "master-lost-slave-serves",
+    *("broker-crash", "broker-partition", "name-server-crash", "name-server-partition", "smoke"),
+    *("slave-reads", "broker-hang", "master-lost-slave-serves"),
 )
 LENGTHS_S = (1.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 
