@@ -1,8 +1,16 @@
 import pytest
 
+from nemesrv.remoting.node.profile import Profile
+
 from .producer_bench import Bench
 
 
 @pytest.fixture
-def b() -> Bench:
-    return Bench()
+def profile() -> Profile:
+    """But where a test is of BOTH."""
+    return Profile.V4_9
+
+
+@pytest.fixture
+def b(profile: Profile) -> Bench:
+    return Bench(profile=profile)

@@ -17,16 +17,15 @@ from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench
 
 
 @BOTH
-async def test_a_send_returns_where_the_message_is(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        result = await b.producer.send(MESSAGE)
-        (stored,) = first.stored
-        assert result.status is SendStatus.SEND_OK
-        assert result.queue == MessageQueue("orders", first.name, stored.header.queue_id)
-        assert result.queue_offset == 0
-        assert len(result.msg_id) == len(result.offset_msg_id) == 32
-        assert stored.body == b"hello"
+async def test_a_send_returns_where_the_message_is(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    result = await b.producer.send(MESSAGE)
+    (stored,) = first.stored
+    assert result.status is SendStatus.SEND_OK
+    assert result.queue == MessageQueue("orders", first.name, stored.header.queue_id)
+    assert result.queue_offset == 0
+    assert len(result.msg_id) == len(result.offset_msg_id) == 32
+    assert stored.body == b"hello"
 
 
 async def test_the_history_has_one_invoke_and_one_outcome_a_send(b: Bench) -> None:
@@ -86,20 +85,19 @@ async def test_a_send_to_a_selected_queue_whose_broker_is_gone_fails(b: Bench) -
 
 
 @BOTH
-async def test_an_unknown_topic_borrows_the_template_until_the_poll_finds_its_own(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        b.ns.routes["TBW102"] = route(b.a, queues=8, perm=7)
-        result = await b.producer.send(replace(MESSAGE, topic="new"))
-        assert result.queue.topic == "new"
-        (request,) = b.a.sends
-        fields = request.command.ext_fields or {}
-        assert (fields["b"], fields["c"], fields["d"]) == ("new", "TBW102", "4")
-        rows = b.world.rows("route_changed", topic="new")
-        assert [row["value"]["queues"] for row in rows] == [{"broker-a": [4, 4, 7, 0]}]
-        b.ns.routes["new"] = route(b.a, queues=3)
-        await b.world.clock.sleep(30)
-        (_, own) = b.world.rows("route_changed", topic="new")
-        assert own["value"]["queues"] == {"broker-a": [3, 3, 6, 0]}
+async def test_an_unknown_topic_borrows_the_template_until_the_poll_finds_its_own(b: Bench) -> None:
+    b.ns.routes["TBW102"] = route(b.a, queues=8, perm=7)
+    result = await b.producer.send(replace(MESSAGE, topic="new"))
+    assert result.queue.topic == "new"
+    (request,) = b.a.sends
+    fields = request.command.ext_fields or {}
+    assert (fields["b"], fields["c"], fields["d"]) == ("new", "TBW102", "4")
+    rows = b.world.rows("route_changed", topic="new")
+    assert [row["value"]["queues"] for row in rows] == [{"broker-a": [4, 4, 7, 0]}]
+    b.ns.routes["new"] = route(b.a, queues=3)
+    await b.world.clock.sleep(30)
+    (_, own) = b.world.rows("route_changed", topic="new")
+    assert own["value"]["queues"] == {"broker-a": [3, 3, 6, 0]}
 
 
 async def test_a_topic_without_a_route_or_a_template_is_an_error(b: Bench) -> None:
@@ -111,10 +109,9 @@ async def test_a_topic_without_a_route_or_a_template_is_an_error(b: Bench) -> No
 
 
 @BOTH
-async def test_4_9_polls_the_template_topic_and_5_x_does_not(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        await b.world.clock.sleep(30)
-        assert bool(b.ns.route_queries("TBW102")) == (profile is Profile.V4_9)
+async def test_4_9_polls_the_template_topic_and_5_x_does_not(profile: Profile, b: Bench) -> None:
+    await b.world.clock.sleep(30)
+    assert bool(b.ns.route_queries("TBW102")) == (profile is Profile.V4_9)
 
 
 @pytest.mark.parametrize(("profile", "asked"), [(Profile.V4_9, "TEMPLATE"), (Profile.V5_X, "TBW102")])
@@ -213,13 +210,12 @@ async def test_with_latency_fault_tolerance_a_hung_broker_costs_one_send(profile
 
 
 @BOTH
-async def test_without_it_the_hung_broker_costs_a_send_each_round(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        b.ns.routes["orders"] = route(b.a, b.b, queues=4)
-        await b.producer.client.update_route("orders")
-        b.a.silent = True
-        # Choosing a queue for the try that comes too late moves past the hung broker's other queues.
-        assert await failures_of_twelve_sends(b) == 3
+async def test_without_it_the_hung_broker_costs_a_send_each_round(b: Bench) -> None:
+    b.ns.routes["orders"] = route(b.a, b.b, queues=4)
+    await b.producer.client.update_route("orders")
+    b.a.silent = True
+    # Choosing a queue for the try that comes too late moves past the hung broker's other queues.
+    assert await failures_of_twelve_sends(b) == 3
 
 
 async def test_the_5_x_detector_brings_a_broker_back_after_a_good_probe() -> None:

@@ -8,7 +8,6 @@ import pytest
 from nemesrv.clients.producer.send_result import SendError, SendResult
 from nemesrv.remoting.errors import ClientError, ConnectionLost, RequestTimeout, ResponseError, RocketMQError
 from nemesrv.remoting.message import Message
-from nemesrv.remoting.node.profile import Profile
 from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench
 
 
@@ -19,13 +18,12 @@ async def error_of(b: Bench, **options: Any) -> RocketMQError:
 
 
 @BOTH
-async def test_an_asynchronous_send_gives_its_result_to_the_task_and_the_callback(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        told: list[tuple[SendResult | None, RocketMQError | None]] = []
-        result = await b.producer.send_async(MESSAGE, lambda *outcome: told.append(outcome))
-        await asyncio.sleep(0)
-        assert told == [(result, None)]
-        assert b.outcomes == [("ok", 0)]
+async def test_an_asynchronous_send_gives_its_result_to_the_task_and_the_callback(b: Bench) -> None:
+    told: list[tuple[SendResult | None, RocketMQError | None]] = []
+    result = await b.producer.send_async(MESSAGE, lambda *outcome: told.append(outcome))
+    await asyncio.sleep(0)
+    assert told == [(result, None)]
+    assert b.outcomes == [("ok", 0)]
 
 
 async def test_many_asynchronous_sends_are_under_way_at_once(b: Bench) -> None:
@@ -37,51 +35,47 @@ async def test_many_asynchronous_sends_are_under_way_at_once(b: Bench) -> None:
 
 @BOTH
 @pytest.mark.parametrize("code", [17, 14, 1, 16, 2, 13])
-async def test_an_error_code_is_never_tried_again(profile: Profile, code: int) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        first.next_codes.append(code)
-        error = await error_of(b)
-        assert isinstance(error, ResponseError)
-        assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code)]
+async def test_an_error_code_is_never_tried_again(b: Bench, code: int) -> None:
+    first, _ = b.first_and_second()
+    first.next_codes.append(code)
+    error = await error_of(b)
+    assert isinstance(error, ResponseError)
+    assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code)]
 
 
 @BOTH
-async def test_a_transport_failure_is_tried_again_elsewhere_with_the_same_request(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, second = b.first_and_second()
-        first.crash()
-        await b.world.clock.sleep(1)
-        result = await b.producer.send_async(MESSAGE)
-        assert result.queue.broker_name == second.name
-        assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
-        (sent,) = second.stored
-        assert sent.header.broker_name == first.name  # Java does not write the request anew
+async def test_a_transport_failure_is_tried_again_elsewhere_with_the_same_request(b: Bench) -> None:
+    first, second = b.first_and_second()
+    first.crash()
+    await b.world.clock.sleep(1)
+    result = await b.producer.send_async(MESSAGE)
+    assert result.queue.broker_name == second.name
+    assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
+    (sent,) = second.stored
+    assert sent.header.broker_name == first.name  # Java does not write the request anew
 
 
 @BOTH
-async def test_it_is_tried_again_twice_at_most(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        b.a.crash()
-        b.b.crash()
-        await b.world.clock.sleep(1)
-        error = await error_of(b)
-        assert len(b.attempts) == 3
-        assert error.definite
-        assert b.outcomes == [("fail", None)]
+async def test_it_is_tried_again_twice_at_most(b: Bench) -> None:
+    b.a.crash()
+    b.b.crash()
+    await b.world.clock.sleep(1)
+    error = await error_of(b)
+    assert len(b.attempts) == 3
+    assert error.definite
+    assert b.outcomes == [("fail", None)]
 
 
 @BOTH
-async def test_a_timeout_uses_all_the_time_and_keeps_the_channel(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        first.silent = True
-        error = await error_of(b)
-        assert isinstance(error, RequestTimeout)
-        assert b.elapsed_s == 3
-        assert b.attempts == [(first.name, "info", None)]
-        assert b.outcomes == [("info", None)]
-        assert b.producer.client.remoting.is_active(first.address)
+async def test_a_timeout_uses_all_the_time_and_keeps_the_channel(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    first.silent = True
+    error = await error_of(b)
+    assert isinstance(error, RequestTimeout)
+    assert b.elapsed_s == 3
+    assert b.attempts == [(first.name, "info", None)]
+    assert b.outcomes == [("info", None)]
+    assert b.producer.client.remoting.is_active(first.address)
 
 
 async def test_a_connection_lost_under_it_is_tried_again_while_there_is_time(b: Bench) -> None:
@@ -145,14 +139,13 @@ async def test_stopping_leaves_asynchronous_sends_unknown(b: Bench) -> None:
 
 
 @BOTH
-async def test_a_oneway_send_arrives_and_its_outcome_is_unknown(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        await b.producer.send_oneway(MESSAGE)
-        await b.world.clock.sleep(1)
-        assert [stored.body for stored in first.stored] == [b"hello"]
-        assert b.attempts == [(first.name, "info", None)]
-        assert b.outcomes == [("info", None)]
+async def test_a_oneway_send_arrives_and_its_outcome_is_unknown(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    await b.producer.send_oneway(MESSAGE)
+    await b.world.clock.sleep(1)
+    assert [stored.body for stored in first.stored] == [b"hello"]
+    assert b.attempts == [(first.name, "info", None)]
+    assert b.outcomes == [("info", None)]
 
 
 async def test_a_oneway_send_is_not_tried_again(b: Bench) -> None:

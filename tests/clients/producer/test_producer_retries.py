@@ -14,15 +14,14 @@ from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench
 
 
 @BOTH
-async def test_a_refused_connection_is_retried_on_another_broker(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, second = b.first_and_second()
-        first.crash()
-        await b.world.clock.sleep(1)
-        result = await b.producer.send(MESSAGE)
-        assert result.queue.broker_name == second.name
-        assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
-        assert b.elapsed_s == 1
+async def test_a_refused_connection_is_retried_on_another_broker(b: Bench) -> None:
+    first, second = b.first_and_second()
+    first.crash()
+    await b.world.clock.sleep(1)
+    result = await b.producer.send(MESSAGE)
+    assert result.queue.broker_name == second.name
+    assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
+    assert b.elapsed_s == 1
 
 
 async def test_a_connection_that_closes_under_the_send_is_retried(b: Bench) -> None:
@@ -36,16 +35,15 @@ async def test_a_connection_that_closes_under_the_send_is_retried(b: Bench) -> N
 
 
 @BOTH
-async def test_a_broker_that_hangs_uses_the_whole_budget(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        first.silent = True
-        error = await b.error()
-        assert b.elapsed_s == 3
-        assert not error.definite
-        assert b.attempts[0] == (first.name, "info", None)
-        assert b.outcomes == [("info", None)]
-        assert not b.producer.client.remoting.is_active(first.address)
+async def test_a_broker_that_hangs_uses_the_whole_budget(b: Bench) -> None:
+    first, _ = b.first_and_second()
+    first.silent = True
+    error = await b.error()
+    assert b.elapsed_s == 3
+    assert not error.definite
+    assert b.attempts[0] == (first.name, "info", None)
+    assert b.outcomes == [("info", None)]
+    assert not b.producer.client.remoting.is_active(first.address)
 
 
 async def test_5_x_can_cap_each_try_but_the_last() -> None:
@@ -69,13 +67,12 @@ async def test_4_9_knows_no_cap() -> None:
     [(profile, code) for profile in Profile for code in (17, 14, 1, 16, 204, 205)]
     + [(Profile.V5_X, 2), (Profile.V5_X, 1500)],
 )
-async def test_these_codes_are_retried_on_another_broker(profile: Profile, code: int) -> None:
-    async with Bench(profile=profile) as b:
-        first, second = b.first_and_second()
-        first.next_codes.append(code)
-        result = await b.producer.send(MESSAGE)
-        assert result.queue.broker_name == second.name
-        assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code), (second.name, 0)]
+async def test_these_codes_are_retried_on_another_broker(b: Bench, code: int) -> None:
+    first, second = b.first_and_second()
+    first.next_codes.append(code)
+    result = await b.producer.send(MESSAGE)
+    assert result.queue.broker_name == second.name
+    assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code), (second.name, 0)]
 
 
 @pytest.mark.parametrize(
@@ -83,14 +80,13 @@ async def test_these_codes_are_retried_on_another_broker(profile: Profile, code:
     [(profile, code) for profile in Profile for code in (13, 29, 3, 4, 215)]
     + [(Profile.V4_9, 2), (Profile.V4_9, 1500)],
 )
-async def test_other_codes_are_raised_at_once(profile: Profile, code: int) -> None:
-    async with Bench(profile=profile) as b:
-        first, _ = b.first_and_second()
-        first.next_codes.append(code)
-        error = await b.error()
-        assert isinstance(error, ResponseError)
-        assert error.code == code
-        assert len(b.attempts) == 1
+async def test_other_codes_are_raised_at_once(b: Bench, code: int) -> None:
+    first, _ = b.first_and_second()
+    first.next_codes.append(code)
+    error = await b.error()
+    assert isinstance(error, ResponseError)
+    assert error.code == code
+    assert len(b.attempts) == 1
 
 
 async def test_a_code_can_be_added_to_the_retried_ones() -> None:
@@ -101,18 +97,17 @@ async def test_a_code_can_be_added_to_the_retried_ones() -> None:
 
 
 @BOTH
-async def test_after_three_tries_it_gives_up(profile: Profile) -> None:
-    async with Bench(profile=profile) as b:
-        b.a.next_codes += [14] * 3
-        b.b.next_codes += [14] * 3
-        first, second = b.first_and_second()
-        error = await b.error()
-        assert isinstance(error, SendError)
-        assert (error.code, error.definite) == (14, True)
-        assert isinstance(error.__cause__, ResponseError)
-        # the third try is past the last broker: back on the first
-        assert [name for name, _, _ in b.attempts] == [first.name, second.name, first.name]
-        assert b.outcomes == [("fail", 14)]
+async def test_after_three_tries_it_gives_up(b: Bench) -> None:
+    b.a.next_codes += [14] * 3
+    b.b.next_codes += [14] * 3
+    first, second = b.first_and_second()
+    error = await b.error()
+    assert isinstance(error, SendError)
+    assert (error.code, error.definite) == (14, True)
+    assert isinstance(error.__cause__, ResponseError)
+    # the third try is past the last broker: back on the first
+    assert [name for name, _, _ in b.attempts] == [first.name, second.name, first.name]
+    assert b.outcomes == [("fail", 14)]
 
 
 async def test_with_one_broker_the_retries_stay_on_it(b: Bench) -> None:
