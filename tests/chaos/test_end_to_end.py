@@ -33,9 +33,7 @@ def settings(*changed: str) -> list[str]:
     return [word for each in changed for word in ("--set", each)]
 
 
-def decided(
-    run: Callable[[], subprocess.CompletedProcess[str]],
-) -> subprocess.CompletedProcess[str]:
+def decided(run: Callable[[], subprocess.CompletedProcess[str]]) -> subprocess.CompletedProcess[str]:
     """The first of three runs that is not UNKNOWN: a machine that was too late to judge proves nothing either way."""
     for _ in range(2):
         done = run()

@@ -29,15 +29,7 @@ from nemesrv.chaos.fronts.observed import (
     Opened,
     Reported,
 )
-from nemesrv.conformance.situations import (
-    GET_ROUTEINFO,
-    KILL,
-    SITUATIONS,
-    Role,
-    Situation,
-    Target,
-    Watched,
-)
+from nemesrv.conformance.situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Target, Watched
 from nemesrv.conformance.stand import GROUP, TOPIC, MortalNetwork, Stand
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.node.network import Address, Listener, Network, ProtocolFactory

@@ -288,11 +288,7 @@ def rests_after_a_failure(client: Client) -> None:
     client.node.send = send_and_rest  # type: ignore[method-assign]
 
 
-ISOLATES = {
-    "send_latency_fault_enable": True,
-    "latency_max": (400,),
-    "not_available_duration": (600_000,),
-}
+ISOLATES = {"send_latency_fault_enable": True, "latency_max": (400,), "not_available_duration": (600_000,)}
 
 # -- consumers
 

@@ -120,9 +120,7 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
     }
     verdicts = json.loads((out / "verdicts.json").read_text())
     assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("conform", 7, "VALID")
-    assert [(check["name"], check["verdict"]) for check in verdicts["checks"]] == [
-        ("start", "VALID"),
-    ]
+    assert [(check["name"], check["verdict"]) for check in verdicts["checks"]] == [("start", "VALID")]
     suite = ET.parse(out / "junit.xml").getroot()[0]
     assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
         **{"tests": "1", "failures": "0", "errors": "0"}

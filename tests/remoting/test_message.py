@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from nemesrv.remoting import compression
 from nemesrv.remoting.compression import CompressionType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
-from nemesrv.remoting.message import (
-    BLANK_MAGIC,
-    Message,
-    MessageQueue,
-    StoredMessage,
-    raw_properties,
-)
+from nemesrv.remoting.message import BLANK_MAGIC, Message, MessageQueue, StoredMessage, raw_properties
 from nemesrv.remoting.message_batch import BatchItem, decode_batch, encode_batch, encode_item
 from nemesrv.remoting.message_id import UniqIdGenerator, offset_msg_id, parse_offset_msg_id, uniq_id
 from nemesrv.remoting.message_properties import (

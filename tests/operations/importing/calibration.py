@@ -133,11 +133,7 @@ def _moved(rng: random.Random) -> Logs:
     old = _before(broker(), at_s)
     new = [(at_s + 60 + when, text) for when, text in broker("broker-a", to, names, until_s=300)]
     servers = [
-        [
-            *_before(name_server(at), at_s),
-            *dropped(at_s + 1),
-            *heard(at_s + 70, at_s + 370, address=to),
-        ]
+        [*_before(name_server(at), at_s), *dropped(at_s + 1), *heard(at_s + 70, at_s + 370, address=to)]
         for at in (NS_0, NS_1)
     ]
     return logs_of(*servers, broker_a=[*old, *new], producer=client())

@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.inferring.telling import score_of
-from tests.operations.importing.calibration import (
-    Claim,
-    fitted,
-    made,
-    posted,
-    recordings,
-    table,
-)
+from tests.operations.importing.calibration import Claim, fitted, made, posted, recordings, table
 
 
 def wrong(claims: Iterable[Claim]) -> list[Claim]:

@@ -31,10 +31,7 @@ def test_answers_that_nobody_asked_for_are_invalid() -> None:
     verdict = builder.end(10).judged(CHECK)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 5, 3)
     assert verdict.why == "3 answers of 1 peers were not asked for"
-    assert verdict.examples == (
-        example(6000.0, "code 0, opaque 6"),
-        example(8000.0, "code 0, opaque 8"),
-    )
+    assert verdict.examples == (example(6000.0, "code 0, opaque 6"), example(8000.0, "code 0, opaque 8"))
 
 
 def test_a_history_without_answers_is_unknown() -> None:

@@ -105,10 +105,7 @@ def test_a_pull_that_runs_out_keeps_its_channel() -> None:
 
 @pytest.mark.parametrize(
     ("timer", "tell", "in_time_s", "early_s", "late_s"),
-    [
-        ("long poll", held, (0.0, 4.99), -0.2, 5.2),
-        ("client expiry", expired, (120.0, 129.9), 119.0, 131.0),
-    ],
+    [("long poll", held, (0.0, 4.99), -0.2, 5.2), ("client expiry", expired, (120.0, 129.9), 119.0, 131.0)],
 )
 def test_what_a_periodic_check_ends_may_wait_for_that_check_and_no_longer(
     timer: str, tell: Told, in_time_s: tuple[float, ...], early_s: float, late_s: float

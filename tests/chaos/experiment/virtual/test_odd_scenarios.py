@@ -40,14 +40,10 @@ ODD = TOLD | {
         "routes_are_true",
     ),
     "a kill without a restart, among consumers": Odd(
-        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}],
-        "consumer-never-commits",
-        "commits_follow_work",
+        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}], "consumer-never-commits", "commits_follow_work"
     ),
     "a kill without a restart, among brokers": Odd(
-        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}],
-        "broker-forgets-offsets",
-        "commits_follow_work",
+        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}], "broker-forgets-offsets", "commits_follow_work"
     ),
     "a NameServer lost at the first send": Odd(
         [{"at_s": 0, "do": "black_hole", "links": ["producers <-> name_servers"], "for_s": 20}],
@@ -70,10 +66,7 @@ ODD = TOLD | {
         "routes_are_true",
     ),
     "a cut of no length": Odd(
-        [
-            {"at_s": 3, "do": "cut", "links": ["broker-a <-> ns-0"]},
-            {"at_s": 3, "do": "heal"},
-        ],
+        [{"at_s": 3, "do": "cut", "links": ["broker-a <-> ns-0"]}, {"at_s": 3, "do": "heal"}],
         "name-server-takes-nobody-back",
         "routes_are_true",
         phases={"broker-a": 20},
@@ -307,10 +300,7 @@ ODD = TOLD | {
         settle_s=100,
     ),
     "a fault before the only NameServer of a consumer joins": Odd(
-        [
-            {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
-            {"at_s": 150, "do": "heal"},
-        ],
+        [{"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]}, {"at_s": 150, "do": "heal"}],
         "client-stops-polling-after-a-failure",
         "timers_kept",
         nodes={"ns-1": {"joins_at_s": 120}, "consumer-0": {"name_servers": ["ns-1"]}},
