@@ -16,7 +16,7 @@ from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
 from .catalogue import settings_for, why_not
-from .setting import BROKERS, CONSTANTS, GROUPS, Setting, Value
+from .setting import BROKERS, CONSTANTS, GROUPS, Setting, Value, hashable
 
 Said = Mapping[str, Mapping[str, object]]
 """Group or node to RocketMQ's name to value, as in the file."""
@@ -133,10 +133,9 @@ def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Pro
         if profile not in setting.profiles:
             other = ", ".join(one.value for one in setting.profiles)
             raise NotAllowed(f"{place}.{name}", repr(value), f"in profile {other} only; this one is {profile}")
-        try:
-            values[str(name)] = setting.allowed.taken(value)
-        except ValueError as exc:
-            raise NotAllowed(f"{place}.{name}", repr(value), str(setting.allowed)) from exc
+        if not setting.allowed.has(value):
+            raise NotAllowed(f"{place}.{name}", repr(value), setting.allowed.words)
+        values[str(name)] = hashable(value)
     return values
 
 

@@ -1,9 +1,9 @@
 """A setting: RocketMQ's name, class, default and allowed values, and the nodes that have it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from ...actors.broker.config import BrokerConfig, parse_delay_levels
 from ...actors.errors import ConfigError
@@ -13,107 +13,14 @@ from ...clients.consumer.config import ConsumerConfig
 from ...remoting.node.profile import Profile
 from ..topology import NodeKind
 
-# -- what a setting may be set to: each kind of value says in a user's words what is allowed, and refuses the rest
-
 Value = bool | int | str | tuple[int, ...]
 
 
-class Allowed(Protocol):
-    """A kind of value of a setting. `str()` of the object says what is allowed."""
+class Allowed(NamedTuple):
+    """The values that a setting may have: in a user's words, and whether a value is one of them."""
 
-    def taken(self, value: object) -> Value:
-        """Return the value as a node has it; ValueError for a value that is not allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    def taken(self, value: object) -> Value:
-        if not isinstance(value, bool):
-            raise ValueError
-        return value
-
-    def __str__(self) -> str:
-        return "true or false"
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """Whole numbers from `least` to `most` in `unit` (empty: a count). `also` is one more allowed value, such as -1 for
-    off."""
-
-    least: int
-    most: int
-    unit: str = ""
-    also: int | None = None
-
-    def taken(self, value: object) -> Value:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError
-        if not self.least <= value <= self.most and value != self.also:
-            raise ValueError
-        return value
-
-    def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
-        also = "" if self.also is None else f", or {self.also}"
-        return f"a whole number from {self.least} to {self.most}{unit}{also}"
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    words: tuple[str, ...]
-
-    def taken(self, value: object) -> Value:
-        if not isinstance(value, str) or value not in self.words:
-            raise ValueError
-        return value
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(self.words)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Ascending:
-    """A list of whole numbers from 0 on. `ascends`: each is greater than the number before."""
-
-    unit: str
-    ascends: bool = True
-
-    def taken(self, value: object) -> Value:
-        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-            raise ValueError
-        if any(isinstance(one, bool) or not isinstance(one, int) or one < 0 for one in value):
-            raise ValueError
-        if self.ascends and sorted(set(value)) != list(value):
-            raise ValueError
-        return tuple(value)
-
-    def __str__(self) -> str:
-        return f"a list of whole numbers from 0 on, in {self.unit}" + (", each more than the last" * self.ascends)
-
-
-@dataclass(frozen=True, slots=True)
-class DelayLevels:
-    def taken(self, value: object) -> Value:
-        try:
-            parse_delay_levels(str(value))
-        except ConfigError as exc:
-            raise ValueError from exc
-        return str(value)
-
-    def __str__(self) -> str:
-        return "numbers followed by s, m, h or d, with spaces, such as 1s 5s 1m"
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    def taken(self, value: object) -> Value:
-        if not isinstance(value, str) or not re.fullmatch(r"[\w.-]+", value):
-            raise ValueError
-        return value
-
-    def __str__(self) -> str:
-        return "a host's name or IPv4 address"
+    words: str
+    has: Callable[[Any], bool]
 
 
 NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.SLAVE)
@@ -183,7 +90,7 @@ def setting_of(group: str, name: str, entry: Mapping[str, Any]) -> Setting:
     taken_by = (NodeKind(told.pop("only")),) if "only" in told else GROUPS[group]
     own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     own = f"{own}_ms" if hasattr(_DEFAULTS[taken_by[0]], f"{own}_ms") else own
-    by_profile = {Profile(profile): _hashable(value) for profile, value in told.pop("defaults", {}).items()}
+    by_profile = {Profile(profile): hashable(value) for profile, value in told.pop("defaults", {}).items()}
     return Setting(
         name=name,
         upstream=told.pop("class"),
@@ -198,18 +105,45 @@ def setting_of(group: str, name: str, entry: Mapping[str, Any]) -> Setting:
 
 
 def _allowed(said: Any) -> Allowed:
-    if said is None:
-        return Truth()
-    if said == "delay levels":
-        return DelayLevels()
-    if said == "host":
-        return Host()
-    if "one_of" in said:
-        return OneOf(tuple(said["one_of"]))
-    if "list" in said:
-        return Ascending(said["list"], said.get("ascends", True))
-    return Whole(said["from"], said["to"], said.get("unit", ""), said.get("also"))
+    match said:
+        case None:
+            return Allowed("true or false", lambda value: isinstance(value, bool))
+        case "delay levels":
+            return Allowed("numbers followed by s, m, h or d, with spaces, such as 1s 5s 1m", _are_delay_levels)
+        case "host":
+            return Allowed("a host's name or IPv4 address", _is_host)
+        case {"one_of": words}:
+            return Allowed(f"one of {', '.join(words)}", lambda value: value in words)
+        case {"list": unit, **more}:
+            ascends = more.get("ascends", True)
+            words = f"a list of whole numbers from 0 on, in {unit}" + (", each more than the last" if ascends else "")
+            return Allowed(words, lambda value: _are_whole(value) and (not ascends or sorted({*value}) == [*value]))
+    least, most, unit, also = (said.get(key) for key in ("from", "to", "unit", "also"))
+    words = f"a whole number from {least} to {most}" + (f" {unit}" if unit else "")
+    return Allowed(
+        words if also is None else f"{words}, or {also}",
+        lambda value: _is_whole(value) and (least <= value <= most or value == also),
+    )
 
 
-def _hashable(value: Any) -> Value:
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_whole(value: object) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(_is_whole(one) and one >= 0 for one in value)
+
+
+def _is_host(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[\w.-]+", value) is not None
+
+
+def _are_delay_levels(value: object) -> bool:
+    try:
+        return bool(parse_delay_levels(str(value)))
+    except ConfigError:
+        return False
+
+
+def hashable(value: Any) -> Value:
     return tuple(value) if isinstance(value, list) else value

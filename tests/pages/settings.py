@@ -87,7 +87,7 @@ def _names(names: Iterable[str]) -> str:
 
 def _row(one: Setting) -> str:
     defaults = " | ".join(_default(one, profile) for profile in Profile)
-    return f"| `{one.name}` | {one.upstream} | {defaults} | {one.allowed} | {one.symbol or ''} | {one.says} |"
+    return f"| `{one.name}` | {one.upstream} | {defaults} | {one.allowed.words} | {one.symbol or ''} | {one.says} |"
 
 
 def _default(one: Setting, profile: Profile) -> str:

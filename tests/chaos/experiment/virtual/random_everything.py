@@ -9,6 +9,7 @@ What the language refuses is drawn again. INVALID is a false alarm, or a mistake
 """
 
 import random
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,6 @@ from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.settings.catalogue import settings_for
-from nemesrv.chaos.settings.setting import Truth, Whole
 from nemesrv.chaos.topology import NodeKind
 
 from . import random_actions, random_acts, random_language, random_scenarios
@@ -138,11 +138,12 @@ def _settings(document: Document, rng: random.Random) -> None:
         if profile not in setting.profiles or name in NOT_OURS or name.startswith(NO_TRAFFIC):
             continue
         default, allowed = setting.default(profile), setting.allowed
-        if isinstance(allowed, Truth):
+        if isinstance(default, bool):
             document["config"].setdefault(group, {})[name] = not default
-        elif isinstance(allowed, Whole) and isinstance(default, int) and default > 0:
+        elif isinstance(default, int) and default > 0:
+            least, most, *_ = map(int, re.findall(r"-?\d+", allowed.words))
             times = round(default * rng.choice((0.34, 0.5, 1.5, 3)))
-            document["config"].setdefault(group, {})[name] = min(max(times, allowed.least), allowed.most)
+            document["config"].setdefault(group, {})[name] = min(max(times, least), most)
 
 
 if __name__ == "__main__":
