@@ -293,8 +293,6 @@ async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel
     assert "consumerGroup" in (refused.remark or "")
     assert (await world.ask(RequestCode.HEART_BEAT, body=b"\xff{")).code == ResponseCode.SYSTEM_ERROR
     unknown = await world.ask(9999)
-    assert (unknown.code, unknown.remark) == (
-        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-        " request type 9999 not supported",
-    )
+    assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert unknown.remark == " request type 9999 not supported"
     assert len(world.network.dials) == 1

@@ -43,10 +43,8 @@ async def test_with_property_filters_only_what_matches_is_pulled(world: World) -
     await world.broker(enable_property_filter=True)
     assert (await check(world, SQL)).code == ResponseCode.SUCCESS
     wrong = await check(world, "amount >")
-    assert (wrong.code, (wrong.remark or "").partition(".")[0]) == (
-        ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-        "Invalid MessageSelector",
-    )
+    assert wrong.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert (wrong.remark or "").partition(".")[0] == "Invalid MessageSelector"
     await send(world, b"yes", amount="11", TAGS="TagA")
     await send(world, b"too little", amount="10", TAGS="TagA")
     await send(world, b"no amount", TAGS="TagB")

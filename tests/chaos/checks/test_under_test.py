@@ -134,11 +134,8 @@ def test_windows_of_a_client_under_test_are_made_of_its_profile_s_timers_and_its
         under_test(builder, name, "go")
     builder.at(100).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "go", "ns-1")
     _, world = builder.end(900).facts()
-    assert (world.timers_of("go").A_ms, world.timers_of("go").C_ms, world.timers_of("producer-0").A_ms) == (
-        6_000,
-        6_000,
-        3_000,
-    )
+    assert (world.timers_of("go").A_ms, world.timers_of("go").C_ms) == (6_000, 6_000)
+    assert world.timers_of("producer-0").A_ms == 3_000
     assert [fault.fault_id for fault in world.link_faults("go-2", "ns-1")] == ["f1"]
     assert not world.link_faults("producer-0", "ns-1")
 

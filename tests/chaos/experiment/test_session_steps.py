@@ -42,10 +42,8 @@ def test_every_fault_of_a_timeline_can_be_injected_by_its_name(do: str) -> None:
     node = "ns-0" if do == "remove" else "broker-a"
     cluster.inject(do, "broker-a <-> ns-0" if on_link else node, for_s=30 if on_link else None, **numbers)
     first = experiment.done[0]
-    assert (type(first.what), first.links or first.nodes) == (
-        FAULTS[do],
-        ("broker-a <-> ns-0",) if on_link else (node,),
-    )
+    assert type(first.what) is FAULTS[do]
+    assert (first.links or first.nodes) == (("broker-a <-> ns-0",) if on_link else (node,))
     assert [(action.at_s, action.do) for action in experiment.done[1:]] == ([(30, "heal")] if on_link else [])
     assert cluster.scenario.timeline == tuple(experiment.done)
 

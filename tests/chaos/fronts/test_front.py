@@ -42,13 +42,8 @@ async def test_a_look_up_and_its_answer_are_passed_on_and_seen(world: World, bin
     [seen] = world.of(Asked)
     [answer] = world.of(Answered)
     assert opened.peer == client.writer.get_extra_info("sockname")
-    assert (seen.code, seen.opaque, seen.fields, seen.binary, seen.size) == (
-        105,
-        7,
-        {"topic": "T"},
-        binary,
-        len(asked),
-    )
+    assert (seen.code, seen.opaque, seen.fields) == (105, 7, {"topic": "T"})
+    assert (seen.binary, seen.size) == (binary, len(asked))
     assert (answer.opaque, answer.code, answer.body, answer.by) == (7, 0, ROUTE, By.SERVER)
     assert opened.connection == seen.connection == answer.connection
     assert opened.at_ms <= seen.at_ms <= answer.at_ms

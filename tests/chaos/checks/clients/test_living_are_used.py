@@ -89,11 +89,8 @@ def test_queues_in_turn_from_any_beginning_are_right() -> None:
 
 def test_a_queue_with_one_send_more_than_its_turns_is_wrong() -> None:
     found = verdict(sent(sent(in_turn(story(), 16), 30, RING[2]), 31, RING[2]))
-    assert (found.verdict, kinds(found), found.examples[0].more["off_by"]) == (
-        Validity.INVALID,
-        ["not used in turn"],
-        1,
-    )
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["not used in turn"])
+    assert found.examples[0].more["off_by"] == 1
 
 
 def test_a_healthy_broker_that_is_never_used_is_named() -> None:
@@ -276,11 +273,8 @@ def retried(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
 def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     assert verdict(retried(story().at(20), "broker-a", "broker-b", "broker-a")).verdict is Validity.VALID
     found = verdict(retried(story().at(20), "broker-a", "broker-b", "broker-b"))
-    assert (found.verdict, found.examined, kinds(found)) == (
-        Validity.INVALID,
-        2,
-        ["tried again on the broker that had failed"],
-    )
+    assert (found.verdict, found.examined) == (Validity.INVALID, 2)
+    assert kinds(found) == ["tried again on the broker that had failed"]
     alone = story().at(10).learns("producer-0", "broker-a")
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 

@@ -410,11 +410,8 @@ def test_a_restarted_client_chooses_anew() -> None:
 def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
     """31 starts find 64 points with power 0.99 at 1e-6, not 40."""
     verdict = check(starts((11, 10, 10), start_bias=0.4).end(100))
-    assert (verdict.verdict, verdict.measured["starts"], verdict.measured["starts_needed"]) == (
-        Validity.UNKNOWN,
-        31,
-        78,
-    )
+    assert (verdict.verdict, verdict.measured["starts"]) == (Validity.UNKNOWN, 31)
+    assert verdict.measured["starts_needed"] == 78
     assert "the run is to find a bias of 0.4: 31 starts are too few" in verdict.why
     assert "78 are enough" in verdict.why
     found = check(starts((11, 10, 10), start_bias=0.65).end(100))

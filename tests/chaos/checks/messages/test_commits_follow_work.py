@@ -81,11 +81,8 @@ def test_an_offset_behind_what_was_received_is_right() -> None:
 def test_a_message_that_is_committed_past_before_it_is_received_is_wrong_whether_or_not_its_consumer_dies() -> None:
     builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
     found = verdict(received(builder, 109, 3))
-    assert (found.verdict, found.violations, kinds(found)) == (
-        Validity.INVALID,
-        1,
-        ["committed before it was received"],
-    )
+    assert (found.verdict, found.violations) == (Validity.INVALID, 1)
+    assert kinds(found) == ["committed before it was received"]
     (example,) = found.examples
     assert (example.who, example.what, example.from_ms, example.over_ms) == ("consumer-0", "broker-a", 105e3, 4e3)
     assert example.more["offset"] == 3
@@ -254,11 +251,8 @@ def test_a_broker_that_was_started_again_may_have_an_older_table_of_five_seconds
         builder.at(160).fault(*KILL, end=True)
         return verdict(taken(builder.at(190), offset=offset, node="consumer-1")).verdict
 
-    assert (taken_at(3, 145), taken_at(3, 130), taken_at(5, 130)) == (
-        Validity.VALID,
-        Validity.INVALID,
-        Validity.VALID,
-    )
+    assert taken_at(3, 145) == Validity.VALID
+    assert (taken_at(3, 130), taken_at(5, 130)) == (Validity.INVALID, Validity.VALID)
 
 
 def test_a_broker_that_was_stopped_in_order_has_all_that_it_was_told_and_one_killed_as_it_stopped_need_not() -> None:
@@ -287,11 +281,8 @@ def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault
         return verdict(taken(dropped(builder.at(110)).at(110 + seconds), offset=3, node="consumer-1"))
 
     found = taken_after(20)
-    assert (found.verdict, found.examples[0].who, found.examples[0].what) == (
-        Validity.INVALID,
-        "broker-a",
-        "consumer-1",
-    )
+    assert (found.verdict, found.examples[0].who) == (Validity.INVALID, "broker-a")
+    assert found.examples[0].what == "consumer-1"
     assert kinds(found) == ["answered an older offset than was committed"]
     assert taken_after(4).verdict is Validity.VALID
 
@@ -306,12 +297,8 @@ def test_what_was_worked_off_and_is_not_committed_by_the_next_run_is_wrong() -> 
     found = verdict(ran(worked(story(), 3), 98, 101.5, 106.5))
     assert (found.verdict, found.examined, kinds(found)) == (Validity.INVALID, 1, ["consumed, and not committed"])
     (example,) = found.examples
-    assert (example.who, example.what, example.from_ms, example.more["offset"]) == (
-        "consumer-0",
-        "broker-a",
-        101.5e3,
-        0,
-    )
+    assert (example.who, example.what) == ("consumer-0", "broker-a")
+    assert (example.from_ms, example.more["offset"]) == (101.5e3, 0)
     assert verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 101.6, 2, -1)).verdict is Validity.INVALID
     late = verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 112, 3, -1))
     assert (late.verdict, kinds(late)) == (Validity.INVALID, ["committed late"])
@@ -335,11 +322,8 @@ def test_what_is_committed_by_the_next_run_is_in_time() -> None:
         builder = ran(worked(story(), 1), 105.5, 110.5)
         return verdict(committed(builder, seconds, 1, -1), lag_ms=lag_ms).verdict
 
-    assert (committed_at(104), committed_at(105.54), committed_at(105.8)) == (
-        Validity.VALID,
-        Validity.VALID,
-        Validity.INVALID,
-    )
+    assert (committed_at(104), committed_at(105.54)) == (Validity.VALID, Validity.VALID)
+    assert committed_at(105.8) == Validity.INVALID
     assert committed_at(105.8, lag_ms=200) is Validity.VALID
     assert verdict(committed(worked(story(), 1), 300, 1, -1)).verdict is Validity.VALID  # timers_kept looks for the run
 

@@ -57,11 +57,8 @@ def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offse
     for at_s, producer in ((20, "producer-0"), (90, "producer-1")):
         builder.at(at_s).event(producer, "send", type="ok", msg_key=producer, offset=13, duration_ms=1, **AT)
     (found,) = builder.end(100).judged(CHECK).examples
-    assert (found.what, found.who, found.more["kind"]) == (
-        "broker-a",
-        "producer-1",
-        "acknowledged where another message is",
-    )
+    assert (found.what, found.who) == ("broker-a", "producer-1")
+    assert found.more["kind"] == "acknowledged where another message is"
 
 
 def test_sends_that_overlap_may_be_stored_in_either_order() -> None:
