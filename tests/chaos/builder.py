@@ -8,7 +8,7 @@ story.at(20).route("ns-0", "orders", "broker-b")
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checks.check import Check
@@ -18,7 +18,7 @@ from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import SCHEMA
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
-from nemesrv.chaos.verdict import Verdict
+from nemesrv.chaos.verdict import Example, Verdict
 from tests.chaos.parts import InParts
 
 if TYPE_CHECKING:
@@ -207,6 +207,28 @@ class HistoryBuilder:
 def judging(judge: Callable[[Control, World], Verdict]) -> Callable[[HistoryBuilder], Verdict]:
     """What a check of control rows says of a history."""
     return lambda history: judge(*history.facts())
+
+
+def example(
+    who: str,
+    what: str = "",
+    *,
+    from_s: float,
+    to_s: float | None = None,
+    due_s: float | None = None,
+    took_s: float | None = None,
+    allowed_s: float | None = None,
+    topic: str = "",
+    after: str = "",
+    times: Mapping[str, float] | None = None,
+    **more: Any,
+) -> Example:
+    """A counterexample in seconds; by how much it is over follows from what it took and what was allowed."""
+    over_s = None if took_s is None or allowed_s is None else took_s - allowed_s
+    ms = [None if at_s is None else at_s * 1000.0 for at_s in (from_s, to_s, due_s, took_s, allowed_s, over_s)]
+    named = dict(zip(("from_ms", "to_ms", "due_ms", "measured_ms", "latest_ms", "over_ms"), ms, strict=True))
+    moments = {name: at_s * 1000.0 for name, at_s in (times or {}).items()}
+    return Example(who=who, what=what, topic=topic, after=after, times=moments, more=more, **named)
 
 
 def said(verdict: Verdict) -> tuple[object, ...]:

@@ -10,8 +10,8 @@ from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
 from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.history.rows import to_table
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
@@ -89,21 +89,10 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
 def test_a_producer_that_keeps_using_it_is_invalid() -> None:
     verdict = check(crash(last_send_s=150, last_pull_s=149))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 1)
-    assert verdict.examples == (
-        Example(
-            who="producer-0",
-            what="broker-a",
-            topic="orders",
-            from_ms=150_000.0,
-            due_ms=130_000.0,
-            measured_ms=50_000.0,
-            latest_ms=30_000.0,
-            over_ms=20_000.0,
-            after="f1 start",
-            times={"lost": 100_000.0},
-            more={"kind": "must not use", "op_id": "op-150", "late_uses": 1},
-        ),
-    )
+    (late,) = verdict.examples
+    about = {"topic": "orders", "after": "f1 start", "times": {"lost": 100}, "op_id": "op-150", "late_uses": 1}
+    use = {"from_s": 150, "due_s": 130, "took_s": 50, "allowed_s": 30}
+    assert late == example("producer-0", "broker-a", **use, **about, kind="must not use")
 
 
 def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence() -> None:

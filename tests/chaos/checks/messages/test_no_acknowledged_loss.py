@@ -5,8 +5,8 @@ from __future__ import annotations
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, example
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
@@ -14,13 +14,7 @@ ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an 
 
 WORLD = World(timers=Timers.from_json({}))
 LOST = Missing(1000.0, "k-1", "producer-0", *AT.values(), offset=1, is_lost=True)
-EXAMPLE = Example(
-    who="producer-0",
-    what="broker-a",
-    topic="orders",
-    from_ms=1000.0,
-    more={"kind": "lost", "msg_key": "k-1", "queue_id": 0, "offset": 1},
-)
+EXAMPLE = example("producer-0", "broker-a", topic="orders", from_s=1, kind="lost", msg_key="k-1", queue_id=0, offset=1)
 
 
 def sends() -> HistoryBuilder:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.messages.order_kept import CHECK, Misplaced, Order, judge
-from nemesrv.chaos.verdict import Example, Validity
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 
@@ -31,21 +31,9 @@ def test_later_sends_of_a_producer_have_higher_offsets() -> None:
 def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
     verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples == (
-        Example(
-            who="producer-0",
-            what="broker-a",
-            topic="orders",
-            from_ms=14_000.0,
-            to_ms=15_000.0,
-            more={
-                "kind": "send after one with a higher offset, or the same",
-                "msg_key": "k-2",
-                "queue_id": 0,
-                "offset": 4,
-            },
-        ),
-    )
+    (found,) = verdict.examples
+    about = {"kind": "send after one with a higher offset, or the same", "msg_key": "k-2", "queue_id": 0, "offset": 4}
+    assert found == example("producer-0", "broker-a", topic="orders", from_s=14, to_s=15, **about)
 
 
 def test_an_offset_given_twice_is_invalid() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from nemesrv.chaos.checks.messages.queue_ownership import judge
 from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Seen, holdings, pieces, readable
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example, judging, route_of
 
 CONSUMERS = ("consumer-0", "consumer-1")
 KILL = ("f1", "kill", "sigkill", "broker-a")
@@ -45,26 +45,10 @@ def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
     builder = assign(assign(group(), 130, "consumer-0", A + B[:1]), 150, "consumer-0", A)
     verdict = check(builder.end(200))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples == (
-        Example(
-            who="consumer-0",
-            what="broker-b",
-            topic="orders",
-            from_ms=130_000.0,
-            to_ms=150_000.0,
-            due_ms=25_000.0,
-            measured_ms=20_000.0,
-            latest_ms=0.0,
-            over_ms=20_000.0,
-            after="broker-a listed others",
-            more={
-                "kind": "must alone own",
-                "group": "nemesrv-consumers",
-                "queue_id": 0,
-                "clients": ["consumer-0", "consumer-1"],
-            },
-        ),
-    )
+    (two,) = verdict.examples
+    owned = {"group": "nemesrv-consumers", "topic": "orders", "queue_id": 0, "clients": ["consumer-0", "consumer-1"]}
+    of = {"from_s": 130, "to_s": 150, "due_s": 25, "took_s": 20, "allowed_s": 0, "after": "broker-a listed others"}
+    assert two == example("consumer-0", "broker-b", **of, **owned, kind="must alone own")
 
 
 def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import judge
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, judging
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, example, judging
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
@@ -53,21 +53,9 @@ def test_a_killed_broker_that_leaves_every_table_at_once_is_valid() -> None:
 def test_a_killed_broker_that_stays_in_a_table_is_invalid() -> None:
     verdict = check(crash(dropped_at_s=None))
     assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 6)
-    assert verdict.examples == (
-        Example(
-            who="ns-1",
-            what="broker-a",
-            topic="orders",
-            from_ms=100_000.0,
-            to_ms=160_000.0,
-            due_ms=100_000.0,
-            measured_ms=60_000.0,
-            latest_ms=0.0,
-            over_ms=60_000.0,
-            after="f1 start",
-            more={"kind": "must not hold"},
-        ),
-    )
+    (held,) = verdict.examples
+    about = {"topic": "orders", "after": "f1 start", "kind": "must not hold"}
+    assert held == example("ns-1", "broker-a", from_s=100, to_s=160, due_s=100, took_s=60, allowed_s=0, **about)
     assert "no delay allowed: 60.0 s over" in verdict.why
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.availability import CHECK
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
 
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
@@ -54,14 +54,9 @@ def test_a_machine_that_stands_still_takes_no_quiet_time_whole() -> None:
 def test_one_failure_in_a_quiet_time_is_invalid() -> None:
     verdict = check(sends({50, 51}))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
-    assert verdict.examples == (
-        Example(
-            who="producer-0",
-            from_ms=50_100.0,
-            to_ms=51_100.0,
-            more={"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0},
-        ),
-    )
+    (failed,) = verdict.examples
+    about = {"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0}
+    assert failed == example("producer-0", from_s=50.1, to_s=51.1, **about)
     assert verdict.measured["quiet"] < 1
 
 
