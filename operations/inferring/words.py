@@ -29,6 +29,7 @@ def _read(key: str, told: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[
 
 
 _TOLD = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+_CODES: Sequence[tuple[str, re.Pattern[str]]] = [*_read("codes", _TOLD)]
 _WORDS: Sequence[tuple[str, re.Pattern[str]]] = [*_read("words", _TOLD)]
 _PLACES: Sequence[tuple[str, re.Pattern[str]]] = [*_read("places", _TOLD)]
 RANK = {cause: rank for rank, (cause, _) in enumerate(reversed([*_WORDS, *_PLACES]))}
@@ -98,5 +99,5 @@ def _spoken(text: str, trace: str) -> str | None:
         says = _VALUES.sub("", says)
     says = says[:_SAYS]
     readings = () if _SILENT.match(says) else (says, _STATUS.sub(lambda name: _CAMEL.sub(" ", name[0]), says))
-    told = (cause for spoken in readings for cause, pattern in _WORDS if pattern.search(spoken))
+    told = (cause for spoken in readings for cause, pattern in [*_CODES, *_WORDS] if pattern.search(spoken))
     return next(told, next((cause for cause, pattern in _PLACES if pattern.search(f"{text}\n{trace}")), None))
