@@ -77,6 +77,13 @@ class Bench:
     async def __aexit__(self, *_: object) -> None:
         await self.instance.stop()
 
+    async def runs(self, for_s: float, *topics: str) -> None:
+        """With a producer of these topics, if any."""
+        if topics:
+            self.instance.register_producer("writers", Producer(*topics))
+        await self.instance.start()
+        await self.world.clock.sleep(for_s)
+
 
 @pytest.fixture
 def b() -> Bench:
@@ -84,9 +91,7 @@ def b() -> Bench:
 
 
 async def test_routes_are_polled_first_after_10_ms_then_each_30_s(b: Bench) -> None:
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(65)
+    await b.runs(65, "orders")
     assert [round(query.at_s, 2) for query in b.ns.route_queries("orders")] == [0.01, 30.01, 60.01]
 
 
@@ -95,8 +100,7 @@ async def test_published_and_subscribed_topics_are_polled_once_each(b: Bench) ->
     producer, consumer = Producer("orders"), Consumer(b.world, "bills", "orders")
     b.instance.register_producer("writers", producer)
     b.instance.register_consumer("readers", consumer)
-    await b.instance.start()
-    await b.world.clock.sleep(0.5)
+    await b.runs(0.5)
     assert len(b.ns.route_queries()) == 2
     assert producer.updates == ["bills", "orders"]
     assert consumer.updates == {
@@ -120,8 +124,7 @@ async def test_an_unchanged_route_is_handed_only_to_whoever_lacks_it(b: Bench) -
 async def test_a_topic_that_vanishes_keeps_its_route(b: Bench) -> None:
     producer = Producer("orders")
     b.instance.register_producer("writers", producer)
-    await b.instance.start()
-    await b.world.clock.sleep(1)
+    await b.runs(1)
     del b.ns.routes["orders"]
     await b.world.clock.sleep(300)
     assert {row["code"] for row in b.world.rows("name_server_call", type="fail")} == {17}
@@ -134,8 +137,7 @@ async def test_a_topic_that_vanishes_keeps_its_route(b: Bench) -> None:
 async def test_a_transport_failure_ends_the_round_and_an_error_code_does_not(b: Bench) -> None:
     b.ns.routes["last"] = route(b.a)
     b.instance.register_producer("writers", Producer("nothing", "orders", "last"))
-    await b.instance.start()
-    await b.world.clock.sleep(10)
+    await b.runs(10)
     assert [len(b.ns.route_queries(topic)) for topic in ("nothing", "orders", "last")] == [1, 1, 1]
     b.ns.silent = True
     await b.world.clock.sleep(30)  # the poll of 30.01 s times out at the first topic
@@ -162,9 +164,7 @@ async def test_a_second_route_update_waits_3_s_for_the_first_and_gives_up(b: Ben
 
 
 async def test_heartbeats_go_to_all_brokers_after_1_s_then_each_30_s(b: Bench) -> None:
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(65)
+    await b.runs(65, "orders")
     assert [round(beat.at_s) for beat in b.a.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
     assert [round(beat.at_s) for beat in b.b.asked(RequestCode.HEART_BEAT)] == [1, 31, 61]
     (producer,) = b.a.heartbeats[0].producer_data_set
@@ -175,9 +175,7 @@ async def test_heartbeats_go_to_all_brokers_after_1_s_then_each_30_s(b: Bench) -
 async def test_slaves_hear_only_from_clients_that_consume(b: Bench) -> None:
     slave = await b.world.broker("broker-a", broker_id=1)
     b.ns.routes["orders"] = route(b.a, slave)
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(2)
+    await b.runs(2, "orders")
     assert (len(b.a.heartbeats), len(slave.heartbeats)) == (1, 0)
     b.instance.register_consumer("readers", Consumer(b.world, "orders"))
     await b.instance.send_heartbeat_to_all()
@@ -186,9 +184,7 @@ async def test_slaves_hear_only_from_clients_that_consume(b: Bench) -> None:
 
 
 async def test_brokers_that_left_every_route_are_forgotten_before_the_heartbeat(b: Bench) -> None:
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(20)
+    await b.runs(20, "orders")
     b.ns.routes["orders"] = route(b.a)
     await b.world.clock.sleep(10.5)  # the poll at 30.01 s
     assert b.instance.find_broker_address_in_publish("broker-b") == b.b.address
@@ -203,9 +199,7 @@ async def test_a_broker_that_hangs_delays_the_next_poll(b: Bench) -> None:
     b.ns.routes["orders"] = route(b.a, *hung)
     for broker in hung:
         broker.silent = True
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(70)
+    await b.runs(70, "orders")
     # the heartbeat round of 1 s takes 33 s
     assert [round(query.at_s, 1) for query in b.ns.route_queries("orders")] == [0.0, 34.0, 67.0]
 
@@ -213,8 +207,7 @@ async def test_a_broker_that_hangs_delays_the_next_poll(b: Bench) -> None:
 async def test_offsets_are_persisted_after_10_s_then_each_5_s_on_the_same_task(b: Bench) -> None:
     consumer = Consumer(b.world, "orders")
     b.instance.register_consumer("readers", consumer)
-    await b.instance.start()
-    await b.world.clock.sleep(21)
+    await b.runs(21)
     assert consumer.persisted_s == [10, 15, 20]
     consumer.persisting_s = 8
     await b.world.clock.sleep(13)
@@ -276,17 +269,14 @@ async def test_a_topics_broker_is_its_master_or_else_a_slave(b: Bench) -> None:
 async def test_a_broker_that_says_the_members_changed_wakes_every_consumer(b: Bench) -> None:
     consumer = Consumer(b.world, "orders")
     b.instance.register_consumer("readers", consumer)
-    await b.instance.start()
-    await b.world.clock.sleep(2)
+    await b.runs(2)
     b.a.notify_consumer_ids_changed("readers")
     await b.world.clock.sleep(1)
     assert consumer.changes == 1
 
 
 async def test_other_requests_of_a_broker_are_refused_with_code_3_unless_somebody_handles_them(b: Bench) -> None:
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(2)
+    await b.runs(2, "orders")
     (connection,) = b.a.connections
 
     async def asked() -> RemotingCommand:
@@ -302,8 +292,7 @@ async def test_a_group_is_registered_once_and_leaves_with_35_at_every_broker(b: 
     b.instance.register_producer("writers", Producer("orders"))
     with pytest.raises(ClientError):
         b.instance.register_producer("writers", Producer())
-    await b.instance.start()
-    await b.world.clock.sleep(2)
+    await b.runs(2)
     b.a.crash()
     await b.instance.unregister_producer("writers")
     (left,) = b.b.asked(RequestCode.UNREGISTER_CLIENT)
@@ -311,9 +300,7 @@ async def test_a_group_is_registered_once_and_leaves_with_35_at_every_broker(b: 
 
 
 async def test_channels_are_in_the_history(b: Bench) -> None:
-    b.instance.register_producer("writers", Producer("orders"))
-    await b.instance.start()
-    await b.world.clock.sleep(2)
+    await b.runs(2, "orders")
     b.b.crash()
     await b.world.clock.sleep(30)
     of_b = b.world.rows("channel", address=str(b.b.address))
@@ -324,9 +311,7 @@ async def test_channels_are_in_the_history(b: Bench) -> None:
 @pytest.mark.parametrize(("profile", "version"), [(Profile.V4_9, 409), (Profile.V5_X, 479)])
 async def test_requests_carry_language_python_and_the_profiles_version(profile: Profile, version: int) -> None:
     async with Bench(profile) as b:
-        b.instance.register_producer("writers", Producer("orders"))
-        await b.instance.start()
-        await b.world.clock.sleep(2)
+        await b.runs(2, "orders")
         sent = {(request.command.language, request.command.version) for request in b.ns.requests + b.a.requests}
         assert sent == {(LanguageCode.PYTHON, version)}
 
@@ -334,8 +319,7 @@ async def test_requests_carry_language_python_and_the_profiles_version(profile: 
 async def test_a_poll_round_begins_with_the_hook(b: Bench) -> None:
     calls: list[float] = []
     b.instance.route_cache._before_poll = lambda: calls.append(b.world.clock.monotonic_s())  # type: ignore[method-assign]
-    await b.instance.start()
-    await b.world.clock.sleep(31)
+    await b.runs(31)
     assert len(calls) == 2
 
 

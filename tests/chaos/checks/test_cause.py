@@ -12,18 +12,12 @@ from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import example
 
 
 def verdict(name: str, validity: Validity, who: str = "") -> Verdict:
-    example = Example(
-        who=who,
-        what="broker-a",
-        topic="orders",
-        from_ms=1_000.0,
-        to_ms=3_000.0,
-        more={"kind": "must hold what it acknowledged"},
-    )
-    return Verdict(name=name, verdict=validity, examined=1, violations=1, examples=(example,), why="")
+    one = example(who, "broker-a", topic="orders", from_s=1, to_s=3, kind="must hold what it acknowledged")
+    return Verdict(name=name, verdict=validity, examined=1, violations=1, examples=(one,), why="")
 
 
 def test_a_run_that_is_not_invalid_has_no_cause() -> None:

@@ -7,20 +7,16 @@ from pathlib import Path
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.html import Run
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
 
 BROKERS = ("broker-a", "broker-b")
 STEADY_S, KILL_S, STALE_UNTIL_S, END_S = 3.0, 20.0, 60.0, 90.0
-RUN = Run(
-    name="broker-crash",
-    description="<b>told</b>",
-    seed=7,
-    profile="4.9",
-    time_scale=10.0,
-    again="nemesrv run scenario.yaml",
-)
+TOLD = {"name": "broker-crash", "description": "<b>told</b>", "again": "nemesrv run scenario.yaml"}
+RUN = Run(seed=7, profile="4.9", time_scale=10.0, **TOLD)
 
+STALE = {"from_s": STEADY_S + KILL_S, "to_s": STEADY_S + STALE_UNTIL_S, "took_s": 40, "allowed_s": 0}
+HELD = example("ns-0", "broker-a", topic="<k>&", **STALE, kind="must not hold")
 VERDICTS = (
     Verdict(
         name="routes_are_true",
@@ -29,17 +25,7 @@ VERDICTS = (
         violations=1,
         measured={"max_ms": 40_000.0},
         allowed={"bound_ms": 0.0, "formula": "RTT + event thread", "tolerance_ms": 50.0, "row": "process crash"},
-        examples=(
-            Example(
-                who="ns-0",
-                what="broker-a",
-                topic="<k>&",
-                from_ms=(STEADY_S + KILL_S) * 1000,
-                to_ms=(STEADY_S + STALE_UNTIL_S) * 1000,
-                over_ms=40_000.0,
-                more={"kind": "must not hold"},
-            ),
-        ),
+        examples=(HELD,),
         why="1 of 8 times a NameServer's route did not equal what was alive and reachable",
     ),
     Verdict(

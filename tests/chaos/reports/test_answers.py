@@ -16,6 +16,7 @@ from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Clients, Example, Finding, Validity, Verdict
+from tests.chaos.builder import example
 
 CUT = "black_hole-1"
 CLIENTS = (Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),)
@@ -46,26 +47,15 @@ ARRIVED = Verdict(
     examined=1961,
     measured={"acknowledged": 1961, "received": 1961, "only_in_final_reads": 0, "lost": 0, "unread": 0},
 )
+OF_THE_CUT = {"after": f"{CUT} start", "kind": "must not hold"}
+HELD = example("ns-0", "broker-a", from_s=150, to_s=225, due_s=150, took_s=205, allowed_s=130, **OF_THE_CUT)
 STAYED = Verdict(
     name="routes_are_true",
     verdict=Validity.INVALID,
     examined=9,
     violations=1,
     allowed={"bound_ms": 130_000.0, "formula": "E - R .. E + S"},
-    examples=(
-        Example(
-            who="ns-0",
-            what="broker-a",
-            from_ms=150_000.0,
-            to_ms=225_000.0,
-            due_ms=150_000.0,
-            measured_ms=205_000.0,
-            latest_ms=130_000.0,
-            over_ms=75_000.0,
-            after=f"{CUT} start",
-            more={"kind": "must not hold"},
-        ),
-    ),
+    examples=(HELD,),
 )
 
 

@@ -61,20 +61,8 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
             "max_ms": 29_000.0,
             "promised": 2,
             "last_use": [
-                {
-                    "client": "consumer-0",
-                    "broker_name": "broker-a",
-                    "fault_id": "f1",
-                    "after_ms": 49_000.0,
-                    "bound_ms": 50_000.0,
-                },
-                {
-                    "client": "producer-0",
-                    "broker_name": "broker-a",
-                    "fault_id": "f1",
-                    "after_ms": 29_000.0,
-                    "bound_ms": 30_000.0,
-                },
+                {"client": client, "broker_name": "broker-a", "fault_id": "f1", "after_ms": last_ms, "bound_ms": due_ms}
+                for client, last_ms, due_ms in (("consumer-0", 49_000, 50_000), ("producer-0", 29_000, 30_000))
             ],
         },
         allowed={
