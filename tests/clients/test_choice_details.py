@@ -82,9 +82,11 @@ async def test_a_call_of_a_connected_server_does_not_wait_for_another_that_choos
 @BOTH
 async def test_a_call_gives_up_when_another_has_been_choosing_for_3_s(profile: Profile) -> None:
     async with Bench(profile) as b:
+        begin_s = b.world.clock.monotonic_s()
         async with b.client._lock:
             with pytest.raises(ConnectError) as caught:
                 await b.ask()
+        assert b.world.clock.monotonic_s() - begin_s == 3.0
         assert str(caught.value) == "connect to null failed: another call is still choosing a name server"
 
 

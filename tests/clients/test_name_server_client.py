@@ -229,22 +229,6 @@ async def test_4_9_callers_wait_for_the_one_that_is_connecting() -> None:
         assert b.chosen == b.in_order
 
 
-async def test_4_9_callers_give_up_on_the_lock_after_3_s() -> None:
-    async with Bench(Profile.V4_9) as b:
-        for server in b.servers:
-            b.world.network.swallow(server.address)
-        ended_s: list[float] = []
-
-        async def caller() -> type[RocketMQError] | None:
-            failure = await b.outcome()
-            ended_s.append(b.world.clock.monotonic_s())
-            return failure
-
-        assert list(await asyncio.gather(caller(), caller())) == [ConnectError, ConnectError]
-        assert ended_s == [3.0, 9.0]
-        assert len(b.chosen) == 3
-
-
 async def test_5_3_a_second_caller_moves_on_while_the_first_is_connecting() -> None:
     async with Bench(Profile.V5_X) as b:
         b.world.network.swallow(b.servers[0].address)

@@ -33,25 +33,23 @@ def test_tables_without_end_are_refused_and_what_is_there_stays(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_with(profile, registration())
-    with monkeypatch.context() as limited:
-        limited.setattr(route_table, "GROUPS_MAX", 1)
-        assert "1 broker names" in (register(table, broker="b", addr="2").refused or "")
-        assert register(table, id_=1, addr="3").refused is None
-    with monkeypatch.context() as limited:
-        limited.setattr(route_table, "IDS_MAX", 2)
-        assert "has 2 brokers" in (register(table, id_=2, addr="4").refused or "")
-    with monkeypatch.context() as limited:
-        limited.setattr(route_table, "LIVE_MAX", 2)
-        assert "2 brokers" in (register(table, addr="5").refused or "")
-        assert register(table).refused is None
+
+    def refused(limit: str, most: int, **how: Any) -> str:
+        with monkeypatch.context() as limited:
+            limited.setattr(route_table, limit, most)
+            return register(table, **how).refused or ""
+
+    assert "1 broker names" in refused("GROUPS_MAX", 1, broker="b", addr="2")
+    assert not refused("GROUPS_MAX", 1, id_=1, addr="3")
+    assert "has 2 brokers" in refused("IDS_MAX", 2, id_=2, addr="4")
+    assert "2 brokers" in refused("LIVE_MAX", 2, addr="5")
+    assert not refused("LIVE_MAX", 2)
+    assert not refused("ROWS_MAX", 2, data_version=version(2))  # the same rows again
+    assert "2 topic rows" in refused("ROWS_MAX", 2, topics=(topic("T"), topic("V")))
     with monkeypatch.context() as limited:
         limited.setattr(route_table, "ROWS_MAX", 2)
-        assert register(table, data_version=version(2)).refused is None  # the same rows again
-        assert "2 topic rows" in (register(table, topics=(topic("T"), topic("V"))).refused or "")
         table.register_topic("W", [QueueData(broker_name="broker-a")])
-    with monkeypatch.context() as limited:
-        limited.setattr(route_table, "MAPPINGS_MAX", 10)
-        assert "static topics" in (register(table, queue_mappings={"T": {"bname": "broker-a"}}).refused or "")
+    assert "static topics" in refused("MAPPINGS_MAX", 10, queue_mappings={"T": {"bname": "broker-a"}})
     assert set(table.topics()) == {"T", "U"}
 
 
