@@ -42,6 +42,7 @@ def test_tables_without_end_are_refused_and_what_is_there_stays(
     assert "1 broker names" in refused("GROUPS_MAX", 1, broker="b", addr="2")
     assert not refused("GROUPS_MAX", 1, id_=1, addr="3")
     assert "has 2 brokers" in refused("IDS_MAX", 2, id_=2, addr="4")
+    assert not refused("IDS_MAX", 2, id_=1, addr="3")
     assert "2 brokers" in refused("LIVE_MAX", 2, addr="5")
     assert not refused("LIVE_MAX", 2)
     assert not refused("ROWS_MAX", 2, data_version=version(2))  # the same rows again
