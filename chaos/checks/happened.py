@@ -76,6 +76,7 @@ _ACTS: Mapping[str, str] = {
     "silent": "{who} listed {topic}, which the action {what} had registered, and which was silent since",
     "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
+    "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
     "the broker's topic": "{who} did not have topic {topic} as the action {what} had set it",
     # a client's routes, and its NameServer
     "must have": "{who} had no route to {about}, though its NameServer had answered with one",
@@ -163,6 +164,7 @@ _ACTS: Mapping[str, str] = {
     "takes no longer than its calls": "{who} took longer for {what} than its calls may take",
     "runs out when its setting says": "{who}'s {what} did not run out at its configured time",
     "ends by its time-out": "{who}'s {what} did not end by its time-out",
+    "is idle first": "{who} closed a channel that was in use{because}",
     "is closed": "{who} dropped a silent peer and left its channel open",
     "takes out who is gone": "{who} kept a client in its groups whose process had been killed",
     "has no client": "{who} kept a client whose channel had ended",
@@ -213,6 +215,7 @@ SAID = frozenset(
         "because",
         "masters",
         "reason",
+        "read",
         "registered_before_ms",
         "name_servers",
         "queue_id",

@@ -327,22 +327,24 @@ class Dues:
 
     def at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
         """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
-        has named no master for so long that a pull of the master is over, and routes of other topics have followed.
-        Where an address of the route is nobody's (registered by hand), its pulls may go there."""
+        has named slaves, any of which it may ask, and no master for so long that a pull of the master is over, and
+        routes of other topics have followed. Where an address of the route is nobody's (registered by hand), its pulls
+        may go there."""
         topic, broker, _ = queue
         slaves = [slave for slave in slaves_of(self.world, broker) if self.world.permits(slave, holding.node)]
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
-        alone = merged(
-            Stretch(at_ms, end_ms)
-            for (at_ms, brokers), end_ms in states
-            if (named := brokers.get(broker)) and "0" not in named
-            if {self.world.owners.get(address) for address in named.values()} <= {*slaves}
-        )
+        alone: dict[tuple[str, ...], list[Stretch]] = defaultdict(list)
+        for (at_ms, brokers), end_ms in states:
+            if (named := brokers.get(broker)) and "0" not in named:
+                owners = {self.world.owners.get(address, "") for address in named.values()}
+                alone[tuple(sorted(owners))].append(Stretch(at_ms, end_ms))
         after_ms = self.world.timers_of(holding.node).P_ms + PULL_MS + self.world.timers.C_ms
-        taken = [one for slave in slaves for one in self._unreached(holding.node, topic, slave)]
         return [
             free
-            for one in alone
+            for named_slaves, stretches in alone.items()
+            if {*named_slaves} <= {*slaves}
+            for taken in [[one for slave in named_slaves for one in self._unreached(holding.node, topic, slave)]]
+            for one in merged(stretches)
             for free in without(max(one.start_ms + after_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
         ]
 

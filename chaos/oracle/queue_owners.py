@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ...remoting.codes import MASTER_ID
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
@@ -167,6 +168,13 @@ def readable(route: Mapping[str, Any] | None) -> frozenset[Queue]:
     )
 
 
+def _asked(route: Mapping[str, Any]) -> Iterator[str]:
+    """The addresses that a consumer may ask who is in its group: of each name the master's, without a master any
+    (`BrokerData.selectBrokerAddr`)."""
+    for ids in (route.get("brokers") or {}).values():
+        yield from [ids[str(MASTER_ID)]] if str(MASTER_ID) in ids else ids.values()
+
+
 class States(NamedTuple):
     """What something was from when on, in order of time."""
 
@@ -221,7 +229,8 @@ class Seen:
             saw: list[Any] = [routes[name].at(free.start_ms) if name in routes else {} for name in alive]
             queues = {readable(route) for route in saw}
             shared = queues.pop() if len(queues) == 1 else None
-            if not shared or not all(self._lists(broker, alive, free.start_ms) for broker in {q[0] for q in shared}):
+            asked = {self.world.owners.get(address, "") for route in saw for address in _asked(route)}
+            if not shared or not all(self._lists(broker, alive, free.start_ms) for broker in asked):
                 continue
             # A round shares one topic after the other, and waits for each broker that hangs: a call a topic asks who is
             # there, and a call a queue from where on to read.

@@ -2,6 +2,7 @@
 
 part.py           a part of a history, what must stay together in it, and what is counted of it (Reading)
 slots.py          slots of clients' operations (availability, recovery_time, exercised)
+forbidden.py      what a broker's topic forbids (availability)
 fates.py          was an acknowledged message lost (no_acknowledged_loss); repeats.py: did it come twice (duplicates)
 deliveries.py     who was not received within D, or not as it was sent (messages_delivered)
 order.py          who stands behind a later one (order_kept)

@@ -93,6 +93,16 @@ class Received:
             for one in self.requests(life)
         )
 
+    def was_registered(self, broker: str, name_server: str, from_ms: float, to_ms: float) -> bool:
+        """Whether the NameServer read a registration of the broker at its address in that time."""
+        return any(
+            (one.f, one.name) == (REGISTERED, broker_name(broker))
+            and from_ms <= one.at_ms <= to_ms
+            and one.address == self._world.address_at(broker, one.at_ms)
+            for life in self._world.lives_of(name_server)
+            for one in self.requests(life)
+        )
+
     def _read(self, life: Life) -> RoutesRead:
         key = life.process
         if key not in self._routes:

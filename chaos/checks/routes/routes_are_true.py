@@ -18,7 +18,7 @@ from ..findings import NEVER as FOREVER
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demands, demand_tolerances, open_at_the_end
-from ..record.received import received
+from ..record.received import Received, received
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
@@ -38,7 +38,7 @@ def judge(control: Control, world: World) -> Verdict:
     seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
     _excuse(control, world, seen)
     found = received(control, world)
-    findings = [_finding(o, of, found.came_uncalled(o.broker, o.name_server)) for o, of in seen]
+    findings = [_finding(o, of, found) for o, of in seen]
     drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
     measured = {"drops": drops, "returns": returns, **wrongs(findings)}
     verdict = verdict_of(
@@ -95,9 +95,13 @@ def _excuse(control: Control, world: World, seen: Sequence[tuple[Obligation, Set
                 of.excuse()
 
 
-def _finding(o: Obligation, seen: Settling, uncalled: bool) -> Finding:
+def _finding(o: Obligation, seen: Settling, found: Received) -> Finding:
+    uncalled = found.came_uncalled(o.broker, o.name_server)
     kind = "must hold" if o.demand is not ObligationKind.DROP else UNCALLED if uncalled else "must not hold"
     worst = seen.worst if seen.reaches_ms > 0 else None
+    more: dict[str, Any] = {"holder": o.broker} if kind == UNCALLED else {}
+    if kind == "must hold" and seen.wrong and worst and found.was_registered(o.broker, o.name_server, worst.s, worst.e):
+        more = {"read": True}
     return finding(
         (o.name_server, o.broker, seen.due.topic if worst and seen.due else ""),
         kind,
@@ -109,7 +113,7 @@ def _finding(o: Obligation, seen: Settling, uncalled: bool) -> Finding:
         wrong=seen.wrong,
         late=seen.late,
         after=str(o.label),
-        more={"holder": o.broker} if kind == UNCALLED else {},
+        more=more,
         **_measured(o, seen),
     )
 

@@ -4,6 +4,7 @@
                                  └── fault ───┘             fault: what the scenario asks (`availability_floor`)
                    buckets of equal length, at most 200
 
+What a broker's own topic forbids, by its permission or its queues, is refused at any time (plain/forbidden.py).
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
 save it: a broker that is routed to accepts what it is sent. A scenario may set one floor for everything after its first
@@ -14,6 +15,7 @@ Operations that never ended are not counted. Failures that lateness explains mak
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...oracle.quiet import settle_ms
 from ...oracle.reach import moments
@@ -21,7 +23,8 @@ from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
-from ..findings import Rule, finding, rounded, verdict_by_counts
+from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
+from ..plain.forbidden import FORBIDDEN
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -29,13 +32,15 @@ from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
+FORBIDDEN_KIND = "refuses what its topic forbids"
 _BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after a heal"
 
 
 def gather(gathering: Gathering, world: World) -> Tallies:
     """From the slots that recovery_time is judged by too."""
-    return tallies(slots_of(gathering, world), world, gathering.control)
+    found = tallies(slots_of(gathering, world), world, gathering.control)
+    return replace(found, forbidden=gathering.counted(FORBIDDEN, world).asked)
 
 
 def judge(tallied: Tallies, world: World) -> Verdict:
@@ -43,7 +48,8 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     floor = world.run.get("availability_floor")
     in_quiet = [*tallied.tries.values(), *tallied.quiet.values()]
     of_scenario = [*tallied.faulted.values()] if floor is not None else []
-    examined = sum(tally.ended for tally in (*in_quiet, *of_scenario))
+    forbidden = [_forbidden(*one) for one in sorted(tallied.forbidden.items())]
+    examined = sum(tally.ended for tally in (*in_quiet, *of_scenario, *tallied.forbidden.values()))
     allowed = {
         "bound_ms": None,
         "formula": "quiet: all succeed" + (f"; from the first fault: {floor}" if floor is not None else ""),
@@ -57,36 +63,59 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     wrong = [fall for fall, lag_ms in zip(short, late_ms, strict=True) if not is_explained(fall, lag_ms, world)]
     late = [fall for fall in short if fall not in wrong]
     failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
+    done = sum(one.wrong for one in forbidden)
+    whys = [f"{failed} of {examined} operations failed where fewer may: {wrong[0].why}"] if wrong else []
+    whys += [f"{done} were done that the topic forbids"] if done else []
     lag_ms = max((lag_ms for lag_ms in late_ms if lag_ms is not None), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
         NAME,
         examined=examined,
-        wrong=failed,
+        wrong=failed + done,
         unsure=unsure,
-        why=f"{failed} of {examined} operations failed where fewer may: {wrong[0].why if wrong else ''}",
+        why="; ".join(whys),
         why_unsure=f"{unsure} of {examined} operations failed, but {said}",
         nothing="no operation ended in a quiet time, or where a floor holds",
         measured=tallied.measured(world),
         allowed=allowed,
-        findings=[_finding(fall, tallied, is_wrong=falls is wrong) for falls in (wrong, late) for fall in falls],
+        findings=[
+            *(_finding(fall, tallied, is_wrong=falls is wrong) for falls in (wrong, late) for fall in falls),
+            *forbidden,
+        ],
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure",
+    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
+    "none does that the broker's topic forbids",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    readings=(SLOTS,),
+    readings=(SLOTS, FORBIDDEN),
     judge=judge,
     outside=True,
     settles=settle_ms,
 )
+
+
+def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
+    """Of what a broker had to refuse by its topic."""
+    broker, topic, what = about
+    row = "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
+    out = (tally.first_bad_ms or 0.0, tally.last_bad_ms or 0.0) if tally.bad else None
+    return finding(
+        (broker, what, topic),
+        FORBIDDEN_KIND,
+        out or (0.0, tally.last_ms or 0.0),
+        at_no_time(row),
+        out=out,
+        examined=tally.ended,
+        wrong=tally.bad,
+    )
 
 
 def _failed(operation: str, client: str, tally: Tally, why: str) -> Shortfall:

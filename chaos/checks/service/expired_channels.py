@@ -1,5 +1,6 @@
 """Part of timers_kept: who drops a peer for its silence closes the peer's channel, and reads nothing from it any more;
 and a broker whose channel to a client ended, or where the client unregistered, has nothing of this client left to drop.
+Neither closes a client's channel before the channel was idle, or the client silent, for as long as it may be.
 
 | who          | drops                             | and reads there no more | upstream                              |
 |--------------|-----------------------------------|-------------------------|---------------------------------------|
@@ -7,14 +8,20 @@ and a broker whose channel to a client ended, or where the client unregistered, 
 |              | registration                      |                         |                                       |
 | a broker     | a client: of its heartbeat        | client_heartbeat        | ConsumerManager, ProducerManager:     |
 |              |                                   |                         | scanNotActiveChannel                  |
+| both         | a channel of a client that was    |                         | IdleStateHandler                      |
+|              | idle for serverChannelMaxIdle…    |                         |                                       |
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
+from ...oracle.queue_owners import node_of_client
+from ...oracle.time_outs import CLIENT_EXPIRED_MS
 from ...verdict import Finding
 from ..findings import of_many
 from ..record.received import received
-from ..record.timer_acts import Process
+from ..record.timer_acts import Process, by_process
 
 CHANNEL = "channel of an expired peer"
 
@@ -31,6 +38,52 @@ class ExpiredChannels(Process):
             yield of_many((self.life.node, CHANNEL), "is closed", span, row, len(ended) + len(wrong), wrong)
         if self.kind == "broker":
             yield from self._left()
+        yield from self._early()
+
+    def _early(self) -> Iterator[Finding]:
+        """Of channels of clients: whether this process ended one within the time that it may be idle, though nothing
+        was done meanwhile to either, and to the link."""
+        node, used = self.life.node, self._used()
+        if self.world.clocks.get(node):  # it counts a client's silence by its wall clock
+            return
+        idle_ms = 1000.0 * float(str(self.world.setting(node, "serverChannelMaxIdleTimeSeconds")))
+        idle_ms = min(idle_ms, CLIENT_EXPIRED_MS) if self.kind == "broker" else idle_ms
+        ended, wrong = 0, dict[float, str]()
+        for (client, _), channels in by_process(self.control, "channel").items():
+            last_ms: float | None = None
+            for run in channels:
+                at_ms = run.ended_ms
+                if run.row.address != self.world.address_at(node, at_ms) or not self.start_ms <= at_ms < self.end_ms:
+                    continue
+                if run.row.f == "open":
+                    last_ms = at_ms
+                elif run.row.f == "close" and last_ms is not None:
+                    ended += 1
+                    before = used[client][: bisect_right(used[client], at_ms)]
+                    last_ms = max(last_ms, *before[-1:], last_ms)
+                    is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
+                    faults = self.world.way_faults(client, node)
+                    is_hit = any(fault.overlaps(at_ms - idle_ms, at_ms + 1.0) for fault in faults)
+                    if run.value.get("reason") == "closed by peer" and is_early and not is_hit:
+                        wrong[at_ms] = client
+                    last_ms = None
+        if ended:
+            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed when it was idle"
+            more = {"because": f"{', '.join(sorted({*wrong.values()}))}"} if wrong else {}
+            span = self.start_ms, self.end_ms
+            yield of_many((node, CHANNEL), "is idle first", span, row, ended, sorted(wrong), more=more)
+
+    def _used(self) -> Mapping[str, list[float]]:
+        """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups."""
+        found = defaultdict[str, list[float]](list)
+        if self.kind == "broker":
+            for run in self.rows("client_heartbeat"):
+                found[node_of_client(run.row)].append(run.ended_ms)
+            return found
+        for (client, _), calls in by_process(self.control, "name_server_call").items():
+            here = (call for call in calls if self.world.owners.get(call.row.name_server or "") == self.life.node)
+            found[client] += (call.ended_ms for call in here)
+        return found
 
     def _left(self) -> Iterator[Finding]:
         left, twice = dict[str, float](), list[float]()

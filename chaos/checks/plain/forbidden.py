@@ -1,0 +1,123 @@
+"""Requests that a broker answered with success though its own topic forbids them (availability).
+
+    broker's `topic`   perm 6, 4 queues ──┬── perm 4 ────┬── perm 2 ────┬── 2 queues ──────
+    sends              may be stored      │ are refused  │              │ of queue 2: are refused
+    pulls              may be answered    │              │ are refused  │ of queue 2: are refused
+
+A broker's own permission (brokerPermission) is in these rows, too, and forbids no send to an unordered topic
+(`AbstractSendMessageProcessor.msgCheck`), so of a broker with such a permission only queues are judged. Upstream:
+`AbstractSendMessageProcessor.msgCheck`, `PullMessageProcessor.processRequest`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ....remoting.codes import PERM_READ, PERM_WRITE
+from ...oracle.intervals import Stretch
+from ...oracle.world import World
+from ..check import Facts
+from ..record.control import Control
+from ..record.registered_rows import row_of
+from ..record.slots import TRY, Tally
+from .part import Part, Reading, Together, began_ms, floats, is_one_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SENDS, PULLS = "sends", "pulls"
+
+
+class Refusal(NamedTuple):
+    """What a broker has to refuse in this time: requests for a queue from `from_queue` on."""
+
+    broker: str
+    addresses: tuple[str, ...]
+    topic: str
+    what: str
+    from_queue: int
+    stretch: Stretch
+
+
+@dataclass(frozen=True)
+class Forbidden(Facts):
+    """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same."""
+
+    asked: Mapping[tuple[str, str, str], Tally] = field(default_factory=dict)
+
+
+def forbidden(part: Part, world: World) -> Forbidden:
+    found: dict[tuple[str, str, str], list[Tally]] = {}
+    for refusal in _refusals(part.control, world):
+        rows = _asked(part, world, refusal)
+        if len(rows):
+            found.setdefault((refusal.broker, refusal.topic, refusal.what), []).append(_tally(rows))
+    return Forbidden({key: Tally.total(tallies) for key, tallies in found.items()})
+
+
+FORBIDDEN = Reading(
+    Together.ROW,
+    (TRY, "pull"),
+    ("type", "address", "topic", "queue_id", "code", "duration_ms"),
+    forbidden,
+    types=("ok", "fail"),
+)
+
+
+def _refusals(control: Control, world: World) -> Iterator[Refusal]:
+    """From when an operator's change was in force until the next change began to be."""
+    for broker in world.of_kind("broker"):
+        settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
+        for row in control.rows("topic"):
+            if row.node == broker.name and (has := row_of(row.decoded)) is not None:
+                settings.setdefault(row.topic or "", []).append((row.time_ms, has))
+        changes = [act for act in world.acts if act.node == broker.name]
+        permits_all = int(str(world.setting(broker.name, "brokerPermission"))) == PERM_READ | PERM_WRITE
+        permits_all = permits_all and not any("brokerPermission" in act.value.get("settings", {}) for act in changes)
+        for topic, of in settings.items():
+            for (at_ms, (read, write, perm)), (until_ms, _) in pairwise([*of, (math.inf, of[-1][1])]):
+                asked = (act for act in changes if act.topic == topic and act.ended_ms >= at_ms - 1.0)
+                from_ms = next((act.ended_ms for act in asked if act.f == "update_topic" and act.is_done), math.inf)
+                ends = (act.began_ms for act in changes if act.topic == topic and act.began_ms > from_ms)
+                stretch = Stretch(from_ms, min(until_ms, *ends, world.end_ms))
+                if from_ms < stretch.end_ms:
+                    may_write, may_read = not permits_all or perm & PERM_WRITE, not permits_all or perm & PERM_READ
+                    about = broker.name, tuple(broker.addresses), topic
+                    yield Refusal(*about, SENDS, max(read, write) if may_write else 0, stretch)
+                    yield Refusal(*about, PULLS, read if may_read else 0, stretch)
+
+
+def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
+    """The answered requests that the broker read and answered in that time."""
+    import pyarrow.compute as pc
+
+    is_send = refusal.what == SENDS
+    rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
+    senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
+    is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)
+    is_asked = pc.and_(is_one_of(rows["address"], refusal.addresses), is_of_topic)
+    is_asked = pc.and_(is_asked, pc.greater_equal(rows["queue_id"], refusal.from_queue))
+    rows = rows.filter(pc.fill_null(pc.and_(is_asked, pc.is_valid(rows["code"])), False))
+    late_ms = world.timers_of(refusal.broker).clocks_ms or 0.0
+    is_within = (began_ms(rows) > refusal.stretch.start_ms + late_ms) & (
+        floats(rows["time_ms"]) < refusal.stretch.end_ms - late_ms
+    )
+    return rows.filter(is_within)
+
+
+def _tally(rows: pa.Table) -> Tally:
+    import pyarrow.compute as pc
+
+    is_ok = pc.equal(rows["type"], "ok")
+    done = floats(rows.filter(is_ok)["time_ms"])
+    return Tally(
+        good=len(rows) - len(done),
+        bad=len(done),
+        first_bad_ms=float(done.min()) if len(done) else None,
+        last_bad_ms=float(done.max()) if len(done) else None,
+        last_ms=float(floats(rows["time_ms"]).max()),
+    )
