@@ -106,7 +106,8 @@ def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
     """Of what a broker had to refuse by its topic."""
     broker, topic, what = about
     row = "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
-    out = (tally.first_bad_ms or 0.0, tally.last_bad_ms or 0.0) if tally.bad else None
+    first_ms = tally.first_bad_ms or 0.0
+    out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(
         (broker, what, topic),
         FORBIDDEN_KIND,

@@ -10,7 +10,7 @@ from ....actors.broker.server import Broker
 from ....actors.namesrv.processor import Caller
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Dropped
-from ....remoting.bodies.route import BrokerData, QueueData, TopicRouteData
+from ....remoting.bodies.route import BrokerData, QueueData, TopicConfig, TopicRouteData
 from ....remoting.codes import PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
@@ -22,6 +22,7 @@ from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, may_find
 LATE_S = 2.0
 """Within every time-out, so that nothing fails."""
 OLD_S = 60.0
+CLOSED_AFTER_S = 20.0
 _SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 _OF_ROUTES = "routes_as_registered client_routes_are_true messages_delivered queue_ownership"
 
@@ -83,6 +84,20 @@ def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
     replace_part(endpoint, "fast_path", None)
 
 
+@planted(NAME_SERVERS, "quiet", caught_by="timers_kept")
+def name_servers_close_channels_in_use(server: NameServer) -> None:
+    """every NameServer closes a client's channel 20 s after each look-up, though a channel may be idle for 120 s"""
+    endpoint = server._server._endpoint
+
+    @around(endpoint, "handler")
+    def answer_and_close(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
+        if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            endpoint.clock.call_later(CLOSED_AFTER_S, connection.close)
+        return handler(connection, request)
+
+    replace_part(endpoint, "fast_path", None)
+
+
 @planted(NS_0, "quiet", caught_by="prompt_answers")
 def name_server_acknowledges_late(server: NameServer) -> None:
     """a NameServer acknowledges registrations after 2 s"""
@@ -101,6 +116,20 @@ def broker_acknowledges_late(broker: Broker) -> None:
 def broker_wakes_no_pull(broker: Broker) -> None:
     """a broker answers no waiting pull when a message comes, but only at its check of waiting pulls every 5 s"""
     replace_part(broker._pull, "arrived", does_nothing)
+
+
+# -- where it must refuse
+
+
+@planted(BROKER_A, "topic-made-read-only", caught_by="availability")
+@in_its_parts
+def broker_stores_in_a_read_only_topic(broker: Broker) -> None:
+    """a broker stores what is sent to a topic without write permission"""
+
+    @around(broker.services.topics, "get")
+    def writable(get: Callable[[str], TopicConfig | None], name: str) -> TopicConfig | None:
+        found = get(name)
+        return None if found is None else replace(found, perm=found.perm | PERM_WRITE)
 
 
 # -- as before, or twice

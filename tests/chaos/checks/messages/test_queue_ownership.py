@@ -191,3 +191,17 @@ def test_only_readable_queues_are_there_to_own() -> None:
     route["queues"]["broker-b"] = [4, 4, 2, 0]
     assert readable(route) == {("broker-a", queue_id) for queue_id in range(4)}
     assert readable(None) == frozenset()
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_group_shares_queues_out_by_its_living_slave_where_a_broker_name_has_no_master(taken: bool) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1"), CONSUMERS)
+    builder.at(10).fault(*KILL)
+    for consumer, queues in zip(CONSUMERS, (A[:2], A[2:]), strict=True):
+        routed(builder, 20, consumer, "broker-a/1")
+        told(builder, 21, "broker-a/1", consumer)
+        assign(builder, 22, consumer, queues)
+    told(builder.at(100).fault("f2", "kill", "sigkill", "consumer-1"), 100, "broker-a/1", "consumer-1", "client_gone")
+    builder.at(101).event("consumer-0", "assigned", topic="orders", value=A if taken else A[:2])
+    verdict = check(builder.end(200))
+    assert (verdict.verdict, verdict.violations) == ((Validity.VALID, 0) if taken else (Validity.INVALID, 2))

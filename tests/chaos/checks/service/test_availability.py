@@ -266,3 +266,21 @@ def test_without_operations_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
         verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(
+    ("at_s", "queue_id", "violations"), [(30, 0, 1), (30, 3, 1), (60, 0, 0), (60, 3, 1), (5, 0, 0)]
+)
+def test_a_broker_stores_nothing_in_a_topic_that_is_read_only_or_in_a_queue_that_the_topic_lost(
+    at_s: float, queue_id: int, violations: int
+) -> None:
+    told = cluster(clients=("producer-0",), workload={**WORKLOAD, "topic": "orders"})
+    for changed_s, write, perm in ((20, 4, 4), (50, 2, 6)):
+        has = {"read": write, "write": write, "perm": perm, "version": changed_s}
+        told.at(changed_s).event("broker-a", "topic", topic="orders", value=has)
+        asked = {"type": "ok", "topic": "orders", "target": "broker-a", "code": 0}
+        told.event("admin", "admin", f="update_topic", **asked, value={"perm": perm, "write_queues": write})
+    sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
+    told.at(at_s).event("producer-0", "send_attempt", type="ok", duration_ms=1.0, **sent)
+    verdict = check(told.end(200))
+    assert verdict.violations == violations
