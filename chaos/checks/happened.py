@@ -77,6 +77,7 @@ _ACTS: Mapping[str, str] = {
     "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
     "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
+    "comes back": "{who} had topic {topic} again, which the action {what} had deleted",
     "the broker's topic": "{who} did not have topic {topic} as the action {what} had set it",
     # a client's routes, and its NameServer
     "must have": "{who} had no route to {about}, though its NameServer had answered with one",

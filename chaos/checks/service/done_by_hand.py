@@ -2,23 +2,27 @@
 
     of a NameServer   register, unregister, wipe_write_perm, add_write_perm, delete_topic: its routes are what these
                       and the brokers' own registrations make of each other (differences.py)
-    of a broker       update_topic, delete_topic: it has the topic as asked, with its permission, or not at all
+    of a broker       update_topic, delete_topic: it has the topic as asked, with its permission, or not at all, and
+                      after a restart, too
 
 Only what was answered with success is judged, and of NameServers where their transports recorded what they read.
 What brokers have to tell NameServers of it, and what clients do then, is for the other checks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....remoting.codes import PERM_READ, PERM_WRITE
 from ...oracle.by_hand import Act
+from ...oracle.roles import elects
+from ...oracle.slaves import SYNCHRONIZED_MS, slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.differences import MISSING, by_hand, differences
+from ..record.received import REGISTERED, received
 from ..record.registered_rows import row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
@@ -95,6 +99,31 @@ def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     more = {} if is_right else {"came": str(has), "due": str(asked)}
     out = None if is_right else (act.ended_ms, act.ended_ms + world.timers.R_ms)
     yield _finding(control, world, act, "the broker's topic", out, more)
+    if asked is None and is_right and act.topic not in world.topics and not elects(world, act.node):
+        yield from _stays_away(control, world, act, [row.time_ms for row in rows if row.decoded])
+
+
+def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float]) -> Iterator[Finding]:
+    """Of a topic that the act deleted at a broker, and that nobody sends to: whether the broker had it again before
+    another act, and whether a slave registered it when it had copied its master's topics since."""
+    others = (one for one in world.acts if (one.node, one.topic) == (act.node, act.topic))
+    until_ms = min((one.began_ms for one in others if one.began_ms > act.began_ms), default=world.end_ms)
+    back_ms = next((at_ms for at_ms in had_ms if act.ended_ms + 0.5 < at_ms < until_ms), None)
+    yield _finding(control, world, act, "comes back", None if back_ms is None else (back_ms, until_ms), {})
+    from_ms, of = act.ended_ms + 2 * SYNCHRONIZED_MS, received(control, world)
+    for slave in slaves_of(world, act.node):
+        hit = (fault.overlaps(act.began_ms, from_ms) for fault in world.way_faults(slave, act.node))
+        if back_ms is not None or from_ms >= until_ms or any(hit):
+            continue
+        named_ms = [
+            one.at_ms
+            for life in world.lives_of_kind("name_server")
+            for one in of.requests(life)
+            if one.f == REGISTERED and one.address == world.address_at(slave, one.at_ms)
+            if act.topic in one.said.get("topics", ()) and from_ms < one.at_ms < until_ms
+        ]
+        out = (min(named_ms), max(until_ms, min(named_ms) + 1.0)) if named_ms else None
+        yield _finding(control, world, act._replace(node=slave), "comes back", out, {})
 
 
 def _permits_all(world: World, act: Act) -> bool:

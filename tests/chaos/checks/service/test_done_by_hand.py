@@ -155,3 +155,23 @@ def test_a_late_machine_is_an_excuse_that_is_said() -> None:
     holds(builder, 43.5).at(0).lag(4000.0, until_s=90)
     holds(builder, 61.005, a=OWN)
     assert check(builder.end(90, lag_ms=None)).verdict is Validity.VALID
+
+
+@pytest.mark.parametrize(("who", "back_s", "wrong"), [("broker-a", 60, True), ("broker-a", None, False)])
+def test_a_topic_that_was_deleted_at_its_broker_does_not_come_back(who: str, back_s: float | None, wrong: bool) -> None:
+    told = story().at(2).topic(who, "spare")
+    told.at(40).event(who, "topic", topic="spare", value=None)
+    act(told, 40.001, "delete_topic", topic="spare", target=who)
+    if back_s is not None:
+        told.at(back_s).topic(who, "spare")
+    assert [one.more["kind"] for one in check(told.end(90)).examples] == (["comes back"] if wrong else [])
+
+
+@pytest.mark.parametrize(("at_s", "wrong"), [(60, []), (80, ["broker-a/1"])])
+def test_a_slave_registers_no_topic_that_its_master_had_deleted_when_it_copied(at_s: float, wrong: list[str]) -> None:
+    told = cluster(1, ("broker-a", "broker-a/1")).at(1).topic("broker-a", "orders").registers(*OF_A)
+    told.at(2).topic("broker-a", "spare").at(40).event("broker-a", "topic", topic="spare", value=None)
+    act(told, 40.001, "delete_topic", topic="spare", target="broker-a")
+    said = {"version": [0, 0, 1], "topics": {"spare": [2, 2, 6, 0]}, "cluster": "eu"}
+    told.at(at_s).read("ns-0", "REGISTER_BROKER", "broker-a/1", value={"registers": said})
+    assert [one.who for one in check(told.end(90)).examples] == wrong
