@@ -198,10 +198,9 @@ def test_a_group_shares_queues_out_by_its_living_slave_where_a_broker_name_has_n
     builder = cluster(1, ("broker-a", "broker-a/1"), CONSUMERS)
     builder.at(10).fault(*KILL)
     for consumer, queues in zip(CONSUMERS, (A[:2], A[2:]), strict=True):
-        routed(builder, 20, consumer, "broker-a/1")
-        told(builder, 21, "broker-a/1", consumer)
+        builder.at(20).learns(consumer, "broker-a/1").at(21).hears("broker-a/1", consumer)
         assign(builder, 22, consumer, queues)
-    told(builder.at(100).fault("f2", "kill", "sigkill", "consumer-1"), 100, "broker-a/1", "consumer-1", "client_gone")
+    builder.at(100).fault("f2", "kill", "sigkill", "consumer-1").forgets("broker-a/1", "consumer-1", "closed")
     builder.at(101).event("consumer-0", "assigned", topic="orders", value=A if taken else A[:2])
     verdict = check(builder.end(200))
     assert (verdict.verdict, verdict.violations) == ((Validity.VALID, 0) if taken else (Validity.INVALID, 2))
