@@ -287,8 +287,10 @@ class Members(Process):
                 ends = [self._heard.get(broker, ()), self._failed.get(broker, ())]
                 reached = any(self.within(at_ms, from_ms, until_ms) for at_ms in ends)
                 if not reached and ended_ms - began_ms >= min(self.timers.C_ms, self.timers.A_ms):
-                    # it gave a dial up just before that came about
-                    reached = self.within(self._opened.get(broker, ()), ended_ms, until_ms)
+                    # a call is given up while its dial is under way
+                    dialled_ms = max(until_ms, ended_ms + self.timers.C_ms)
+                    ends = [self._opened.get(broker, ()), self._failed.get(broker, ())]
+                    reached = any(self.within(at_ms, ended_ms, dialled_ms) for at_ms in ends)
                 if not reached:
                     missed[kind].append(began_ms)
         for kind, times in examined.items():

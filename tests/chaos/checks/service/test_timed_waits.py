@@ -287,6 +287,21 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reache
     assert missed(told) == (0 if reached else 1)
 
 
+@pytest.mark.parametrize(("opened_s", "wrong_"), [(36, 0), (38, 1)])
+def test_a_heartbeat_that_is_given_up_while_its_dial_is_under_way_left_no_broker_out(
+    opened_s: float, wrong_: int
+) -> None:
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
+    runs(runs(told, HEARTBEAT, [1, 61, 91]), HEARTBEAT, [31], took_s=3.0)
+    told.at(0.02).learns("consumer-0", "broker-a", "broker-b")
+    for at_s in (1, 61, 91):
+        told.at(at_s).hears("broker-a", "consumer-0").hears("broker-b", "consumer-0")
+    told.at(34).hears("broker-b", "consumer-0")
+    opened = {"f": "open", "address": address_of("broker-a"), "value": {"reason": "connected"}}
+    told.at(opened_s).event("consumer-0", "channel", **opened)
+    assert missed(told) == wrong_
+
+
 @pytest.mark.parametrize(("fault", "wrong_"), [(None, 1), ("bandwidth", 0)])
 def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_calls_on_a_narrow_link_may_take(
     fault: str | None, wrong_: int
