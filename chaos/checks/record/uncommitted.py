@@ -122,7 +122,7 @@ def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> list[_Misse
     missed = []
     for holding in _holdings(rules, one):
         until_ms = min(rules.dues.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
-        for start_ms, end_ms in rules.dues.free(one.queue, holding):
+        for start_ms, end_ms in (*rules.dues.free(one.queue, holding), *rules.dues.at_slave(one.queue, holding)):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
                 missed.append(_Missed(one, runs[first].began_ms, runs[first].ended_ms, min(end_ms, until_ms)))
