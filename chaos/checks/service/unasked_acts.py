@@ -295,9 +295,11 @@ class Unasked(Process):
         lists, taken = defaultdict[str, list[float]](list), self.rows("queue_taken")
         for run in self.rows("members_listed"):
             lists[run.row.topic or ""].append(run.ended_ms)
-        examined, wrong = 0, list[float]()
+        examined, wrong, before = 0, list[float](), -1
         for run in self.runs_of(REBALANCE):
-            topics = {one.row.topic or "" for one in taken if run.began_ms <= one.ended_ms <= run.ended_ms}
+            # by the order of its rows, too: a round that was due meanwhile begins as the one before it ends
+            here = (one for one in taken if run.began_ms <= one.ended_ms and before < one.row.seq < run.row.seq)
+            topics, before = {one.row.topic or "" for one in here}, run.row.seq
             for topic in topics.union(run.value.get("shared") or ()):
                 examined += 1
                 if not self.within(lists[topic], run.began_ms - self.timers.delivery_ms, run.ended_ms):

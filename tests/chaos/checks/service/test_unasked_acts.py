@@ -188,6 +188,16 @@ def test_a_round_shares_a_topic_out_only_after_a_broker_listed_the_members_in_it
     assert kinds(told.event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"))) == found
 
 
+def test_a_queue_that_is_taken_as_a_round_ends_was_shared_out_in_this_round_and_not_in_the_next() -> None:
+    told = story(REBALANCE).at(40).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"))
+    queue = {"op_id": "take-0", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 0}
+    told.at(43).event("consumer-0", "queue_taken", **queue)
+    for ended_s, shared in ((43, ["orders"]), (46, [])):
+        value = {"woken": False, "balanced": True, "shared": shared}
+        told.at(ended_s).event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=3000.0, value=value)
+    assert (REBALANCE, "shares by a list of members") not in kinds(told)
+
+
 @pytest.mark.parametrize(("dropped_s", "found"), [(90.0, []), (90.1, [("unregister", "after its queues")])])
 def test_a_consumer_gives_its_queues_up_before_it_unregisters(dropped_s: float, found: list[tuple[str, str]]) -> None:
     queue = {"op_id": "take-0", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 0}
