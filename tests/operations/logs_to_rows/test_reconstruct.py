@@ -325,3 +325,14 @@ def test_a_client_that_only_a_brokers_log_names_is_told_as_one_whose_log_is_miss
     heard = (60.0, f"new consumer connected, group: audit CONSUME_PASSIVELY CLUSTERING channel: {channel}")
     (note,) = of_logs(tmp_path, {"broker.log": stamped(sorted([*broker(), heard]))}).notes
     assert note.startswith("what 10.0.3.1@7 suffered is not known")
+
+
+@pytest.mark.parametrize(("said_s", "answered"), [(100.5, False), (103.0, True)])
+def test_an_ok_just_behind_a_new_topic_is_of_a_oneway_request_that_nobody_answered(
+    tmp_path: Path, said_s: float, answered: bool
+) -> None:
+    created = (100.0, "create new topic TopicConfig [topicName=RMQ_SYS_TRANS_HALF_TOPIC, readQueueNums=1]")
+    ok = (said_s, "register broker[0]to name server 10.0.1.1:9876 OK")
+    (tmp_path / "broker.log").write_text(stamped(sorted([*broker(), created, ok])))
+    times = told(reconstruct(plain_logs([tmp_path])[0]), "register", "broker-a")
+    assert any(abs(at_ms - (said_s - 9.0) * 1000) < 1_000 for at_ms in times) is answered
