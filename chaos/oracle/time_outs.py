@@ -100,7 +100,8 @@ def look_up(world: World, client: str, entries: int) -> Wait:
     """The longest that a look-up takes which asked so many entries of the client's list."""
     timers = world.timers_of(client)
     if Outcome.NO_ANSWER in world.client_profile_of(client).retries:
-        return Wait(timers.A_ms * max(entries, 1), f"{entries}·A")
+        each = "C" if timers.C_ms > timers.A_ms else "A"  # of each entry a dial or an answer may not come
+        return Wait(max(timers.A_ms, timers.C_ms) * max(entries, 1), f"{entries}·{each}")
     return Wait(max(timers.A_ms, timers.C_ms * entries), f"A, or {entries}·C")
 
 

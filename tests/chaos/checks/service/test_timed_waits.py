@@ -10,7 +10,7 @@ import pytest
 from nemesrv.chaos.checks.record.timer_acts import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
-from nemesrv.chaos.oracle.time_outs import HEARTBEAT
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, look_up
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -531,3 +531,12 @@ def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None
         == told(2.0, 0.0, 2)
         == ["send time-out"]
     )
+
+
+@pytest.mark.parametrize(("client_profile", "longest_ms"), [("node", 6_000), ("java-5.3", 6_000), ("go", 6_000)])
+def test_a_look_up_of_two_entries_takes_no_longer_than_a_dial_or_an_answer_of_each(
+    client_profile: str, longest_ms: float
+) -> None:
+    timers = {"producer-0": {"A_ms": 1_000.0, "C_ms": 3_000.0}}
+    _, world = cluster(clients=("producer-0",), client_profile=client_profile, node_timers=timers).end(10).facts()
+    assert look_up(world, "producer-0", 2).ms == longest_ms
