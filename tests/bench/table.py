@@ -1,7 +1,5 @@
 """`python -m tests.bench`: the benchmarks by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial

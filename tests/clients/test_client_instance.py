@@ -1,7 +1,5 @@
 """Polls, heartbeats, look-ups and what brokers ask, on virtual time."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import pytest

@@ -1,7 +1,5 @@
 """Every verdict that a test of a check gets, of anomalies and clean twins alike, agrees with its own figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

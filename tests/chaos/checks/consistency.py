@@ -4,8 +4,6 @@ VALID     no figure that is shown beside its bound lies beyond it and the tolera
 INVALID   by a bound in time: a finding with an excess, which is what was measured less what was allowed
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Slots of a history made by hand, as the tests of what is judged by them take them."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.checks.plain.slots import slots_of as counted
 from nemesrv.chaos.checks.plain.verdicts import in_memory
 from nemesrv.chaos.checks.record.slots import Slots

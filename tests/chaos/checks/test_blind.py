@@ -1,8 +1,6 @@
 """The clocks of several hosts in the tolerance, and what depends on a host of which nothing is known: never VALID, and
 never INVALID for that."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks import CHECKS

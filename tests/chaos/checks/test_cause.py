@@ -1,7 +1,5 @@
 """One fault of a part shows in several checks: one node is named, with the guarantee that it broke."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Facts of parts of a history add up to those of the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that ends too soon after its last fault says which time a check needs."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks import CHECKS

@@ -1,7 +1,5 @@
 """Checks of routes where brokers have slaves: each planted wrong is found, its clean twin is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clients under test are judged by their own profile beside ours, and a verdict that is to be about one says so."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

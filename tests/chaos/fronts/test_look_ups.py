@@ -1,7 +1,5 @@
 """A client's look-ups from outside: which calls, choices and channels its connects and bytes are told as."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

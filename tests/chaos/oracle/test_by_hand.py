@@ -1,7 +1,5 @@
 """What an act by hand leaves open: whose place in which table, and for how long no time is quiet."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each client profile's rules: a clean twin of every profile passes, and each planted defect breaks its own rule."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No client is called what it is not: simulated clients of each label, and how many steps decide."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

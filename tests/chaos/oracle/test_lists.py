@@ -1,7 +1,5 @@
 """By when a node that asks an address server has taken a list."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.experiment.expectation import expected_world

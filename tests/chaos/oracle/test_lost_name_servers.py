@@ -1,7 +1,5 @@
 """When a client must have left a NameServer that is lost to it, over small worlds. Without Spark."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

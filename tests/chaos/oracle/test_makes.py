@@ -1,7 +1,5 @@
 """Whose clients a run had stands in its verdicts: how many of each kind, who made them, which rules they choose by."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.finishing import clients_of
 from nemesrv.chaos.oracle.world import World

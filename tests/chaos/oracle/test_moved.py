@@ -1,7 +1,5 @@
 """What is due of a broker that comes back at another address, by the scenario alone."""
 
-from __future__ import annotations
-
 import math
 
 from nemesrv.chaos.experiment.expectation import expected_world

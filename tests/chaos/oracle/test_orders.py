@@ -1,7 +1,5 @@
 """No list is said to have an order that it has not: simulated clients of each order, and how many processes decide."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What a NameServer's table must hold, and when: obligations of small worlds, without Spark."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

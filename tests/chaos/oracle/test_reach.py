@@ -1,7 +1,5 @@
 """What holds up a client's thread: offset commits, and calls whose dials nobody answers."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.oracle.reach import delayed_by_commits, is_reached_too_late

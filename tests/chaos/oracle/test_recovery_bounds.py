@@ -1,7 +1,5 @@
 """What a client is promised after a fault or a heal: where one fault at a time meets it, and leaves it enough."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """In which times a message may come to a group again."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.oracle.commits import Redelivery
 from nemesrv.chaos.oracle.quiet import aftermath_ms
 from tests.chaos.builder import cluster

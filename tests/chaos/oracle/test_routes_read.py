@@ -1,7 +1,5 @@
 """RoutesRead against the NameServer's own table: the same requests make the same routes, in both profiles."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What slaves change: rows that stay with a name, and offsets that differ."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.slaves import held_names, offsets_vary
 from nemesrv.chaos.oracle.world import World

@@ -1,7 +1,5 @@
 """The start choice test is right: against tables, brute force and simulation, and over our own selector."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

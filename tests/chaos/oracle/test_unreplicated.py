@@ -1,7 +1,5 @@
 """When a SYNC_MASTER may say that it stored a message on no slave."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

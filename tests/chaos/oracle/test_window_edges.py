@@ -1,7 +1,5 @@
 """Each window's edge from both sides: a run that comes within 2 % of it is VALID, one that is 2 % beyond is INVALID."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each row of its sections 1 to 4 is a row here: its name, the profile, what is computed, and the figure it must be.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -5,8 +5,6 @@ is wrong by 2 % of the window at most, at phases that let it show. Rows are thos
 without an edge stand in NOT_APPROACHED, each with its reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """A few planted defects, run on the virtual clock and judged by every check; the whole table is `make selftest`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A producer between one NameServer and two brokers, and what its history says of its sends."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import pytest

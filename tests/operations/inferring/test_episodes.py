@@ -1,7 +1,5 @@
 """Each fault is told from the lines that it leaves, and not, or not for certain, where a line speaks against it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is no fault of a link or of one process: hosts that stood still, moved addresses, orders of stops, visits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """client_routes_are_true over hand-written histories: what a client is told becomes its route."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.clients.client_routes_are_true import judge

@@ -1,7 +1,5 @@
 """dead_brokers_avoided over hand-written histories."""
 
-from __future__ import annotations
-
 from itertools import compress
 
 import pytest

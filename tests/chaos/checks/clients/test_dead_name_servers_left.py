@@ -1,7 +1,5 @@
 """dead_name_servers_left over hand-written histories."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.clients.dead_name_servers_left import CHECK, judge

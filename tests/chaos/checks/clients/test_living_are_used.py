@@ -1,7 +1,5 @@
 """living_are_used over hand-written histories: turns of producers, brokers of retries, and queues that are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

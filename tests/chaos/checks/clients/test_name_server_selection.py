@@ -1,7 +1,5 @@
 """name_server_selection over hand-written histories."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

@@ -1,7 +1,5 @@
 """commits_follow_work over hand-written histories: offsets pass only what was received, and never go back unasked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

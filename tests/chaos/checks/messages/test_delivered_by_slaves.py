@@ -1,7 +1,5 @@
 """What a slave has copied for certain it must hand over while its master is gone: by hand-written histories."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, kinds, received, sent, taken, verdict

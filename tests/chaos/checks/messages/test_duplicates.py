@@ -1,7 +1,5 @@
 """duplicates over hand-written histories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """queue_ownership over hand-written histories: where a group begins on a queue that it never had."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """messages_delivered over hand-written histories: each acknowledged message to every group, in time, as it was sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

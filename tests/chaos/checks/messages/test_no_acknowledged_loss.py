@@ -1,7 +1,5 @@
 """no_acknowledged_loss over hand-written histories."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World

@@ -1,7 +1,5 @@
 """queue_ownership over hand-written histories, and what it asks the oracle."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Each rebalance takes the share of the averaging allocation, by the route that its consumer held and who was known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A history that is cut into parts gives the facts of the whole one."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Commits go to the master that the consumer's route has: by hand-written histories."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK

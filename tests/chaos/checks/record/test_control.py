@@ -1,7 +1,5 @@
 """Control rows as Spark hands them over: columns in several chunks, most of them empty."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from nemesrv.chaos.checks.record.control import Control, Row, order

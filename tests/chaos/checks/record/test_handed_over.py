@@ -1,7 +1,5 @@
 """A queue is given up only when what was worked off of it is committed: by hand-written histories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.chaos.verdict import Validity, Verdict

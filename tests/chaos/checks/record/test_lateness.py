@@ -1,7 +1,5 @@
 """Whose lateness counts for a window: the node's own, and that of the proxies everything goes through."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.record.control import told_by

@@ -1,7 +1,5 @@
 """When a send may fail in a quiet time: a producer's own list has a NameServer that no broker need know."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.record.shortfalls import lets_fail

@@ -1,7 +1,5 @@
 """Slots are what is counted one operation at a time."""
 
-from __future__ import annotations
-
 import random
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """answers_are_true over hand-written histories: what came is held against table, brokers, rows and codes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

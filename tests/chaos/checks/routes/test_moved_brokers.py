@@ -1,7 +1,5 @@
 """What the checks say of a broker that is killed at 100 s and back at another address at 110 s."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.clients import dead_brokers_avoided

@@ -1,7 +1,5 @@
 """no_false_eviction over hand-written histories."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.routes.no_false_eviction import judge

@@ -1,7 +1,5 @@
 """no_resurrection over hand-written histories."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.checks.routes.no_resurrection import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, example, judging

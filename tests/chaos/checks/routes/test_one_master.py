@@ -1,7 +1,5 @@
 """one_master: two masters, ids that nobody has, slaves as masters: each planted wrong is found, its twin is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nemesrv.chaos.checks.routes.one_master import CHECK

@@ -1,7 +1,5 @@
 """What a scenario promises beyond RocketMQ's windows: kept, broken, and of a history in which nothing was seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

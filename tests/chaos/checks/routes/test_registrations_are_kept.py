@@ -1,7 +1,5 @@
 """registrations_are_kept over hand-written histories: what was acknowledged stays, what is silent goes."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.routes.registrations_are_kept import judge

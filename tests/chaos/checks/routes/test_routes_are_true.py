@@ -1,7 +1,5 @@
 """routes_are_true over hand-written histories: the anomaly planted, the clean twin, the late machine, the empty one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """routes_as_registered over hand-written histories: names, ids, addresses and rows that no broker has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

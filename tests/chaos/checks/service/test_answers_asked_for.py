@@ -1,7 +1,5 @@
 """answers_asked_for over hand-written histories."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.checks.service.answers_asked_for import CHECK, Answers, Unasked, judge
 from nemesrv.chaos.verdict import Example, Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

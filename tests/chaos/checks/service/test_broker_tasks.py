@@ -1,7 +1,5 @@
 """broker_tasks over hand-written histories: all NameServers are told at once, and of each change at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """done_by_hand over hand-written histories: what somebody did shows, for as long as it must, and then no longer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

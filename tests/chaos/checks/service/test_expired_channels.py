@@ -1,7 +1,5 @@
 """timers_kept over hand-written histories: who drops a silent peer reads nothing from its channel any more."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.service.expired_channels import CHANNEL

@@ -1,7 +1,5 @@
 """prompt_answers over hand-written histories: peers that are slow in quiet times, and how slow the machine was."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

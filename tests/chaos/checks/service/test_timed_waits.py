@@ -1,7 +1,5 @@
 """timers_kept over hand-written waits: each runs out in time, too late, and too early, by its node's own settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

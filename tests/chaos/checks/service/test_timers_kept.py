@@ -1,7 +1,5 @@
 """timers_kept over hand-written histories: every task in time, too late, too early, held up, and once not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """timers_kept over hand-written acts of clients: asked for by RocketMQ's rules, and not."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge

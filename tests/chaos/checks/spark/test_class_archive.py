@@ -1,7 +1,5 @@
 """The JVM of a small history starts with the archive of Spark's classes, and as well without one that it can use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the session's JVM leaves to say when it is gone, and where it has to live."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Histories are found wherever Spark reads: run folders, files, folders of files, URIs; and what is none is refused."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

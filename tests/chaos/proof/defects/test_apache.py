@@ -1,7 +1,5 @@
 """Defects put into Apache's servers from outside: by name, where their nodes are Apache's, and what each does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

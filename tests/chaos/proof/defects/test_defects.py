@@ -1,7 +1,5 @@
 """Planted defects: each is sound as data, is planted where it is meant, and changes what its node does."""
 
-from __future__ import annotations
-
 import io
 import random
 from pathlib import Path

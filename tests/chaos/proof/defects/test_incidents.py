@@ -1,7 +1,5 @@
 """Bugs of RocketMQ's as they were reported: each has an incident that ships, and is none of the self-test's."""
 
-from __future__ import annotations
-
 from nemesrv.chaos.proof.defects import DEFECTS, OF_APACHE, OF_INCIDENTS
 from nemesrv.chaos.scenarios.loading import fixed, load, shipped
 

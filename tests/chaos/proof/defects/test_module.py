@@ -1,7 +1,5 @@
 """A defect of the user's own: what its file must say, and that the nodes have it."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """`nemesrv museum` and `nemesrv scenarios --incidents`, as a person calls them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

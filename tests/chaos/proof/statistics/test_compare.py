@@ -1,7 +1,5 @@
 """`nemesrv compare`: what is a sample, what the exit status says, and what a wrong argument gets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each client went through, and how a variant of it is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a history measured: recovery, availability, staleness, windows and routes at the end, of hand-written runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from nemesrv.chaos.oracle.world import World

@@ -1,7 +1,5 @@
 """Two samples: what is told, how often it is wrong, and how often a planted difference is found."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
