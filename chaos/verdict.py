@@ -5,7 +5,7 @@ of them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
@@ -282,9 +282,6 @@ class Clients:
     profile: str
     """By which client's rules they choose NameServers (docs/client-profiles.md)."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -345,7 +342,7 @@ class Verdict:
             "measured": dict(self.measured),
             "allowed": dict(self.allowed),
             "examples": [example.to_json(self.timeline_ms) for example in self.examples],
-            "clients": [clients.to_json() for clients in self.clients],
+            "clients": [asdict(clients) for clients in self.clients],
             "why": self.why,
             "undecided": dict(self.undecided),
         }

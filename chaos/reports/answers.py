@@ -79,11 +79,15 @@ class Answers:
     """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
 
+    @property
+    def rest(self) -> list[str]:
+        """What follows the first line, a sentence each."""
+        named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
+        return [*(f"{what}: {said}" for what, said in named if said), *self.undecided]
+
     def lines(self) -> list[str]:
         head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
-        named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
-        lines = [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + "."]
-        return [*lines, *(f"{what}: {said}" for what, said in named if said), *self.undecided]
+        return [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + ".", *self.rest]
 
 
 def answers(

@@ -94,13 +94,12 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
     """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups. A
     group of checks is one line; below the line are the group's checks that are not VALID, with their first examples."""
-    named = {"Broken": told.broken, "Routes": told.routes, "Clients": told.clients, "Cost": told.cost}
     lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
     lines += [f"**{_cell(told.first)}**", ""] if told.first else []
     about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""
     lines += [" ".join(filter(None, (_cell(about), _cell(told.injected), f"Repeat it: `{replay}`"))), ""]
-    said = [f"{what}: {answer}" for what, answer in named.items() if answer] + [*told.undecided]
-    lines += [f"- {_cell(line)}" for line in filter(None, (*said, left_out_line(left_out), exercised_line(verdicts)))]
+    said = (*told.rest, left_out_line(left_out), exercised_line(verdicts))
+    lines += [f"- {_cell(line)}" for line in said if line]
     found = groups(verdicts)
     lines += ["", "| group | verdict | checks |", "|---|---|---|"] if found else []
     lines += [f"| {group.label} | {_SIGN[group.verdict]} {group.verdict} | {group.counted} |" for group in found]

@@ -6,7 +6,7 @@ timers:, workload:          older keys for the same settings
             └─ producer-0   a single node: has priority over all
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...actors.broker.config import BrokerConfig
@@ -53,42 +53,35 @@ def settings_of(
 
 
 def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profile: Profile) -> None:
-    """Raise NotAllowed if NameServers would drop healthy brokers between two registrations, which no window covers."""
+    """Raise NotAllowed if a healthy node would be given up between two signs of life, which no window covers: a broker
+    between two registrations, or a client, whose channel closes, between two heartbeats."""
 
     def value(node: str, name: str) -> int:
         setting = settings_for(nodes[node])[name]
         return int(str(found.get(node, {}).get(name, setting.default(profile))))
 
-    _refuse_short_idleness(nodes, value)
-    servers = [name for name, kind in nodes.items() if kind is NodeKind.NAME_SERVER]
-    for broker in (name for name, kind in nodes.items() if kind in BROKERS):
-        beat_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
+    def of(*kinds: NodeKind) -> list[str]:
+        return [name for name, kind in nodes.items() if kind in kinds]
+
+    beat = "heartbeatBrokerInterval"
+    beats_ms = {client: value(client, beat) for client in of(NodeKind.PRODUCER, NodeKind.CONSUMER)}
+    servers, longest_ms = of(NodeKind.NAME_SERVER), max(beats_ms.values(), default=0)
+    borne = [(broker, "serverChannelMaxIdleTimeSeconds", 1000, longest_ms, beat) for broker in of(*BROKERS)]
+    borne += [(one, "clientChannelMaxIdleTimeSeconds", 1000, beat_ms, beat) for one, beat_ms in beats_ms.items()]
+    for broker in of(*BROKERS):
+        silent_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
         acting = bool(found.get(broker, {}).get("enableSlaveActingMaster")) and profile is Profile.V5_X
-        silences = [(one, "serverChannelMaxIdleTimeSeconds", 1000) for one in servers]
-        silences.append((broker, "clientChannelMaxIdleTimeSeconds", 1000))
+        by = [(one, "serverChannelMaxIdleTimeSeconds", 1000) for one in servers]
+        by.append((broker, "clientChannelMaxIdleTimeSeconds", 1000))
         if profile is Profile.V4_9:
-            silences += [(one, "brokerChannelExpiredTime", 1) for one in servers]
+            by += [(one, "brokerChannelExpiredTime", 1) for one in servers]
         elif not acting:  # else each heartbeat counts
-            silences.append((broker, "brokerNotActiveTimeoutMillis", 1))
-        for node, name, unit_ms in silences:
-            if (said := value(node, name)) * unit_ms <= beat_ms:
-                allowed = (
-                    f"more than the {beat_ms} ms of {broker}'s registerNameServerPeriod and registerBrokerTimeoutMills"
-                )
-                raise NotAllowed(f"config: {name} of {node}", str(said), allowed)
-
-
-def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
-    """Raise NotAllowed if channels between clients and brokers would close between two heartbeats. A closed channel
-    would end the client's membership of its group, and no window covers that."""
-    clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
-    beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
-    idle = [(broker, "serverChannelMaxIdleTimeSeconds", beat_ms) for broker, kind in nodes.items() if kind in BROKERS]
-    idle += [(one, "clientChannelMaxIdleTimeSeconds", value(one, "heartbeatBrokerInterval")) for one in clients]
-    for node, name, least_ms in idle:
-        if (said := value(node, name)) * 1000 <= least_ms:
-            allowed = f"more than the {least_ms} ms of heartbeatBrokerInterval"
-            raise NotAllowed(f"config: {name} of {node}", str(said), allowed)
+            by.append((broker, "brokerNotActiveTimeoutMillis", 1))
+        whose = f"{broker}'s registerNameServerPeriod and registerBrokerTimeoutMills"
+        borne += [(*one, silent_ms, whose) for one in by]
+    for node, name, unit_ms, least_ms, whose in borne:
+        if (said := value(node, name)) * unit_ms <= least_ms:
+            raise NotAllowed(f"config: {name} of {node}", str(said), f"more than the {least_ms} ms of {whose}")
 
 
 def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:

@@ -36,8 +36,8 @@ class Setting:
     """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are the fields of a node's configuration
     that the setting sets.
 
-    `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets,
-    in units of `symbol_factor` milliseconds. `profiles`: the profiles that have the setting. `constant`: the profiles
+    `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets.
+    `profiles`: the profiles that have the setting. `constant`: the profiles
     in which Java has a literal instead of a setting. `defaults`: the defaults by profile, if they differ from the
     configuration's.
     """
