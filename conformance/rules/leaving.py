@@ -1,6 +1,6 @@
 """Rules about what makes a client leave its NameServer: one situation per kind of failure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..situations import Watched
@@ -38,6 +38,14 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
     return (KEPT if after[coded + 1].front == front else LEFT), ""
 
 
+def _broken(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, str, list[Try]]]:
+    """Return each process that was at work when its NameServer broke: since when, which, and its tries since then."""
+    for one in watched:
+        if (when := broken(one)) is not None:
+            used = (tried for tried in tries(one) if tried.outcome is not TryOutcome.UNUSED)
+            yield one, *when, [tried for tried in used if tried.began_ms >= when[0] - SKEW_MS]
+
+
 def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Measure:
     def measure(watched: Sequence[Watched]) -> Measured:
         of = [one for one in watched if one.situation == situation]
@@ -46,13 +54,7 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
         if label_in(watched).takes_turns:
             return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
         found = Samples("no process was at work when it happened")
-        for one in of:
-            when = broken(one)
-            if when is None:
-                continue
-            since_ms, front = when
-            used = (tried for tried in tries(one) if tried.outcome is not TryOutcome.UNUSED)
-            after = [tried for tried in used if tried.began_ms >= since_ms - SKEW_MS]
+        for one, since_ms, front, after in _broken(of):
             value, why_not = decide(after, front)
             if value is None:
                 found.why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
@@ -76,13 +78,7 @@ NEVER = "never"
 def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
     found = Samples("no process was at work when it happened")
     said: list[str] = []
-    for one in watched:
-        when = broken(one)
-        if when is None:
-            continue
-        since_ms, front = when
-        after = [each for each in tries(one) if each.began_ms >= since_ms - SKEW_MS]
-        after = [each for each in after if each.outcome is not TryOutcome.UNUSED]
+    for one, since_ms, front, after in _broken(watched):
         value, why_not = _after_failure(after, front)
         failed = any(each.outcome not in ENDED_WITH_ANSWER for each in after)
         if value is None and (one.dials_unseen or not failed):

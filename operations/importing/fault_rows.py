@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...chaos.faults.kinds import FAULTS
+from ...chaos.history.host_clocks import HARNESS
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
 from ...chaos.shapes import Separates, Stream, is_shape, shape_of
@@ -80,11 +81,7 @@ def _rows(
     for phase, at_ms in (("start", from_ms), ("end", to_ms)):
         if at_ms is not None:
             yield {
-                "time_ms": max(at_ms, 0.0),
-                "node": "harness",
-                "role": "harness",
-                "incarnation": 0,
-                "event": "fault",
+                **_of_harness(at_ms, "fault"),
                 "fault_id": fault_id,
                 "fault": entry["do"],
                 "injection": kind.injection,
@@ -94,6 +91,10 @@ def _rows(
                 "phase": phase,
                 "value": {**numbers, **about},
             }
+
+
+def _of_harness(at_ms: float, event: str) -> Row:
+    return {"time_ms": max(at_ms, 0.0), "node": HARNESS, "role": HARNESS, "incarnation": 0, "event": event}
 
 
 def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
@@ -169,11 +170,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
 def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
     """Return a row that says that the node's actions in this time are unknown, and why."""
     return {
-        "time_ms": max(from_ms, 0.0),
-        "node": "harness",
-        "role": "harness",
-        "incarnation": 0,
-        "event": "rows_missing",
+        **_of_harness(from_ms, "rows_missing"),
         "source": node,
         "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
     }
