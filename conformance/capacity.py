@@ -70,7 +70,8 @@ def at_once(memory: int) -> int:
 
 
 def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
-    """Return how long the jobs will take if `places` run at once, and each start takes a lane for `start_s`."""
+    """Return how many seconds the jobs will take if at most `places` run at once, and at most `lanes` of these start at
+    once, for `start_s` each."""
     free, starting = [0.0] * max(1, places), [0.0] * max(1, lanes)
     end_s = 0.0
     for job in jobs:

@@ -29,7 +29,8 @@ from .options import (
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). With several scenarios each has its folder below.",
+    help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). With several scenarios: the folder that gets a run "
+    "folder for each.",
 )
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: a new, printed seed).")
 @click.option(

@@ -103,7 +103,8 @@ _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")
 
 
 def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
-    """Change the document as `--set KEY=VALUE` says. Returns the key's whole path. `keys`: a scenario's keys.
+    """Change the document as `--set KEY=VALUE` says. Returns the key's dotted path, with a short form completed
+    (`brokers.forceRegister`: `config.brokers.forceRegister`). `keys`: a scenario's keys.
 
     workload.sends_per_s=10      a dotted path into the file; an entry of a list by its number: timeline.0.at_s=30
     brokers.forceRegister=false  a group or node, and one of RocketMQ's settings: short for config.brokers.…

@@ -183,8 +183,8 @@ def _says(row: Row) -> str:
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """Return the fault and the alternative faults for its signs, best first. `taken`: the signs that other faults
-    explain."""
+    """Return the faults that may explain the signs of `fit`, its own among them, best first. `taken`: the signs that
+    other faults explain."""
     own = dict(fit.signs)
     total = sum(own.values())
     found: list[Fit] = []
