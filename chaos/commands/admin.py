@@ -85,7 +85,7 @@ _t = _flag("-t", "--topic", "topic", help="Name of the topic.")
 _maybe_b = click.option(
     "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="Address of a broker."
 )
-_maybe_c = _flag("-c", "--clusterName", "cluster", help="Name of a cluster: all of its brokers are asked.", required=False)
+_maybe_c = _flag("-c", "--clusterName", "cluster", help="A cluster: each of its brokers is asked.", required=False)
 _queues = functools.partial(click.option, type=click.IntRange(0, MAX_QUEUE_NUMS), default=8, show_default=True)
 _broker_name = _flag("-b", "--brokerName", "broker_name", help="Name of the broker (brokerName).")
 _namespace = _flag("-s", "--namespace", "namespace", help="Namespace of the KV entry, such as ORDER_TOPIC_CONFIG.")
