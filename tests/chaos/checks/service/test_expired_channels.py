@@ -71,3 +71,10 @@ def test_a_name_server_closes_no_channel_of_a_client_before_it_was_idle(
     told.at(50).event("consumer-0", "name_server_call", f="route", **answered)
     told.at(ended_s).event("consumer-0", "channel", f="close", address=address, value={"reason": "closed by peer"})
     assert found(told) == wrong
+
+
+def test_a_client_of_two_groups_expires_once_in_each() -> None:
+    told = story().at(10).hears("broker-a", "consumer-0").at(145)
+    for group in ("readers", "writers"):
+        told.forgets("broker-a", "consumer-0", "expired", groups=[group])
+    assert found(told) == []
