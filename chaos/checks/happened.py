@@ -144,6 +144,7 @@ _ACTS: Mapping[str, str] = {
     "answered a wrong next offset": "{what} sent {who} a wrong nextBeginOffset of a queue ({topic}){because}",
     "pulled from a slave": "{who} pulled from the slave {what} while its route had the master",
     "suggested a slave": "{who} suggested to consumers the slave {what} for pulls, while their routes had the master",
+    "sent to a queue that it may not write": "{who} sent to a queue of {what} that its route does not let it write",
     "sent to another queue than the next": "{who} sent to a queue of {what} that was not the next in its round-robin",
     "tried again though it was stored": "{who} sent a message again though {what} had stored it",
     "tried again on the broker that had failed": "{who} sent a message again to {what}, where it had just failed",

@@ -68,7 +68,8 @@ def judged(steps: Mapping[Step, Stepped], routes: Routes) -> tuple[int, tuple[St
         if step.queue == due:
             right += stepped.times
         else:
-            strays.append(Stray(step.node, step.incarnation, step.queue, due, step.before, *stepped))
+            is_routed = step.queue in ring
+            strays.append(Stray(step.node, step.incarnation, step.queue, due, step.before, *stepped, is_routed))
     return right, tuple(sorted(strays, key=lambda one: one.first_ms))
 
 
@@ -161,7 +162,8 @@ def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
         yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=shares.in_turn)
     for one in islice(shares.strays, FINDINGS_MAX):
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
-        kind, more = "sent to another queue than the next", {"queue": queue, "next": due, "after": before}
+        kind = "sent to another queue than the next" if one.is_routed else "sent to a queue that it may not write"
+        more = {"queue": queue, "next": due, "after": before}
         yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)
 
 

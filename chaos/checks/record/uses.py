@@ -80,6 +80,8 @@ class Stray(NamedTuple):
     """Of the try before it."""
     times: int
     first_ms: float
+    is_routed: bool = True
+    """Whether the producer's route has the queue, and lets it write there."""
 
 
 @dataclass(frozen=True)
