@@ -171,7 +171,7 @@ def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
 
     assert after(RING[1], RING[4], RING[0]) == []
     assert after(RING[1], RING[5], RING[0]) == ["sent to another queue than the next"]
-    assert after(RING[1], ("broker-b", 9)) == ["sent to a queue that it may not write"]
+    assert "sent to a queue that it may not write" in after(RING[1], ("broker-b", 9))
 
 
 def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() -> None:
