@@ -444,7 +444,7 @@ def _in_time(change: Finding) -> str:
     if (inexact_ms := change.more.get(INFERRED_MS)) is not None:
         took = f"{(change.measured_ms or 0.0) / 1000:.1f} ± {inexact_ms / 1000:.1f} s"
         return f"{took} after {change.after}, whose time is inferred"
-    ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms and at_ms >= 1.0]
+    ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms and at_ms >= 50.0]
     allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"
 

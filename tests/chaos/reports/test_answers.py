@@ -73,6 +73,11 @@ def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_wa
     ]
 
 
+def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
+    at_once = replace(TRUE, findings=(change("must not hold", "start", 1.0, None, 1.45),))
+    assert "ns-0 dropped broker-a 0.0 s after the cut;" in said(at_once, CONVERGE)[1]
+
+
 def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() -> None:
     first, broken, routes, _ = said(STAYED, USED)
     assert first.startswith(
