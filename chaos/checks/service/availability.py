@@ -88,7 +88,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "none does that the broker's topic forbids",
+    "a broker refuses what its topic's permission or queues forbid",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -60,8 +60,7 @@ class ExpiredChannels(Process):
                 elif run.row.f == "close" and last_ms is not None:
                     ended += 1
                     before = used[client][: bisect_right(used[client], at_ms)]
-                    last_ms = max(last_ms, *before[-1:], last_ms)
-                    is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
+                    is_early = at_ms - max([last_ms, *before[-1:]]) < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
                     is_hit = any(fault.overlaps(at_ms - idle_ms, at_ms + 1.0) for fault in faults)
                     if run.value.get("reason") == "closed by peer" and is_early and not is_hit:
@@ -69,7 +68,7 @@ class ExpiredChannels(Process):
                     last_ms = None
         if ended:
             row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed when it was idle"
-            more = {"because": f"{', '.join(sorted({*wrong.values()}))}"} if wrong else {}
+            more = {"because": ", ".join(sorted({*wrong.values()}))} if wrong else {}
             span = self.start_ms, self.end_ms
             yield of_many((node, CHANNEL), "is idle first", span, row, ended, sorted(wrong), more=more)
 
