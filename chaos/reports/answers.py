@@ -492,5 +492,5 @@ def _when(right: Verdict) -> str:
 
 
 def _not_arrived(counts: Mapping[str, int]) -> str:
-    words = {"only_in_final_reads": "still in a broker", "lost": "lost", "unread": "not looked for"}
+    words = {"only_in_final_reads": "still in a broker when the run ended", "lost": "lost", "unread": "not looked for"}
     return "".join(f", {counts[name]:,} {word}" for name, word in words.items() if counts.get(name))

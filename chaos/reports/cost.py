@@ -93,7 +93,7 @@ class Cost:
             said.append(f"{waited:,} {noun} waited longer than {LEAST_MS / 1000:g} s{at_most}")
         if behind := self.messages["never_received"]:
             said.append(
-                f"{behind:,} acknowledged {'message was' if behind == 1 else 'messages were'} received by nobody"
+                f"{behind:,} acknowledged {'message was' if behind == 1 else 'messages were'} not received before the run ended"
             )
         nothing = f"no client was without a broker, and no message waited, for more than {LEAST_MS / 1000:g} s"
         return "; ".join(said) or f"{nothing}; no send failed"

@@ -114,7 +114,7 @@ def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_
         examined=3,
         measured={"acknowledged": 3, "received": 1, "only_in_final_reads": 2},
     )
-    expected = "Clients: INVALID: dead_brokers_avoided (producer-1); 1 of 3 messages arrived, 2 still in a broker."
+    expected = "Clients: INVALID: dead_brokers_avoided (producer-1); 1 of 3 messages arrived, 2 still in a broker when the run ended."
     assert expected in said(used, lost)
 
 
