@@ -92,9 +92,8 @@ class Cost:
             at_most = f", {seconds(self.messages['longest_ms'])} at most"
             said.append(f"{waited:,} {noun} waited longer than {LEAST_MS / 1000:g} s{at_most}")
         if behind := self.messages["never_received"]:
-            said.append(
-                f"{behind:,} acknowledged {'message was' if behind == 1 else 'messages were'} not received before the run ended"
-            )
+            were = "message was" if behind == 1 else "messages were"
+            said.append(f"{behind:,} acknowledged {were} not received before the run ended")
         nothing = f"no client was without a broker, and no message waited, for more than {LEAST_MS / 1000:g} s"
         return "; ".join(said) or f"{nothing}; no send failed"
 
