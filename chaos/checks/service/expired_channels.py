@@ -73,14 +73,16 @@ class ExpiredChannels(Process):
             yield of_many((node, CHANNEL), "is idle first", span, row, ended, sorted(wrong), more=more)
 
     def _used(self) -> Mapping[str, list[float]]:
-        """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups."""
+        """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups that it
+        answered, for one that finds the channel closed under it was not read."""
         found = defaultdict[str, list[float]](list)
         if self.kind == "broker":
             for run in self.rows("client_heartbeat"):
                 found[node_of_client(run.row)].append(run.ended_ms)
             return found
         for (client, _), calls in by_process(self.control, "name_server_call").items():
-            here = (call for call in calls if self.world.owners.get(call.row.name_server or "") == self.life.node)
+            answered = (call for call in calls if call.row.code is not None)
+            here = (call for call in answered if self.world.owners.get(call.row.name_server or "") == self.life.node)
             found[client] += (call.ended_ms for call in here)
         return found
 

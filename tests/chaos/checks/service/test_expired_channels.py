@@ -57,18 +57,21 @@ def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
 
 @pytest.mark.parametrize(
     ("ended_s", "fault", "wrong"),
-    [(60, None, [("ns-0", 1)]), (175, None, []), (60, "cut", []), (150, None, [("ns-0", 1)])],
-    ids=["in-use", "idle", "cut", "in-use-by-its-last-look-up"],
+    [(60, None, [("ns-0", 1)]), (175, None, []), (60, "cut", []), (150, None, [("ns-0", 1)]), (170, "unread", [])],
+    ids=["in-use", "idle", "cut", "in-use-by-its-last-look-up", "a-look-up-meets-the-close"],
 )
 def test_a_name_server_closes_no_channel_of_a_client_before_it_was_idle(
     ended_s: float, fault: str | None, wrong: list[tuple[str, int]]
 ) -> None:
     address = address_of("ns-0")
     told = story().at(2).event("consumer-0", "channel", f="open", address=address, value={"reason": "connected"})
-    if fault:
+    if fault == "cut":
         told.at(55).fault("f1", "cut", "toxiproxy.cut", "consumer-0", "ns-0", until_s=90)
     answered = {"type": "ok", "code": 0, "name_server": address, "topic": "orders", "duration_ms": 1.0}
     told.at(50).event("consumer-0", "name_server_call", f="route", **answered)
+    if fault == "unread":
+        unread = {**answered, "type": "fail", "code": None}
+        told.at(ended_s).event("consumer-0", "name_server_call", f="route", **unread)
     told.at(ended_s).event("consumer-0", "channel", f="close", address=address, value={"reason": "closed by peer"})
     assert found(told) == wrong
 
