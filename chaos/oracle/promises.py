@@ -320,7 +320,8 @@ class Segment(NamedTuple):
 def segments(world: World) -> list[Segment]:
     """Every class of at least two NameServer processes between two changes, in order of time; without a NameServer of
     which nobody has a record."""
-    unread = {node for one in world.blind if one.from_ms < 1.0 and one.to_ms >= world.end_ms for node in one.nodes}
+    missing = (one for one in world.blind if one.missing and one.from_ms < 1.0 and one.to_ms >= world.end_ms)
+    unread = {node for one in missing for node in one.nodes}
     starting: dict[float, list[RouteState]] = defaultdict(list)
     for state in route_states(world):
         starting[state.start_ms].append(state)
