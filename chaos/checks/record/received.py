@@ -94,10 +94,12 @@ class Received:
         )
 
     def was_registered(self, broker: str, name_server: str, from_ms: float, to_ms: float) -> bool:
-        """Whether the NameServer read a registration of the broker at its address in that time."""
+        """Whether the NameServer read a registration of the broker at its address in that time, and not just at its
+        end: what it read then, it took in."""
+        until_ms = to_ms - self._world.timers_of(name_server).delivery_ms
         return any(
             (one.f, one.name) == (REGISTERED, broker_name(broker))
-            and from_ms <= one.at_ms <= to_ms
+            and from_ms <= one.at_ms < until_ms
             and one.address == self._world.address_at(broker, one.at_ms)
             for life in self._world.lives_of(name_server)
             for one in self.requests(life)
