@@ -144,7 +144,7 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 
 
 @planted(CONSUMERS, _READS_LATE, caught_by="living_are_used")
-@may_find("recovery_time")
+@may_find("commits_follow_work recovery_time")
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
     """a consumer pulls only from masters, even if the master is gone"""
 
@@ -244,7 +244,7 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 
 
 @planted(SLAVE_OF_A, _READS, caught_by="living_are_used")
-@may_find("recovery_time")
+@may_find("commits_follow_work recovery_time")
 @in_its_parts
 def slave_takes_over_no_topics(broker: Broker) -> None:
     """a slave does not copy its master's topics, so it answers pulls with TOPIC_NOT_EXIST"""
