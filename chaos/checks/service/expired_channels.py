@@ -43,9 +43,10 @@ class ExpiredChannels(Process):
     def _early(self) -> Iterator[Finding]:
         """Of channels of clients: whether this process ended one within the time that it may be idle, though nothing
         was done meanwhile to either, and to the link."""
-        node, used = self.life.node, self._used()
+        node = self.life.node
         if self.world.clocks.get(node):  # it counts a client's silence by its wall clock
             return
+        used = self._used()
         idle_ms = 1000.0 * float(str(self.world.setting(node, "serverChannelMaxIdleTimeSeconds")))
         idle_ms = min(idle_ms, CLIENT_EXPIRED_MS) if self.kind == "broker" else idle_ms
         ended, wrong = 0, dict[float, str]()
@@ -59,8 +60,9 @@ class ExpiredChannels(Process):
                     last_ms = at_ms
                 elif run.row.f == "close" and last_ms is not None:
                     ended += 1
-                    before = used[client][: bisect_right(used[client], at_ms)]
-                    is_early = at_ms - max([last_ms, *before[-1:]]) < idle_ms - 1000.0 - self.timers.delivery_ms
+                    heard = bisect_right(used[client], at_ms)
+                    last_ms = max(last_ms, used[client][heard - 1]) if heard else last_ms
+                    is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
                     is_hit = any(fault.overlaps(at_ms - idle_ms, at_ms + 1.0) for fault in faults)
                     if run.value.get("reason") == "closed by peer" and is_early and not is_hit:

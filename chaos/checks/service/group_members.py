@@ -13,7 +13,7 @@ it unregistered (`unregistered`), else the client. A producer's heartbeats go to
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ....remoting.codes import ResponseCode
@@ -346,16 +346,16 @@ class Members(Process):
     @cached_property
     def _opened(self) -> Mapping[str, Sequence[float]]:
         """Node to when a connection of this client to it came about."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for run in (run for run in self.rows("channel") if run.row.f == "open"):
-            found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
-        return found
+        return self._by_peer(run for run in self.rows("channel") if run.row.f == "open")
 
     @cached_property
     def _failed(self) -> Mapping[str, Sequence[float]]:
         """Node to when a call of this client there ran out, or its channel was refused or ended."""
+        runs = sorted((*self.rows("timed_out"), *self.rows("channel")), key=lambda run: run.ended_ms)
+        return self._by_peer(run for run in runs if run.row.event == "timed_out" or run.row.f != "open")
+
+    def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, Sequence[float]]:
         found: dict[str, list[float]] = defaultdict(list)
-        for run in sorted((*self.rows("timed_out"), *self.rows("channel")), key=lambda run: run.ended_ms):
-            if run.row.event == "timed_out" or run.row.f != "open":
-                found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
+        for run in runs:
+            found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
         return found
