@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ...chaos.oracle.timers import Timers
-from ..logs_to_rows.signs import Row, Seen, Sign
+from ..logs_to_rows.signs import Kind, Row, Seen, Sign
 from .acts import acts_in
 from .candidates import Candidate, candidates_for, hosts_of, normal, of_nodes, together
 from .explains import Fit, fits, with_signs_of
@@ -50,7 +50,7 @@ def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferre
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)
-    chosen = [fit for fit in _chosen(seen, pool, taken) if not _rests_on_ends(fit)]
+    chosen = [fit for fit in _chosen(seen, pool, taken) if not _rests_on_ends(fit) and not _was_cut(seen, fit)]
     found = [*acts, *(_told(seen, fit, chosen, pool, taken) for fit in chosen)]
     found.sort(key=lambda one: one.from_ms)
     return Inferred(episodes=found, not_seen=_not_seen(seen, found))
@@ -92,6 +92,16 @@ def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> 
 def _rests_on_ends(fit: Fit) -> bool:
     """Whether the fault's only evidence is silence until the end of the logs; logs that were cut look the same."""
     return fit.end is None and all(sign.row is None for sign, _ in fit.signs)
+
+
+def _was_cut(seen: Seen, fit: Fit) -> bool:
+    """Whether brokers "hung" by lines that only their own logs lack, and then register in their old rhythm with
+    nothing to make up: lines were cut from these logs."""
+    nodes, end = fit.candidate.nodes, fit.end
+    if fit.candidate.name != "pause" or end is None or any(sign.kind is not Kind.OWN_MISSED for sign, _ in fit.signs):
+        return False
+    is_long = end.from_ms - fit.start.middle_ms >= 3 * seen.timers.R_ms
+    return is_long and not any(timers_after(seen, nodes, end.from_ms))
 
 
 def _told(

@@ -127,8 +127,10 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
-    return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
+    """When it registered with the NameServer of which its log says most."""
+    own = (signs for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer)
+    times = ([sign.from_ms for sign in signs if sign.observer == node and sign.kind is not Kind.OPEN] for signs in own)
+    return sorted(max(times, key=len, default=[]))
 
 
 def _silences(seen: Seen) -> list[_Silence]:

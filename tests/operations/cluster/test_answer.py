@@ -186,6 +186,16 @@ def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_librari
     assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
 
 
+@pytest.mark.parametrize(("times", "name"), [(1, "nothing"), (8, "process-stood-still")])
+def test_a_broker_that_goes_on_in_its_rhythm_with_nothing_to_make_up_has_a_log_with_lines_cut_from_it(
+    times: int, name: str, tmp_path: Path
+) -> None:
+    says = "INFO brokerOutApi_thread_1 - register broker to name server localhost:9876 OK"
+    seconds = [*range(0, 240, 30), *[480] * times, *range(510, 720, 30)]
+    log = "".join(f"2024-01-01 00:{at // 60:02}:{at % 60:02} {says}\n" for at in seconds)
+    assert of_files(tmp_path, broker=log).answer.name == name
+
+
 @pytest.mark.parametrize(("thread", "cause"), [("RebalanceService", "nothing"), ("ReputService", "start-failed")])
 def test_a_client_that_its_program_shuts_down_is_no_server_that_did_not_start(
     thread: str, cause: str, tmp_path: Path
@@ -250,6 +260,8 @@ SHARES = (
 FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
 HA_CONNECTED = "2026-01-01 00:00:01 INFO AcceptSocketService - HAService receive new connection, /10.0.0.9:38824\n"
 ODD_AT = "ERROR X_1 - odd\norg.apache.rocketmq.OddException: odd\n\tat org.apache.rocketmq.{}controller.A.b(A.java:1)"
+LISTENED = "\tat org.apache.rocketmq.client.impl.consumer.ConsumeMessageOrderlyService$ConsumeRequest.run(C.java:417)"
+INITIALIZED = "\tat org.apache.rocketmq.broker.BrokerController.initialize(BrokerController.java:754)"
 ONE_LINE = {
     SHARES.format(0.31, 0.31, 0.93): "disk-full",
     SHARES.format(0.31, 0.31, 0.31): "store-not-writable",
@@ -301,6 +313,18 @@ ONE_LINE = {
         "broker-address-not-reached"
     ),
     "rocketmq: StatusRuntimeException: UNAVAILABLE: io exception": "peer-not-reached",
+    "usage: mqbroker [-c <arg>] [-h] [-m]": "start-failed",
+    "Slave's brokerId must be > 0": "setting-not-allowed",
+    "rocketmq.AclException: while scanning an alias\n in 'reader', line 17, column 3:": "setting-not-allowed",
+    "rocketmq.AclException: No accessKey is configured": "access-refused",
+    f"java.lang.ClassCastException: A cannot be cast to B\n{LISTENED}": "consumer-fails",
+    f"java.lang.NoSuchMethodError: a.B.c\n{LISTENED}": "libraries-do-not-fit",
+    f"IllegalAccessError: UtilAll cannot access class X\n{INITIALIZED}": "libraries-do-not-fit",
+    f"rocketmq: odd\n{INITIALIZED}": "start-failed",
+    "rocketmq: subchannel_call | dns:10.0.0.7:9876 READY -> IDLE": "not-rocketmq",
+    "rocketmq: subchannel_call | dns:10.0.0.7:8081 READY -> IDLE": "unknown",
+    "support was removed in 8.0\norg.apache.rocketmq.SubCommandException: X command failed": "unknown",
+    "ERROR rocketmq com.alibaba.fastjson.JSONException: unclosed.str": "program-error",
     "rocketmq: x, endpoints=ipv4:10.0.0.7:18081\nStatusRuntimeException: UNAVAILABLE": "proxy-address-not-reached",
 }
 

@@ -290,7 +290,7 @@ def test_json_has_failures_causes_and_what_is_not_shown(tmp_path: Path) -> None:
     assert document["not_shown"] == []
 
 
-@pytest.mark.parametrize(("peer", "answer"), [("", "unknown"), ("10.0.0.1:10911", "nothing")])
+@pytest.mark.parametrize(("peer", "answer"), [("", "peer-not-reached"), ("10.0.0.1:10911", "nothing")])
 def test_a_connection_that_is_closed_before_it_came_about_is_not_called_harmless(
     tmp_path: Path, peer: str, answer: str
 ) -> None:

@@ -25,6 +25,9 @@ SPOKEN = {
     "WARN broker - there is no master, so the send fails": "no-master",
     "ERROR the consumer's binding to topic t failed: no such topic": "topic-is-nowhere",
     "kernel: java: errno=12, mmap failed": "out-of-memory",
+    "WARN broker - the controller failed": "no-leader",
+    "WARN rocketmq - ShopController failed to start": "start-failed",
+    "RuntimeException: value is not in set: x\n of a topic": "setting-not-allowed",
 }
 
 
