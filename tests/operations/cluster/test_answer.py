@@ -314,6 +314,8 @@ ONE_LINE = {
     ),
     "rocketmq: StatusRuntimeException: UNAVAILABLE: io exception": "peer-not-reached",
     "usage: mqbroker [-c <arg>] [-h] [-m]": "start-failed",
+    "ERROR main - Unable to init service.\nx.JSONException: not close json text, token : .": "start-failed",
+    "rocketmq: CODE: INTERNAL_SERVER_ERROR, MESSAGE: java.lang.NullPointerException, a.B.c(B.java:7)": "program-error",
     "Slave's brokerId must be > 0": "setting-not-allowed",
     "rocketmq.AclException: while scanning an alias\n in 'reader', line 17, column 3:": "setting-not-allowed",
     "rocketmq.AclException: No accessKey is configured": "access-refused",
