@@ -128,9 +128,12 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 def _registers(seen: Seen, node: str) -> list[float]:
     """When it registered with the NameServer of which its log says most."""
-    own = (signs for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer)
-    times = ([sign.from_ms for sign in signs if sign.observer == node and sign.kind is not Kind.OPEN] for signs in own)
-    return sorted(max(times, key=len, default=[]))
+    most: list[float] = []
+    for edge, signs in seen.by_edge.items():
+        if edge.dialler == node and edge.peer:
+            own = [sign.from_ms for sign in signs if sign.observer == node and sign.kind is not Kind.OPEN]
+            most = own if len(own) > len(most) else most
+    return sorted(most)
 
 
 def _silences(seen: Seen) -> list[_Silence]:
