@@ -6,6 +6,7 @@ time   1 − (distance − error) / R, the mean of all matched transitions: a ti
 similarity = came · order · time
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ class Similarity:
     median_ms: float
     p90_ms: float
     worst_ms: float
+    worst: str
+    """The matched transition that is `worst_ms` apart; "" if none matched."""
     exact_ms: float
     """The error of half of the nodes at least."""
     least_exact: str
@@ -67,13 +70,18 @@ class Similarity:
         came = f"{self.matched} of {self.originals} transitions came"
         if self.matched:
             order = "in the same order" if self.order >= 1 else f"{100 * self.order:.0f} % of them in the same order"
+            worst = f": {self.worst}" if self.worst_ms > self.exact_ms else ""
             came += f", {order}, {_s(self.median_ms)} apart in the median"
-            came += f" ({_s(self.p90_ms)} for 90 %, {_s(self.worst_ms)} at worst)"
+            came += f" ({_s(self.p90_ms)} for 90 %, {_s(self.worst_ms)} at worst{worst})"
         beside = f"; {self.extra} came that the original has not" if self.extra else ""
         exact = f"; the original's stamps are exact to {_s(self.exact_ms)}"
         if self.least_exact_ms > 2 * self.exact_ms:
             exact += f" (of {self.least_exact} to {_s(self.least_exact_ms)})"
-        return f"{said[self.happens]}: {came}{beside}{exact}. Similarity {self.similarity:.2f}."
+        similar = math.floor(100 * self.similarity) / 100  # 0.896 is not 0.9, and not `again`
+        return (
+            f"{said[self.happens]}: {came}{beside}{exact}. Similarity {similar:.2f} (from {AGAIN:g} on it happens "
+            f"again, from {IN_PART:g} on in part)."
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -106,6 +114,7 @@ def similarity(
     came = 2 * len(both) / (len(original) + len(replay)) if original or replay else 0.0
     order = _order(both, exact)
     apart = [abs(pair.apart_ms or 0.0) for pair in both]
+    worst = max(both, key=lambda pair: abs(pair.apart_ms or 0.0), default=None)
     parts = [_in_time(pair, exact, tick_ms) for pair in both]
     time = sum(parts) / len(parts) if parts else 0.0
     return Similarity(
@@ -119,6 +128,7 @@ def similarity(
         median_ms=percentile(apart, 0.5) or 0.0,
         p90_ms=percentile(apart, 0.9) or 0.0,
         worst_ms=max(apart, default=0.0),
+        worst="" if worst is None else worst.what.words,
         exact_ms=percentile([*exact.values()], 0.5) or EXACT_MS,
         least_exact=max(exact, key=exact.__getitem__, default=""),
         least_exact_ms=max(exact.values(), default=EXACT_MS),

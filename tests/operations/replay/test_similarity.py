@@ -58,6 +58,14 @@ def test_later_by_half_a_period_halves_the_part_in_time_and_by_a_whole_one_it_is
     assert found.median_ms == found.worst_ms == 15_500
 
 
+def test_the_sentence_names_the_worst_transition_and_never_rounds_up_to_again() -> None:
+    found = similarity(PARTITION, [*PARTITION[:-1], PARTITION[-1]._replace(at_ms=196_800)])
+    assert "20.8 s at worst: ns-0: orders is at broker-a, broker-b" in found.sentence
+    nearly = similarity(PARTITION, later(3.62))
+    assert (nearly.happens, round(nearly.similarity or 0, 3)) == ("in part", 0.896)
+    assert "Similarity 0.89 (from 0.9 on it happens again, from 0.5 on in part)." in nearly.sentence
+
+
 def test_what_is_within_the_exactness_of_the_stamps_counts_as_in_time() -> None:
     assert similarity(PARTITION, later(5), exact_ms=lambda _node: 5_000).similarity == 1
     assert similarity(PARTITION, later(5)).time == pytest.approx(1 - 4.5 / 30)
