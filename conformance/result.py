@@ -28,7 +28,7 @@ from ..chaos.experiment.run_folder import RunFolder
 from ..chaos.fronts.behaviour import Behaviour
 from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
-from ..chaos.reports.ci import junit
+from ..chaos.reports.ci import SIGN, cell, junit
 from ..chaos.reports.terminal import STYLE, paragraphs, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
@@ -251,6 +251,24 @@ def tidy(folder: RunFolder) -> None:
     for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
         if empty.is_dir() and not os.listdir(empty):
             empty.rmdir()
+
+
+def summary(result: ConformResult) -> str:
+    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): the client's verdict, and a row per rule that is
+    not VALID; the names of the VALID rules are one line."""
+    sign = "" if result.verdict is None else f"{SIGN[result.verdict]} "
+    against = f" compared with {result.profile}" if result.profile else ""
+    lines = [f"### {sign}{cell(result.client + against)}: {result.said}", ""]
+    told = [each for each in result.decided if each.verdict is not Validity.VALID]
+    if told:
+        lines += ["| rule | measured | n | expected | verdict |", "|---|---|---:|---|---|"]
+    for each in told:
+        cells = (f"`{each.rule.name}`", _with_why(each), f"{each.measured.count:,}", expected_text(each))
+        verdict = MEASURED if each.verdict is None else f"{SIGN[each.verdict]} {each.verdict}"
+        lines.append(f"| {' | '.join(map(cell, cells))} | {verdict} |")
+    kept = [f"`{each.rule.name}`" for each in result.decided if each.verdict is Validity.VALID]
+    said_ = (f"{len(kept)} VALID: {', '.join(kept)}." if kept else "", *map(str, _below(result)))
+    return "\n".join([*lines, "", *(f"- {cell(line)}" for line in said_ if line)]) + "\n\n"
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------

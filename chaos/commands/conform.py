@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
 from .ending import say, supervised
-from .options import WholeNumber, json_option
+from .options import WholeNumber, json_option, summary_option
 
 if TYPE_CHECKING:
     from ...conformance.result import ConformResult
@@ -78,6 +78,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
 @click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Seed of the servers' random choices.")
 @json_option
+@summary_option
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @supervised
 def conform(
@@ -87,6 +88,7 @@ def conform(
     write_profile: Path | None,
     out: Path | None,
     as_json: bool,
+    summary: Path | None,
     cmd: tuple[str, ...],
     **numbers: int,
 ) -> None:
@@ -110,6 +112,7 @@ def conform(
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write
+    from ...conformance.result import summary as summary_of
     from ...conformance.rule_verdicts import asked_for, hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
@@ -118,6 +121,7 @@ def conform(
     from ..experiment.progress import Progress
     from ..experiment.run_folder import RunFolder, refuse_used
     from ..machine import allow_open_files, processors
+    from ..reports.ci import append
 
     program = Program(cmd)
     program.check()
@@ -153,6 +157,8 @@ def conform(
     name, expected = (None, ()) if held_against is None else (held_against.name, tuple(held_against.rules))
     result = ConformResult(plan=plan, trial=trial, rules=judged, profile=name, expected=expected)
     write(result, folder)
+    if summary is not None:
+        append(summary, summary_of(result))
     if trial.hindered:
         say(trial.hindered)
     if write_profile is not None and not trial.hindered:

@@ -67,7 +67,7 @@ def _clean(text: str) -> str:
 INCIDENT = "incident.json"
 """File beside the history of an import."""
 
-_SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
+SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
 
 def read_incident(run_dir: Path) -> dict[str, Any] | None:
@@ -94,15 +94,15 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
     """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups. A
     group of checks is one line; below the line are the group's checks that are not VALID, with their first examples."""
-    lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
-    lines += [f"**{_cell(told.first)}**", ""] if told.first else []
+    lines = [f"### {SIGN[told.verdict]} {cell(told.name)}: {told.verdict}", ""]
+    lines += [f"**{cell(told.first)}**", ""] if told.first else []
     about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""
-    lines += [" ".join(filter(None, (_cell(about), _cell(told.injected), f"Repeat it: `{replay}`"))), ""]
+    lines += [" ".join(filter(None, (cell(about), cell(told.injected), f"Repeat it: `{replay}`"))), ""]
     said = (*told.rest, left_out_line(left_out), exercised_line(verdicts))
-    lines += [f"- {_cell(line)}" for line in said if line]
+    lines += [f"- {cell(line)}" for line in said if line]
     found = groups(verdicts)
     lines += ["", "| group | verdict | checks |", "|---|---|---|"] if found else []
-    lines += [f"| {group.label} | {_SIGN[group.verdict]} {group.verdict} | {group.counted} |" for group in found]
+    lines += [f"| {group.label} | {SIGN[group.verdict]} {group.verdict} | {group.counted} |" for group in found]
     for group in found:
         lines += _wrong(group)
     return "\n".join(lines) + "\n\n"
@@ -111,20 +111,20 @@ def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: M
 def _wrong(group: CheckGroup) -> list[str]:
     """Return the group's checks that are not VALID, the letters that they use, and their examples."""
     if not group.told:
-        return ["", _cell(f"{group.label}: {group.again_line}")] if group.again else []
+        return ["", cell(f"{group.label}: {group.again_line}")] if group.again else []
     lines = ["", "| check | verdict | examined | violations | measured | allowed |", "|---|---|---:|---:|---|---|"]
     for v in group.told:
-        cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
-        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
-    lines += ["", _cell(legend)] if (legend := legend_line(group.told)) else []
+        cells = (f"`{v.name}`", f"{SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
+        lines.append(f"| {' | '.join(map(cell, (*cells, measured(v), allowed(v))))} |")
+    lines += ["", cell(legend)] if (legend := legend_line(group.told)) else []
     for v in group.told:
         why = v.why if v.verdict is Validity.UNKNOWN or not wrong_sentence(v) else wrong_sentence(v)
-        lines += ["", f"**`{v.name}`** {_cell(why)}"]
-        lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
-    return [*lines, "", _cell(group.again_line)] if group.again else lines
+        lines += ["", f"**`{v.name}`** {cell(why)}"]
+        lines += [f"- {cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
+    return [*lines, "", cell(group.again_line)] if group.again else lines
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Return `text` in one line that cannot end its cell or begin a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.result import ConformResult, hindered
+from nemesrv.conformance.result import ConformResult, hindered, summary
 from nemesrv.conformance.result import shown as parts
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
@@ -68,6 +68,19 @@ def test_the_whole_is_as_bad_as_its_worst_rule_and_nothing_examined_is_unknown(
 ) -> None:
     made = result(*rules)
     assert (made.verdict, made.exit_status) == (verdict, status)
+
+
+def test_a_ci_jobs_page_has_a_row_a_rule_that_is_not_valid_and_one_line_for_the_others() -> None:
+    lines = summary(result(GOOD, BAD, OPEN, ONLY, NOT_THERE)).splitlines()
+    assert lines[0].endswith("my-client compared with java-5.3: INVALID")
+    rows = {line.split("`")[1]: line for line in lines if line.startswith("| `")}
+    assert [*rows] == ["answer_timeout_s", "start", "storm"]
+    assert "| 5.01 s (5 to 5.02) | 3 | 3 s |" in rows["answer_timeout_s"]
+    assert "INVALID |" in rows["answer_timeout_s"]
+    assert "| measured |" in rows["storm"]
+    assert "- 1 VALID: `sticky`." in lines
+    assert "- left out: list_change_s (not run: list_changes)" in lines
+    assert summary(result(ONLY, profile=None)).startswith("### my-client: measured\n")
 
 
 def test_a_right_choice_says_how_small_a_deviation_so_many_starts_would_have_shown() -> None:
