@@ -229,10 +229,14 @@ class LogCopying:
 
     async def run(self) -> None:
         clock, log = self._services.context.clock, self._services.context.log
+        last: Address | None = None
         await self._found.wait()
         while True:
             master = self._master
             assert master is not None
+            if master != last:
+                self._services.context.record("copies", address=str(master))
+                last = master
             try:
                 if await self._copy(master):
                     continue

@@ -66,6 +66,7 @@ _ACTS: Mapping[str, str] = {
     "refuses one topic": "{who} accepted the first registration of {what}, though it had only one topic",
     "queues without an address": "{who} listed queues of {about} without an address of the broker",
     "tells a slave its master": "{who} did not send {what} the address of its master",
+    "copies from its master": "{who} did not copy the log of the master that NameServers had named, {what}",
     "two masters": "{who} listed two masters of {what}",
     "without a master, and with the write permission": "{who} listed {about} without a master, but writable",
     "registered": "{who} did not list {topic} as the action {what} had registered it",

@@ -2,7 +2,7 @@
 
     claims     where another's claim begins while one lasts (record/claims.py), both are masters until one of them
                claims no more
-    told       who registers as slave is answered with the master's address
+    told       who registers as slave is answered with the master's address, and copies that master's log
     no id 0    where a slave may act as master, nobody may write to what the name has; where brokers elect their master,
                there is one again in time (elected_masters.py), and -1 is an id for a short time only
 
@@ -13,32 +13,33 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...oracle.intervals import Stretch, longest
-from ...oracle.roles import members_of, two_masters
+from ...oracle.intervals import Stretch, longest, merged, without
+from ...oracle.roles import elects, members_of, two_masters
+from ...oracle.slaves import again_ms
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import finding, lasting, of_many, rounded, verdict_of
+from ..findings import Rule, finding, lasting, of_many, rounded, verdict_of
 from ..record.claims import claims_of, together
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.received import received
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 NAME = "one_master"
-SLAVE_TOLD = "tells a slave its master"
-_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD)
+SLAVE_TOLD, SLAVE_COPIES = "tells a slave its master", "copies from its master"
+_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
 
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and tables. Violations: two masters, or none."""
     findings = [*_of_claims(control, world), *of_tables(control, world), *of_elections(control, world)]
-    findings += [*_answers(control, world), *masters_stay(control, world)]
+    findings += [*_answers(control, world), *_copies(control, world), *masters_stay(control, world)]
     return verdict_of(
         NAME,
         findings,
@@ -57,7 +58,8 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters at once, or was without a master for longer than an election takes",
+    says="no broker name had two masters at once, or was without a master for longer than an election takes; slaves "
+    "copied their master's log",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),
@@ -134,3 +136,56 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
         wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
         told_row = "registerBroker: a slave is answered with its master's address"
         yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)
+
+
+_COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that it was answered"
+
+
+def _copies(control: Control, world: World) -> Iterator[Finding]:
+    """Whose log each slave copied, while all answers that it had since it began to copy that log named another master.
+    A paused slave copies nothing; where brokers elect their master, the controller names it."""
+    rows: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in control.rows("copies", "register"):
+        is_answer = row.event == "register" and row.type == "ok" and (row.decoded or {}).get("master")
+        if (row.event == "copies" or is_answer) and not elects(world, row.node):
+            rows[row.node, row.incarnation].append(row)
+    for (slave, incarnation), its in sorted(rows.items()):
+        ends = (life.end_ms for life in world.lives_of(slave) if life.incarnation == incarnation)
+        until_ms = min((world.end_ms, *ends))
+        for begins, named in _others_named(its, until_ms):
+            paused = [Stretch(one.start_ms, one.end_ms) for one in world.pauses() if one.source == slave]
+            awake = without(named.start_ms, named.end_ms, merged(paused))
+            lasts_ms = sum(part.end_ms - part.start_ms for part in awake)
+            window = Rule(_COPIES_ROW, "haHousekeepingInterval + 5 s + C", again_ms(world))
+            lag_ms = control.lateness.largest(world, [slave], named.start_ms, named.end_ms)
+            yield finding(
+                (slave, begins),
+                SLAVE_COPIES,
+                named,
+                window,
+                out=named,
+                tolerance=tolerance(world.timers, lag_ms, 2),
+                measured_ms=lasts_ms,
+                over_ms=lasts_ms - again_ms(world),
+                examined=1,
+            )
+
+
+def _others_named(rows: Iterable[Row], until_ms: float) -> Iterator[tuple[str, Stretch]]:
+    """Each master that a slave was answered instead of the one whose log it copied: its address, from when, and until
+    when the slave did not copy its log."""
+    copied, named = "", dict[str, str]()
+    since: tuple[str, float] | None = None
+    for row in rows:
+        if row.event == "copies":
+            if since is not None:
+                yield since[0], Stretch(since[1], row.time_ms)
+            copied, named, since = row.address or "", {}, None
+        else:
+            named[row.name_server or ""] = (row.decoded or {})["master"]
+            if copied in named.values() or not copied:
+                since = None
+            elif since is None:
+                since = named[row.name_server or ""], row.time_ms
+    if since is not None:
+        yield since[0], Stretch(since[1], until_ms)

@@ -182,6 +182,19 @@ def slave_stops_copying(broker: Broker) -> None:
         return clock.monotonic_s() - began_s < COPIES_S and await copy(master)
 
 
+@planted(SLAVE_OF_A, "master-moves", caught_by="one_master")
+@may_find("availability commits_follow_work duplicates no_acknowledged_loss living_are_used messages_delivered")
+@in_its_parts
+def slave_copies_its_first_master(broker: Broker) -> None:
+    """a slave goes on copying from its master's first address after the master has moved to another"""
+    first: list[Address] = []
+
+    @around(broker._copying, "follow")
+    def follow_the_first(follow: Any, master: Address) -> None:
+        first.append(master)
+        follow(first[0])
+
+
 @planted(SLAVE_OF_A, "slave-stop", caught_by="routes_as_registered")
 @may_find(f"{_OF_ROUTES} availability one_master")
 @in_its_parts
