@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ....remoting.codes import RequestCode
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers
 from ...oracle.recorded import OURS
@@ -31,7 +32,7 @@ from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts, dues_of
-from ..record.control import Control, Row
+from ..record.control import Control
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
@@ -246,7 +247,7 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
 
 def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
     world = rules.world
-    begun = {(row.node, row.time_ms) for row in control.rows("queue_taken") if _was_unread(row)}
+    begun = _unread(control)
     late = (
         (
             (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
@@ -292,19 +293,27 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _was_unread(row: Row) -> bool:
-    """Whether the consumer took the queue though its question for the queue's offset had no answer."""
-    return row.decoded is not None and "answered" not in row.decoded
+def _unread(control: Control) -> set[tuple[str, float]]:
+    """Consumer, and when it took a queue though its question for the queue's offset had no answer: by its own word, or
+    by its transport, whatever its own word is."""
+    questions = (row for row in control.rows("timed_out") if row.f == RequestCode.QUERY_CONSUMER_OFFSET.name)
+    waited = {(row.node, round(row.time_ms, 1)) for row in questions}
+    return {
+        (row.node, row.time_ms)
+        for row in control.rows("queue_taken")
+        if row.decoded is not None and ("answered" not in row.decoded or (row.node, round(row.time_ms, 1)) in waited)
+    }
 
 
 def _begun(control: Control, groups: Mapping[str, Asker]) -> Iterator[Finding]:
     """Queues that a consumer began to read elsewhere than at the committed offset that it was answered, or without an
     answer."""
     group_of = {member: group.name for group in groups.values() for member in group.members}
+    unread = _unread(control)
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         answered = (row.decoded or {}).get("answered")
         is_elsewhere = answered is not None and answered >= 0 and row.offset != answered
-        if is_elsewhere or _was_unread(row):
+        if is_elsewhere or (row.node, row.time_ms) in unread:
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
                 (row.node, row.broker_name or "", row.topic or ""),

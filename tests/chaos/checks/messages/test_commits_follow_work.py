@@ -106,6 +106,17 @@ def test_a_queue_whose_offset_nobody_answered_is_not_taken(value: dict[str, None
     assert kinds(verdict(builder)) == expected
 
 
+@pytest.mark.parametrize(("waited_until_s", "expected"), [(150.0, ["began without an answer"]), (149.0, [])])
+def test_a_question_for_an_offset_that_the_transport_saw_time_out_had_no_answer_whatever_the_consumer_says(
+    waited_until_s: float, expected: list[str]
+) -> None:
+    builder = committed(worked(story(), 3), 103, 3, -1)
+    builder.at(waited_until_s).event("consumer-0", "timed_out", f="QUERY_CONSUMER_OFFSET", duration_ms=5_000.0)
+    other = {**AT, "op_id": "take-9"} | {"queue_id": 3}
+    builder.at(150).event("consumer-0", "queue_taken", offset=0, value={"answered": None}, **other)
+    assert kinds(verdict(builder)) == expected
+
+
 def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
     found = verdict(committed(sent(worked(story(), 3), 104, 3), 105, 4, 3))
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
