@@ -174,8 +174,18 @@ class _Registering:
                 len(read),
                 [one.at_ms for _, one, _ in wrong],
                 to_ms=last_ms + 1.0,
-                more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
+                more={"came": self._said(broker, first)} if wrong else {},
             )
+
+    def _said(self, broker: str, one: Request) -> str:
+        """What a wrong registration named: topics that it lacked, or else the broker, its id and its address."""
+        lives = (life.incarnation for life in self._world.lives_of(broker) if life.start_ms <= one.at_ms)
+        topics = one.said.get("topics") or {}
+        had = self._rows.topics(broker, (max(lives, default=0), one.said["version"][2])) if topics else ()
+        if not (lacks := sorted({*had} - {*topics})):
+            return f"{one.name} {one.id_}: {one.address}"
+        more = f" and {len(lacks) - 3} more" if len(lacks) > 3 else ""
+        return f"{len(topics)} topics, without {', '.join(lacks[:3])}{more}"
 
 
 def _kept(control: Control, world: World) -> Iterator[Finding]:

@@ -236,6 +236,14 @@ def test_a_broker_that_registers_one_topic_more_under_the_same_version_is_guilty
     assert registers(1) == [("broker-a", "registers other topics than it has at that data version")]
 
 
+def test_a_broker_that_leaves_a_topic_out_of_its_registration_is_told_with_that_topic() -> None:
+    builder = read((1, 1, MORE)).at(0.5)
+    for topic in (*MORE, "late"):
+        builder.event("broker-a", "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6, "version": 1})
+    found = check(builder.end(60)).findings
+    assert [one.more["came"] for one in found if one.subject == "broker-a" and one.wrong] == ["2 topics, without late"]
+
+
 def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> None:
     def shows(perm: int) -> list[tuple[str, str]]:
         builder = cluster(1, ("broker-a", "broker-a/1"))
