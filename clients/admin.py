@@ -1,8 +1,8 @@
-"""Admin requests to NameServers and brokers, a method for each.
+"""Admin requests to NameServers and brokers, one method per request.
 
-`name_server`: the NameServer to ask; None: the client's chosen NameServer. `broker`: the broker's address. Every method
-raises TransportError, or ResponseError for an answer other than SUCCESS. Upstream: `DefaultMQAdminExtImpl`,
-`MQClientAPIImpl`.
+The argument `name_server` is the NameServer to ask; None means the client's chosen NameServer. Every method raises
+ResponseError for an answer code other than SUCCESS, and TransportError without an answer. Upstream:
+`DefaultMQAdminExtImpl`, `MQClientAPIImpl`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READ_BATCH = 32
 
 
 class AdminClient:
-    """Sends admin requests over channels of its own. An AdminClient needs no start; `close` it at the end."""
+    """Sends admin requests over its own channels. An AdminClient needs no start; `close` it at the end."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AdminClient:
     # -- NameServer
 
     async def topic_route(self, topic: str, *, name_server: Address | None = None) -> TopicRouteData:
-        """Return the topic's route; TopicNotExist if the NameServer has none."""
+        """Return the topic's route. Raises TopicNotExist if the NameServer has no route of the topic."""
         header = headers.GetRouteInfoRequestHeader(topic=topic)
         response = await self._ask(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         return TopicRouteData.decode(response.body)
@@ -104,7 +104,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """Return the key's value; ResponseError (22) for an unknown key."""
+        """Return the key's value. Raises ResponseError (22) for an unknown key."""
         header = headers.GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
         return headers.GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
@@ -172,27 +172,27 @@ class AdminClient:
         return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
-        """Return the client ids of the group's members at that broker; ResponseError (1) if it has none."""
+        """Return the client ids of the group's members at that broker. Raises ResponseError (1) without members."""
         header = broker_headers.GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
 
     async def topic_stats(self, broker: Address, topic: str) -> TopicStatsTable:
-        """Return offsets and last store time of the topic's queues at that broker; TopicNotExist for an unknown
-        topic."""
+        """Return the offsets and the last store time of each queue of the topic at that broker. Raises TopicNotExist
+        for an unknown topic."""
         response = await self._call(
             broker, RequestCode.GET_TOPIC_STATS_INFO, broker_headers.GetTopicStatsInfoRequestHeader(topic=topic)
         )
         return TopicStatsTable.decode(response.body)
 
     async def consume_stats(self, broker: Address, group: str) -> ConsumeStats:
-        """Return the broker's and the group's offsets in each queue of the group's topics at that broker."""
+        """Return the broker's offset and the group's offset in each queue that the group consumes at that broker."""
         header = broker_headers.GetConsumeStatsRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUME_STATS, header)
         return ConsumeStats.decode(response.body)
 
     async def consumer_groups(self, broker: Address) -> dict[str, list[str]]:
-        """Return for each topic the groups that committed offsets of that topic at that broker, sorted."""
+        """Return, for each topic, the sorted names of the consumer groups that committed offsets at that broker."""
         response = await self._call(broker, RequestCode.GET_ALL_CONSUMER_OFFSET)
         body = fastjson.loads(response.body)
         table = body.get("offsetTable") if isinstance(body, Mapping) else None
@@ -209,10 +209,10 @@ class AdminClient:
         return _table(response)
 
     async def read_queue(self, topic: str, broker: Address, queue_id: int) -> AsyncIterator[StoredMessage]:
-        """Yield every message that the queue has now, in order; later messages are not waited for.
+        """Yield every message that the queue has when the read begins, in order of offset; later messages are left out.
 
-        The reader joins no consumer group and commits no offset. The read is complete or fails: ClientError if the
-        broker's answers lead no further, RemoteProtocolError for a damaged record.
+        The reader joins no consumer group and commits no offset. Raises ClientError if a broker's answer does not
+        advance the offset, RemoteProtocolError for a damaged record.
         """
         offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
         while offset < end:

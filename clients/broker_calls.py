@@ -1,5 +1,5 @@
-"""Requests about one queue that consumers and the admin client both send to a broker, and the look-up of the broker's
-address. Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`."""
+"""Requests that consumers and the admin client both send to a broker, and the look-up of a broker's address. Upstream:
+`MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`."""
 
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand, success
@@ -23,15 +23,15 @@ async def call(
     *,
     timeout_s: float,
 ) -> RemotingCommand:
-    """Send the request and return the successful answer. Raises TransportError, or ResponseError for any code but
-    SUCCESS."""
+    """Send the request and return the successful answer. Raises ResponseError for an answer code other than SUCCESS,
+    and TransportError without an answer."""
     response = await remoting.invoke(address, RemotingCommand.request(code, header, body), timeout_s=timeout_s)
     return success(response)
 
 
 async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
-    """Return the address of the queue's broker. If the address is unknown, ask for the route once. Raises ClientError,
-    TransportError."""
+    """Return the address of the queue's broker. If the address is unknown, query the topic's route once. Raises
+    ClientError, TransportError."""
     found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
         await instance.update_route(queue.topic)
@@ -49,7 +49,7 @@ async def max_offset(remoting: RemotingClient, address: Address, topic: str, que
 
 
 async def min_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
-    """Return the first offset that the queue still has. Raises as `call`."""
+    """Return the offset of the oldest message that the queue still has. Raises as `call`."""
     header = headers.GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
     response = await call(remoting, address, RequestCode.GET_MIN_OFFSET, header, timeout_s=timeout_s)
     return headers.GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
@@ -67,7 +67,7 @@ async def search_offset(
 async def consumer_offset(
     remoting: RemotingClient, address: Address, group: str, topic: str, queue_id: int
 ) -> int | None:
-    """Return the offset that `group` committed; None if it committed none. Raises as `call`."""
+    """Return the queue's offset that `group` committed; None if `group` committed no offset. Raises as `call`."""
     header = headers.QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id)
     request = RemotingCommand.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
     response = await remoting.invoke(address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)

@@ -8,9 +8,10 @@ scheduler.
 | consumers' offsets to the brokers               | 10 s  | 5 s    |
 | the list by HTTP, where none is configured      | 10 s  | 120 s  |
 
-One task runs all jobs (FixedRateScheduler). If a route query fails in the transport, the round's remaining topics are
-not queried; an error code does not end the round. Rebalancing and pulling are the consumer's own tasks. Upstream:
-`MQClientInstance`, `MQClientAPIImpl`, `ClientRemotingProcessor`.
+One asyncio task runs all scheduled jobs of a client (FixedRateScheduler). A route query that gets no answer ends the
+route poll, and the remaining topics wait for the next poll. An answer with an error code does not end the poll. A
+consumer rebalances and pulls in separate tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
+`ClientRemotingProcessor`.
 """
 
 import asyncio
@@ -45,16 +46,16 @@ from .scheduler import FixedRateScheduler
 
 
 class ProducerInner(Protocol):
-    """The methods that the instance needs from a registered producer (`MQProducerInner`)."""
+    """The methods that a client instance needs from a registered producer (`MQProducerInner`)."""
 
     def publish_topics(self) -> Iterable[str]:
-        """The producer's topics, whose routes are polled."""
+        """The producer's topics; the client polls the routes of these topics."""
 
     def is_publish_info_missing(self, topic: str) -> bool:
-        """Whether the producer has no queue for `topic`, so that it needs even an unchanged route."""
+        """Whether the producer knows no queue of `topic`, and so needs even an unchanged route."""
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """Take a route of `topic`; called for every topic of the client instance, not only for this producer's
+        """Use a new route of `topic`; called for every topic of the client instance, not only for this producer's
         topics."""
 
 
@@ -70,27 +71,27 @@ _WHOLE_CALLS = frozenset(
 
 
 class ConsumerInner(Protocol):
-    """The methods that the instance needs from a registered consumer (`MQConsumerInner`)."""
+    """The methods that a client instance needs from a registered consumer (`MQConsumerInner`)."""
 
     def subscriptions(self) -> Iterable[bodies.SubscriptionData]:
-        """The consumer's current subscriptions, whose topics' routes are polled. In clustering the %RETRY% topic is
-        among the subscriptions."""
+        """The consumer's current subscriptions; the client polls the routes of their topics. In clustering the
+        subscriptions include the group's %RETRY% topic."""
 
     def consumer_data(self) -> bodies.ConsumerData:
         """The consumer's part of the heartbeat."""
 
     def running_info(self) -> bodies.ConsumerRunningInfo:
-        """The consumer's report about itself (307)."""
+        """The consumer's answer to GET_CONSUMER_RUNNING_INFO (307)."""
 
     async def persist_offsets(self) -> None:
-        """Write the consumer's offsets. The write runs on the shared scheduler task, so a slow write delays polls and
-        heartbeats."""
+        """Write the consumer's offsets. The write runs on the shared scheduler task, so a slow write delays route polls
+        and heartbeats."""
 
     def on_consumer_ids_changed(self) -> None:
         """Rebalance now, because a group's members changed. Must not block."""
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
-        """Take a route of `topic`; called for every topic of the client instance, not only for subscribed topics."""
+        """Use a new route of `topic`; called for every topic of the client instance, not only for subscribed topics."""
 
 
 _VERSION_NAMES = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
@@ -105,11 +106,11 @@ class FindBrokerResult(NamedTuple):
 
 
 class MQClientInstance:
-    """The shared part of one client process.
+    """The parts that all producers and consumers of one client process share.
 
-    `remoting`: the client's RemotingClient (language PYTHON, the profile's version). `name_server`: calls to the chosen
-    NameServer. `route_cache`: routes and broker addresses. `client_id`: ip@name#start-milliseconds unless the config
-    names the instance. `start` begins the jobs.
+    `remoting` has the client's channels; requests carry language PYTHON and the profile's version. `name_server` calls
+    the chosen NameServer. `route_cache` has the routes and broker addresses. `client_id` is ip@instance name; the
+    default instance name is the node's name, `#` and the start time in ms.
     """
 
     def __init__(self, context: NodeContext, config: ClientConfig, name_servers: Sequence[Address]) -> None:
@@ -190,32 +191,32 @@ class MQClientInstance:
             self.name_server.update_addresses(fetched, task)
 
     async def stop(self) -> None:
-        """End the jobs and close every channel. Unregister producers and consumers first. A second call is harmless."""
+        """End the jobs and close every channel. Before `stop`, the caller unregisters producers and consumers."""
         await self._scheduler.stop()
         await self.remoting.close()
 
     def register_producer(self, group: str, producer: ProducerInner) -> None:
-        """From now on poll routes of the producer's topics and name its group in heartbeats. ClientError if the group
-        has a producer already."""
+        """From now on poll the routes of the producer's topics, and name the producer's group in heartbeats. Raises
+        ClientError if the group already has a producer on this client."""
         if group in self._producers:
             raise ClientError(f"The producer group[{group}] has been created before, specify another name please.")
         self._producers[group] = producer
 
     async def unregister_producer(self, group: str) -> None:
-        """Forget the producer and tell every broker (35)."""
+        """Forget the producer and send UNREGISTER_CLIENT (35) to every broker."""
         if self._producers.pop(group, None) is not None:
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group))
 
     def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
-        """From now on poll routes of the consumer's topics, give it these routes, and name its group in heartbeats.
-        ClientError if the group has a consumer already."""
+        """From now on poll the routes of the consumer's topics for the consumer, and name the consumer's group in
+        heartbeats. Raises ClientError if the group already has a consumer on this client."""
         if group in self._consumers:
             raise ClientError(f"The consumer group[{group}] has been created before, specify another name please.")
         self._consumers[group] = consumer
         self._subscribe_info_given[group] = set()
 
     async def unregister_consumer(self, group: str) -> None:
-        """Forget the consumer and tell every broker (35)."""
+        """Forget the consumer and send UNREGISTER_CLIENT (35) to every broker."""
         if self._consumers.pop(group, None) is not None:
             del self._subscribe_info_given[group]
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group))
@@ -225,7 +226,7 @@ class MQClientInstance:
     async def poll_routes(self) -> None:
         """Query the routes of all subscribed and published topics, one after the other.
 
-        The first query without a readable answer ends the round with TransportError or ProtocolError.
+        The first query without a readable answer ends the poll and raises TransportError or ProtocolError.
         """
         self._before_poll()
         topics = {data.topic: None for consumer in self._consumers.values() for data in consumer.subscriptions()}
@@ -239,14 +240,15 @@ class MQClientInstance:
     async def update_route(self, topic: str) -> bool:
         """Ask the NameServer for the route of `topic`.
 
-        Returns whether the route was taken, because it had changed or was missing. After an error code, mostly 17, the
-        cached route is kept. Raises TransportError or ProtocolError without a readable answer.
+        Returns whether the route was stored, because it had changed or a producer or consumer lacked it. If the
+        NameServer answers with an error code, mostly 17, the cached route stays. Raises TransportError or ProtocolError
+        without a readable answer.
         """
         return await self._update_route(topic, topic, None)
 
     async def borrow_route(self, topic: str, template: str, default_topic_queue_nums: int) -> bool:
-        """Ask for the route of topic `template` and store it as the route of `topic`, whose first send creates the
-        topic."""
+        """Query the route of topic `template` and store it as the route of `topic`. The first send to `topic` then
+        creates the topic at the broker."""
         return await self._update_route(topic, template, default_topic_queue_nums)
 
     async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
@@ -289,8 +291,9 @@ class MQClientInstance:
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
-        """Return the address of broker `broker_id`. If that id is unknown, return for a slave the address of the next
-        id, else the address of any broker of that name; None if the name has no address."""
+        """Return the address of broker `broker_id`; None if no broker of that name has an address. For a slave id
+        without an address, the broker with the next id is used. If that id has no address either, any broker of the
+        name is used."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)
@@ -304,8 +307,8 @@ class MQClientInstance:
         return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
 
     def find_broker_address_by_topic(self, topic: str) -> Address | None:
-        """Return the address of a random broker name in the topic's cached route: of its master, or of a random slave
-        without a master."""
+        """Return the master's address of a random broker name in the topic's cached route; without a master, the
+        address of a random slave."""
         route = self.route_cache.route(topic)
         if route is None or not route.broker_datas:
             return None
@@ -338,9 +341,9 @@ class MQClientInstance:
             return None
 
     async def send_heartbeat_to_all(self) -> None:
-        """Send a heartbeat to every known broker, one after the other; without a consumer only to masters. Failures are
-        logged. No heartbeat is sent while another call sends heartbeats, or if no producer or consumer is
-        registered."""
+        """Send a heartbeat to every known broker, one after the other; a client without consumers sends heartbeats only
+        to masters. Failures are logged. No heartbeat is sent while another call sends heartbeats, or if no producer or
+        consumer is registered."""
         if self._heartbeat_lock.locked():
             self._context.log.warning("heartbeat skipped: another is under way")
             return

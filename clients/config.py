@@ -1,7 +1,7 @@
 """The settings of a client, with RocketMQ's names (in snake_case, with units) and RocketMQ's defaults.
 
-Durations are milliseconds of RocketMQ time, as upstream counts them. Upstream: `ClientConfig`, `DefaultMQProducer`,
-`NettyClientConfig` (4.9.8; a default that 5.3 changed says so).
+Durations are milliseconds on the node's clock, which an experiment can make faster than real time. Upstream:
+`ClientConfig`, `DefaultMQProducer`, `NettyClientConfig` (4.9.8; a field that 5.3 changed says so).
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """`"a:9876;b:9876"` as addresses, in order. The text is split at `;`.
+    """Return the addresses in a text such as `"a:9876;b:9876"`, in order.
 
-    Of an http:// value only the text after the last `/` counts. Raises ValueError for a part that is not host:port.
-    Upstream: `NameServerAddressUtils`.
+    If the text begins with http://, only the part after the last `/` is read. Raises ValueError for an address that is
+    not host:port. Upstream: `NameServerAddressUtils`.
     """
     if text.startswith("http://"):
         text = text[text.rindex("/") + 1 :]
@@ -30,7 +30,7 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
 
 
 def require_positive(config: object, names: Iterable[str]) -> None:
-    """Raise ValueError if one of these fields is not above 0."""
+    """Raise ValueError if one of these fields is 0 or less."""
     for name in names:
         value = getattr(config, name)
         if value <= 0:
@@ -39,8 +39,8 @@ def require_positive(config: object, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """The settings that every client has. The defaults come from `ClientConfig` and, from `connect_timeout_ms` on, from
-    `NettyClientConfig`."""
+    """The settings that every client has. The fields from `connect_timeout_ms` on have the defaults of Java's
+    `NettyClientConfig`, all fields before have the defaults of `ClientConfig`."""
 
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
@@ -119,6 +119,6 @@ class ProducerConfig(ClientConfig):
 
     @property
     def retry_response_codes(self) -> frozenset[int]:
-        """The broker's answers after which a synchronous send tries again."""
+        """The broker's response codes after which a synchronous send tries again."""
         own = _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3
         return own | self.extra_retry_response_codes

@@ -8,10 +8,10 @@
                 4.9: the lock is held while connecting; a failed connect tries the next entry, up to list size
                 5.3: the lock is free while connecting; a failed connect is this call's failure
 
-A server that answers is kept, whatever the code. The channel of a NameServer that does not answer in time is closed, so
-the next call uses the next NameServer. The client does not probe NameServers, and does not return to an earlier one by
-itself. Upstream: `NettyRemotingClient.getAndCreateNameserverChannel` (4.9.8), `getAndCreateNameserverChannelAsync`
-(5.3.3), `invokeSync`.
+The client keeps a NameServer that answers, whatever the response code. The channel of a NameServer that does not answer
+in time is closed, so the next call uses the next NameServer. The client does not probe NameServers, and does not return
+to an earlier NameServer by itself. Upstream: `NettyRemotingClient.getAndCreateNameserverChannel` (4.9.8),
+`getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ SHORT_WAIT_S = 0.1
 
 
 async def try_lock(lock: asyncio.Lock, clock: Clock, timeout_s: float = LOCK_TIMEOUT_S) -> bool:
-    """Acquire `lock` within `timeout_s`, as Java's `tryLock(timeout)`. Returns whether that succeeded; the caller then
-    releases the lock."""
+    """Acquire `lock` within `timeout_s`, as Java's `tryLock(timeout)`. Returns True if the lock was acquired; the
+    caller must then release the lock."""
     if not lock.locked():
         return await lock.acquire()
     try:
@@ -54,7 +54,7 @@ class _Tries:
         self.rows: list[dict[str, str]] = []
 
     def meet(self, address: Address) -> None:
-        """Begin another try of the call, unless this NameServer is being tried already."""
+        """Add a try at this NameServer to the call's tries, unless the current try is at this NameServer."""
         row = {"name_server": str(address), "outcome": "not_sent"}
         if not self.rows or self.rows[-1] != row:
             self.rows.append(row)
@@ -70,8 +70,8 @@ LastAnswers = dict[tuple[str | None, str | None], bytes]
 
 
 class NameServerClient:
-    """Calls the chosen NameServer. `selector` has the list and the choice; `remoting` is the client's only channel
-    cache. Several clients that record as one node share `answers`."""
+    """Calls the chosen NameServer. `selector` has the list of NameServers and the chosen NameServer; `remoting` has all
+    channels of the client. Clients that write history rows under one node name share `answers`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class NameServerClient:
 
     @property
     def chosen(self) -> Address | None:
-        """The NameServer in use, or the NameServer tried last."""
+        """The NameServer in use; without a connection, the NameServer that was tried last."""
         return self.selector.chosen
 
     def start(self) -> None:
@@ -106,8 +106,8 @@ class NameServerClient:
         self.update_addresses(self._configured)
 
     def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:
-        """Take a new list of NameServers; a list of the same servers changes nothing. `task`: the timer that fetched
-        the list."""
+        """Take a new list of NameServers; a list of the same servers changes nothing. `task` names the timer that
+        fetched the list."""
         before = self.selector.chosen
         if not self.selector.update(addresses):
             return
@@ -120,8 +120,8 @@ class NameServerClient:
     async def invoke(self, command: RemotingCommand, timeout_s: float = API_TIMEOUT_S) -> RemotingCommand:
         """Return the answer of the chosen NameServer, error codes included.
 
-        Raises ConnectError if no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests. Records
-        one `name_server_call`, whose `f` is "route" for route queries, else the request code's name.
+        Raises ConnectError if no NameServer could be connected to, RequestTimeout, ConnectionLost, TooManyRequests.
+        Writes one history row `name_server_call`; its `f` is "route" for route queries, else the request code's name.
         """
         clock, begin_s = self._context.clock, self._context.clock.monotonic_s()
         tries = _Tries()
@@ -142,7 +142,7 @@ class NameServerClient:
         return response
 
     async def query_route(self, topic: str, timeout_s: float = API_TIMEOUT_S) -> TopicRouteData:
-        """Return the topic's route. Raises TopicNotExist or another ResponseError for an error code, else as
+        """Return the topic's route. Raises TopicNotExist or another ResponseError for an error code, and the errors of
         `invoke`."""
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         response = await self.invoke(request, timeout_s)

@@ -1,8 +1,9 @@
-"""Decides which NameServer a client uses next, by a shuffled list and a running index. Pure: no channel, no clock.
+"""Decides which NameServer a client uses next, by a shuffled list and a running index. The module opens no channel and
+reads no clock.
 
-A client shuffles its list once and starts at a random place. A client keeps its NameServer while the channel to it is
-active, and otherwise moves to the next entry of the shuffled list. NameServerClient knows whether a channel is active,
-and how many entries one call may try. Upstream: `NettyRemotingClient`.
+A client shuffles its list of NameServers once and starts at a random place in the list. A client keeps its NameServer
+while the channel to it is active, and otherwise moves to the next entry of the shuffled list. NameServerClient knows
+whether a channel is active, and how many entries one call may try. Upstream: `NettyRemotingClient`.
 """
 
 import random
@@ -47,10 +48,9 @@ class Choice(NamedTuple):
 
 
 class NameServerSelector:
-    """The list in shuffled order, and the client's place in it.
+    """A client's shuffled list of NameServers, and the client's position in the list.
 
-    `update` shuffles the list, and the first choice draws the start index, so that `shuffle` and `_start_index` may be
-    replaced on a new instance.
+    The constructor draws no random number, so that `shuffle` and `_start_index` can be replaced on a new instance.
     """
 
     def __init__(self, rng: random.Random, rules: SelectionRules = JAVA) -> None:
@@ -81,8 +81,8 @@ class NameServerSelector:
     def update(self, addresses: Sequence[Address]) -> bool:
         """Take a new list of NameServers. Returns True if the new list replaced the old and was shuffled.
 
-        An empty list is ignored, and so is the same set of as many addresses in another order. If the new list lacks
-        the chosen NameServer, no NameServer is chosen any more.
+        An empty list is ignored, and so is a list with the same addresses in another order. If the new list lacks the
+        chosen NameServer, no NameServer is chosen any more.
         """
         if not addresses:
             return False
@@ -96,8 +96,8 @@ class NameServerSelector:
         return True
 
     def sticky(self, is_active: Callable[[Address], bool]) -> Address | None:
-        """Return the chosen NameServer while its channel is active; None otherwise, or if each request uses the next
-        NameServer."""
+        """Return the chosen NameServer if its channel is active, else None. If the rules use the next NameServer for
+        each request, return None."""
         if not self._rules.each_request and self.chosen is not None and is_active(self.chosen):
             return self.chosen
         return None

@@ -1,9 +1,9 @@
-"""A client's knowledge of topics and brokers, and the rules by which it takes a new route.
+"""A client's cached routes and broker addresses, and the rules by which a new route replaces a cached route.
 
 The tables, with Java's names: topic_route_table (topic to route) and broker_addr_table (broker name to id to address).
-A route gives the queues that a producer may write (publish info) and a consumer may read (subscribe set). A topic that
-vanishes keeps its old route for ever; an address is forgotten when no cached route names it. Upstream:
-`MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
+A route gives the queues that a producer may write (publish info) and a consumer may read (subscribe set). The cache
+keeps the last route of a topic that no longer exists. A broker address that no cached route names is forgotten.
+Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,8 +30,8 @@ class TopicPublishInfo:
 
 
 def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
-    """Return the publish info of `route`: the writable queues of brokers that have a master, by broker name. An order
-    configuration (`broker-a:4;broker-b:4`) replaces these queues."""
+    """Return the publish info of `route`: the writable queues of brokers that have a master, by broker name. If the
+    route has an order configuration (`broker-a:4;broker-b:4`), the queues come from the order configuration."""
     writable = [row for row in sorted(route.queue_datas, key=lambda row: row.broker_name) if row.perm & PERM_WRITE]
     write_queue_nums = {row.broker_name: row.write_queue_nums for row in writable}
     if route.order_topic_conf:
@@ -51,7 +51,7 @@ def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
 
 
 def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
-    """Return every readable queue of the route, even of a broker that the route lacks."""
+    """Return every readable queue of the route, even if the route has no address of the queue's broker."""
     return frozenset(
         MessageQueue(topic, row.broker_name, queue_id)
         for row in route.queue_datas
@@ -75,7 +75,8 @@ def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> T
 
 
 def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether two routes differ, by Java's test: order does not count, and of a broker only its name and addresses."""
+    """Whether two routes differ by Java's test: order is ignored, and brokers are compared by name and addresses
+    only."""
     return old is None or _comparable(old) != _comparable(new)
 
 
@@ -89,7 +90,7 @@ def _comparable(route: TopicRouteData) -> object:
 
 
 def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
-    """Return only the addresses of the form host:port; a broker may have registered any text."""
+    """Return only the addresses of the form host:port; a broker can register any text."""
     addresses: dict[int, Address] = {}
     for broker_id, text in broker_addrs.items():
         try:
@@ -113,8 +114,7 @@ class RouteCache:
         return self.topic_route_table.get(topic)
 
     def take(self, topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
-        """Take `route` if it differs from the cached route, or if it is `needed` anyway; returns whether it was
-        taken."""
+        """Store `route` if it differs from the cached route or is `needed`; return whether the route was stored."""
         if not needed and not route_changed(self.topic_route_table.get(topic), route):
             return False
         self._apply(topic, route)

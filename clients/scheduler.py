@@ -1,8 +1,8 @@
 """Fixed-rate jobs on one task, as Java's single-threaded ScheduledExecutorService runs them.
 
 The scheduler runs one job at a time: a slow job delays all others, and a late job runs again at once until it has
-caught up. A client's route poll, heartbeat and offset commit share one scheduler, so an unreachable broker makes the
-client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
+caught up. A client's route poll, heartbeat and offset commit share one scheduler, so a call to an unreachable broker
+delays the route poll. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ Job = Callable[[], Awaitable[object]]
 
 
 class FixedRateScheduler:
-    """Runs jobs at fixed rates: add all jobs, then start. A job that raises is logged and stays scheduled. Each run of
-    a job is a row `scheduled_task`."""
+    """Runs jobs at fixed rates; all jobs must be added before `start`. A job that raises an exception is logged and
+    stays scheduled. Each run of a job writes a history row `scheduled_task`."""
 
     def __init__(self, clock: Clock, log: logging.Logger, record: Recorder = ignore) -> None:
         self._clock = clock

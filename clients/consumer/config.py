@@ -10,19 +10,19 @@ from .process_queue import FlowLimits
 
 
 def retry_topic(group: str) -> str:
-    """The topic to which a group's failed messages go back."""
+    """Return the name of the group's retry topic, in which the broker stores messages that failed."""
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 class MessageModel(StrEnum):
-    """Whether a group's members share its queues. The value is the text on the wire."""
+    """Whether the members of a consumer group share a topic's queues. The values are the texts on the wire."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group starts on a queue that it never consumed. The value is the text on the wire."""
+    """Where a group starts in a queue if the group committed no offset. The values are the texts on the wire."""
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"

@@ -1,8 +1,8 @@
-"""Gives pulled messages to the listener and acts on its result.
+"""Gives pulled messages to the listener and acts on the listener's result.
 
-At most `consume_thread_max` listener calls run at once. Success finishes the messages; a failure sends them back to
-the broker for a later retry (clustering) or drops them (broadcasting). Messages of a queue that was dropped in the
-meantime are left to the queue's next owner. Upstream: `ConsumeMessageConcurrentlyService`.
+At most `consume_thread_max` listener calls run at once. Messages that failed go back to the broker for a later retry in
+clustering, and are dropped in broadcasting. If a rebalance drops a queue, the queue's next owner consumes the remaining
+messages. Upstream: `ConsumeMessageConcurrentlyService`.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class _Batch:
 
 
 class ConsumeService:
-    """Gives messages to the listener. `send_back` gives failed messages back to the broker; None in broadcasting."""
+    """Gives messages to the listener. `send_back` (None in broadcasting) sends failed messages back to the broker."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ConsumeService:
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._config.consume_thread_max)]
 
     async def stop(self) -> None:
-        """Begin no further listener call; wait the configured time for running calls to end."""
+        """Start no more listener calls, and wait at most the configured time until running calls have ended."""
         self._stopping = True
         if self._config.await_termination_when_shutdown_ms:
             try:
@@ -165,7 +165,7 @@ def _digest(message: StoredMessage) -> int:
 
 
 def restore_topic(message: StoredMessage, group: str) -> StoredMessage:
-    """Return a message of the group's retry topic under its original topic; any other message as it is."""
+    """Return a message of the group's retry topic with its original topic; return any other message unchanged."""
     if message.topic == retry_topic(group):
         original = message.properties.get(message_properties.RETRY_TOPIC)
         if original:

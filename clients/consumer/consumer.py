@@ -4,8 +4,8 @@
                                          └──────── drop ───────────┘                           │
                                      OffsetStore ◄──────────────── offsets ────────────────────┘
 
-In clustering the members of a group share a topic's queues; in broadcasting each has all of them. Messages are consumed
-at least once: messages that were not committed come again. Upstream: `DefaultMQPushConsumerImpl`.
+In clustering the members of a group share a topic's queues; in broadcasting each member has all queues. Messages are
+consumed at least once: messages that were not committed come again. Upstream: `DefaultMQPushConsumerImpl`.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from .send_back import SendBackService
 
 
 class DefaultMQPushConsumer:
-    """A push consumer, as a node. Call `start`, then `stop`."""
+    """A push consumer, with the methods that every node has. Call `start`, then `stop`."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, listener: Listener) -> None:
         self._context, self._config = context, config
@@ -71,7 +71,7 @@ class DefaultMQPushConsumer:
 
     async def start(self) -> None:
         """Join the group and begin to consume. Raises ClientError if the group has a consumer on this client already,
-        TransportError if no NameServer answers. After an error nothing is left running."""
+        TransportError if no NameServer answers. After an error no task of the consumer is left running."""
         self._started_ms = self._context.clock.now_ms()
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
@@ -86,8 +86,8 @@ class DefaultMQPushConsumer:
         self._rebalancer.start()
 
     async def stop(self) -> None:
-        """Leave the group: commit, tell the brokers, close. Messages that no listener has finished are left to the
-        group's other members."""
+        """Leave the group: commit the offsets, unregister at the brokers, close the channels. The group's other members
+        get the messages that the listener has not finished."""
         await self._rebalancer.stop()
         await self._pull_service.stop()
         await self._consume_service.stop()
@@ -101,7 +101,7 @@ class DefaultMQPushConsumer:
     # -- what the instance asks (ConsumerInner)
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
-        """The consumer's current subscriptions, in clustering with the group's retry topic."""
+        """The consumer's current subscriptions; in clustering they include the group's retry topic."""
         return tuple(self._rebalancer.subscriptions.values())
 
     def consumer_data(self) -> ConsumerData:

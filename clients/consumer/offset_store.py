@@ -1,7 +1,8 @@
-"""A consumer group's offset in each queue: kept by the broker in clustering, in a file of this client in broadcasting.
+"""A consumer group's offset in each queue, stored by the broker in clustering and in the client's own file in
+broadcasting.
 
-Each store keeps a table in memory that consuming updates; `persist*` writes the table out. A lost write only repeats
-messages. Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
+Consuming updates a table in memory; `persist` writes the table to the broker or the file. After a lost write, messages
+are consumed again. Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose JSON has objects as keys).
 """
 
 import json
@@ -22,38 +23,38 @@ from ..client_instance import MQClientInstance
 
 
 class OffsetStore(ABC):
-    """The offsets in memory. Subclasses say where offsets are stored."""
+    """The offsets in memory. Each subclass stores the offsets at another place."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._read: dict[MessageQueue, int | None] = {}
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = True) -> None:
-        """Note that all messages before `offset` are consumed. `increase_only` ignores an offset below the known
-        offset."""
+        """Note in memory that all messages before `offset` are consumed. With `increase_only`, an offset below the
+        known offset is ignored."""
         if increase_only:
             offset = max(offset, self._offsets.get(queue, offset))
         self._offsets[queue] = offset
 
     def in_memory(self, queue: MessageQueue) -> int | None:
-        """Return the queue's offset as this process knows it."""
+        """Return the queue's offset in memory; None if it is unknown."""
         return self._offsets.get(queue)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Delete the queue's offset from memory, so that the offset of the queue's next owner is not overwritten."""
+        """Delete the queue's offset from memory, so that a later commit cannot overwrite the next owner's offset."""
         self._offsets.pop(queue, None)
         self._read.pop(queue, None)
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Read the queue's stored offset into memory and return it; None if the group has none. Raises RocketMQError if
-        the broker does not answer."""
+        """Read the queue's stored offset into memory and return the offset; None if no offset is stored. Raises
+        RocketMQError if the broker does not answer."""
         offset = self._read[queue] = await self._stored(queue)
         if offset is not None:
             self.update(queue, offset, increase_only=False)
         return offset
 
     def answered(self, queue: MessageQueue) -> dict[str, int | None]:
-        """Return `answered`, the stored offset that was read last, None for none; nothing if no read was answered."""
+        """Return `{"answered": offset}` with the last result of `read`; an empty dict without a successful `read`."""
         return {"answered": self._read[queue]} if queue in self._read else {}
 
     @abstractmethod
@@ -61,12 +62,12 @@ class OffsetStore(ABC):
 
     @abstractmethod
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Store the offsets of `queues` that are in memory. A failure is logged, not raised."""
+        """Write the offsets of `queues` from memory to the broker or the file. A failed write is logged, not raised."""
 
 
 class RemoteBrokerOffsetStore(OffsetStore):
-    """Stores offsets in clustering: at the master of the queue's broker. Commits are oneway, so it is unknown whether a
-    commit arrives."""
+    """In clustering, stores a queue's offset at the master of the queue's broker. Commits are oneway requests, so the
+    client does not learn whether a commit arrived."""
 
     def __init__(self, instance: MQClientInstance, group: str, *, log: logging.Logger) -> None:
         super().__init__()
@@ -96,8 +97,8 @@ class RemoteBrokerOffsetStore(OffsetStore):
 
 
 class LocalFileOffsetStore(OffsetStore):
-    """Stores offsets in broadcasting: in one JSON file of this client and group, replaced whole. Without a path, only
-    in memory."""
+    """In broadcasting, stores the group's offsets in one JSON file, which each write replaces. Without a path, the
+    offsets are kept only in memory."""
 
     def __init__(self, path: Path | None, *, log: logging.Logger, group: str = "", record: Recorder = ignore) -> None:
         super().__init__()

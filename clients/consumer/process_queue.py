@@ -1,7 +1,7 @@
-"""The pulled and unfinished messages of one queue: which offset may be committed, and when pulling must pause.
+"""The pulled and unfinished messages of one queue decide which offset is committed, and when pulling must pause.
 
-Pure: time is an argument. The offset to commit is the smallest unfinished offset, so a crash repeats messages and never
-skips a message. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
+The offset to commit is the smallest unfinished offset, so a crash repeats messages and never skips a message. Upstream:
+`ProcessQueue`, limits of `DefaultMQPushConsumer`.
 """
 
 from bisect import bisect_left, insort
@@ -24,7 +24,7 @@ class FlowLimits:
 
 
 class ProcessQueue:
-    """Unfinished messages of a queue, by offset. `dropped` is final: a dropped queue is replaced, never revived."""
+    """Unfinished messages of a queue, by offset. A dropped ProcessQueue is never used again."""
 
     def __init__(self, *, now_ms: int, op_id: str | None = None) -> None:
         self.dropped = False
@@ -61,8 +61,7 @@ class ProcessQueue:
         return (self._offsets[0], self._offsets[-1]) if self._offsets else (0, 0)
 
     def put(self, messages: Iterable[StoredMessage]) -> None:
-        """Add the messages of one pull. An offset that is already unfinished counts once, and the newer message
-        stays."""
+        """Add the messages of one pull. If two messages have the same offset, the newer message replaces the older."""
         for message in messages:
             old = self._messages.get(message.queue_offset)
             if old is None:
@@ -72,7 +71,7 @@ class ProcessQueue:
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
-        """Remove finished messages, and return the offset to commit; None if nothing was unfinished. The offset to
+        """Remove finished messages, and return the offset to commit; None if there were no messages. The offset to
         commit is the smallest unfinished offset, or the offset after the largest if all messages are finished."""
         if not self._messages:
             return None
@@ -84,9 +83,9 @@ class ProcessQueue:
         return self._offsets[0] if self._offsets else self._max_offset + 1
 
     def over_limit(self, limits: FlowLimits) -> bool:
-        """Whether so many messages are unfinished that pulling must pause."""
+        """Whether the unfinished messages exceed a limit of number, size or span, so that pulling must pause."""
         return len(self._messages) > limits.messages or self._size_bytes > limits.size_bytes or self.span > limits.span
 
     def is_pull_expired(self, *, now_ms: int) -> bool:
-        """Whether the queue was not pulled for so long that the consumer must drop and take it anew."""
+        """Whether the queue was not pulled for 120 s, so that the consumer must drop the queue and take it again."""
         return now_ms - self.last_pull_ms > PULL_MAX_IDLE_MS

@@ -51,9 +51,9 @@ def pull_sys_flag(*, commit_offset: bool = False, suspend: bool = False, subscri
 
 
 def parse_pull_response(response: RemotingCommand, *, strict: bool = False) -> PullResult:
-    """Return the status and messages of a pull's answer. Raises ResponseError for a code that is no pull status,
-    HeaderError for a bad header. As in Java's client, a damaged record silently ends the messages; `strict` raises
-    RemoteProtocolError."""
+    """Return the status and messages in the broker's answer to a pull. Raises ResponseError for a code that is no pull
+    status, HeaderError for a bad header. As in Java's client, the messages after a damaged record are silently left
+    out; with `strict`, a damaged record raises RemoteProtocolError."""
     status = _STATUS_BY_CODE.get(response.code)
     if status is None:
         raise ResponseError.for_code(response.code, response.remark)
@@ -76,8 +76,8 @@ def _decode(body: bytes, offset_delta: int, strict: bool) -> list[StoredMessage]
 
 
 def matching_tags(messages: Iterable[StoredMessage], tags: Collection[str]) -> list[StoredMessage]:
-    """Return the messages whose tag is exactly one of `tags`, because the broker compares only hashes. Empty `tags`
-    mean all messages."""
+    """Return the messages whose tag is in `tags`; the broker has compared only hashes of tags. If `tags` is empty,
+    return all messages."""
     return [message for message in messages if not tags or message.tags in tags]
 
 
@@ -89,8 +89,8 @@ async def pull(
     timeout_s: float,
     strict: bool = False,
 ) -> PullResult:
-    """Send one pull and return the broker's answer. Raises TransportError, or as `parse_pull_response`. A time-out
-    leaves the channel open, because a pull is an asynchronous call in Java."""
+    """Send one pull and return the broker's answer. Raises TransportError, and the errors of `parse_pull_response`. A
+    time-out leaves the channel open, because a pull is an asynchronous call in Java."""
     request = RemotingCommand.request(RequestCode.PULL_MESSAGE, header)
     response = await remoting.invoke(address, request, timeout_s=timeout_s, close_on_timeout=False)
     return parse_pull_response(response, strict=strict)

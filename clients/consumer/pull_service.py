@@ -1,8 +1,9 @@
-"""The pull loops of a push consumer: one for each queue that it has, ended by dropping the queue.
+"""The pull loops of a push consumer: one loop for each queue of the consumer, until the queue is dropped.
 
-A loop asks its broker, gives the messages to the listener, and asks again from the next offset. The broker lets a
-request wait up to 15 s for new messages. A pull loop pauses while too many messages are unfinished, and after errors.
-Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
+A pull loop pulls from the queue's broker, gives the messages to the listener, and pulls again from the next offset. The
+broker holds a pull request for up to 15 s if there is no new message. A pull loop pauses while too many messages are
+unfinished, and after errors. Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`,
+`PullMessageService`.
 """
 
 import asyncio
@@ -30,9 +31,9 @@ DELAY_ROW_EACH_MS = 1_000.0
 
 
 class PullDelays:
-    """Records how long pulls of one queue were delayed, as rows `pull_delayed`.
+    """Writes history rows `pull_delayed`, which say how long pulls of one queue were delayed.
 
-    Successive delays for one reason, or after one code of a broker, are one row, at most one row a second. Upstream:
+    Successive delays with the same reason and the same broker code become one row, until they add up to 1 s. Upstream:
     `executePullRequestLater`.
     """
 
@@ -51,7 +52,7 @@ class PullDelays:
             self.over()
 
     def over(self) -> None:
-        """Record the past delay, because the queue is pulled again or was dropped."""
+        """Write the delays since the last row as one row."""
         took_ms, self._took_ms = self._took_ms, []
         if took_ms:
             self._context.record(

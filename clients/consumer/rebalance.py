@@ -4,8 +4,9 @@ change.
     for each topic:  queues of the cached route ──┐
                      member ids from one broker ──┴─► averaging allocation ─► drop queues lost, take queues won
 
-Broadcasting takes all queues. If a topic's queues or members are unknown, its queues stay as they are. A queue that was
-not pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `RebalancePushImpl`, `RebalanceService`.
+Broadcasting takes all queues. If a topic's queues or the group's members are unknown, the consumer keeps its queues of
+the topic. A queue that was not pulled for 120 s is dropped and taken again. Upstream: `RebalanceImpl`,
+`RebalancePushImpl`, `RebalanceService`.
 """
 
 import asyncio
@@ -45,8 +46,8 @@ def allocate_averagely(
     """Return the contiguous slice of the sorted queues that belongs to `client_id`; empty if `client_ids` lacks
     `client_id`.
 
-    The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that see different
-    lists disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.
+    The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that know different
+    lists of queues or members disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.
     """
     all_queues, members = sort_queues(queues), sorted(client_ids, key=java_order)
     if client_id not in members:
@@ -58,7 +59,7 @@ def allocate_averagely(
 
 
 class Rebalancer:
-    """Owns the table of the consumer's process queues. Rounds of rebalancing never overlap."""
+    """Owns the table of the consumer's process queues. Two rebalances never run at once."""
 
     def __init__(
         self,
@@ -100,12 +101,12 @@ class Rebalancer:
             self._record_assigned(topic)
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
-        """Note the readable queues of `topic` for the next rebalance."""
+        """Keep the readable queues of `topic` for the next rebalance."""
         if topic in self.subscriptions:
             self._subscribe_info[topic] = queues
 
     def wake(self) -> None:
-        """Rebalance as soon as the running round of rebalancing is over."""
+        """Rebalance now, or as soon as a running rebalance has ended."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -187,7 +188,7 @@ class Rebalancer:
         return bool(lost) or any(won)
 
     async def drop(self, queue: MessageQueue) -> None:
-        """Give up `queue`: commit its offset, then forget the offset."""
+        """Give up `queue`: commit the queue's offset, then forget the offset."""
         process_queue = self.process_queues.get(queue)
         if process_queue is None:
             return

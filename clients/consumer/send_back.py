@@ -1,9 +1,10 @@
-"""Gives a message that could not be consumed back to the group: to its broker (36), else as a new message.
+"""Sends a message that could not be consumed back to its broker (36), or else to the group's retry topic as a new
+message.
 
-The broker keeps the message in the group's retry topic. The broker delivers a failed message after a delay that grows
-with each failure, until the message has failed too often. If the message's broker does not accept it, the message is
-sent to any queue of the retry topic. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`,
-`sendMessageBackAsNormalMessage`.
+The broker stores a message that was sent back in the group's retry topic. The broker delivers a failed message again,
+after a delay that grows with each failure, up to the allowed number of retries. If the message's broker does not accept
+the message, the client sends it to any queue of the group's retry topic. Upstream:
+`DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
 """
 
 from dataclasses import replace
@@ -30,7 +31,7 @@ DELAY_LEVEL_BY_BROKER = 0
 
 
 class SendBackService:
-    """Gives failed messages back to the group. Call the object with a queue and a message of this queue."""
+    """Sends failed messages back to the broker. Call the object with a queue and a message of this queue."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig, instance: MQClientInstance) -> None:
         self._context, self._config, self._instance = context, config, instance

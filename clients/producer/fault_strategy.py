@@ -1,19 +1,20 @@
-"""Which queue a producer sends to, and which brokers it avoids after slow or failed sends. Pure; time is an argument.
+"""Decides which queue a producer sends to, and which brokers the producer avoids after slow or failed sends.
 
-By default the strategy is off: the producer uses queues in turn, and a retry avoids the broker that has just failed. On
-(`send_latency_fault_enable`), each attempt isolates its broker for a while that depends on its latency (highest bucket
-not above it):
+By default the fault strategy is off: the producer uses queues in turn, and a retry avoids the broker that has just
+failed. With `send_latency_fault_enable`, each attempt isolates its broker for a time that depends on the attempt's
+latency. The highest latency in the table that is not above the attempt's latency counts.
 
 | profile | latency ms: isolation ms                                                                  | failure is |
 |---------|-------------------------------------------------------------------------------------------|------------|
 | 4.9     | 50: 0, 100: 0, 550: 30000, 1000: 60000, 2000: 120000, 3000: 180000, 15000: 600000         | 30000 ms   |
 | 5.x     | 50: 0, 100: 0, 550: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000                | 10000 ms   |
 
-4.9 takes the next available broker, even the broker that just failed; without an available broker it takes one of the
-better half of the isolated brokers. 5.x prefers an available other broker, then a reachable other broker, then the next
-broker; each retry starts at a random place. The producer marks a broker unreachable at an error code, or at a transport
-failure if the detector runs; any other attempt, and a good probe, marks it reachable again. Upstream:
-`MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
+4.9 takes the next broker that is not isolated, even the broker that just failed. If all brokers are isolated, 4.9 takes
+one of the half with the lower latencies. 5.x takes the next other broker that is not isolated, else the next other
+broker that is reachable, else the next broker. In 5.x each retry starts at a random queue. A broker becomes unreachable
+when it answers with an error code, or when the transport fails and the detector runs. Any other attempt and any
+successful probe make the broker reachable again. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8,
+5.3.3).
 """
 
 import random
@@ -27,9 +28,9 @@ from .publish_table import QueueRing
 
 
 class IsolationRecord:
-    """Records which brokers a producer avoids, since when, and when it sends to them again: event `broker_isolated`.
-    Rows are recorded only with sendLatencyFaultEnable. Java's client logs the same from 5.1.4 on ("will be isolated
-    for")."""
+    """Writes history rows `broker_isolated`: when a producer begins to avoid a broker, and when the producer sends to
+    the broker again. Without sendLatencyFaultEnable there are no such rows. Java's client logs isolations from 5.1.4 on
+    ("will be isolated for")."""
 
     def __init__(self, record: Recorder) -> None:
         self._record = record
@@ -37,8 +38,8 @@ class IsolationRecord:
         self._avoided: set[str] = set()
 
     def noted(self, broker_name: str, latency_ms: int, isolation_ms: int, *, failed: bool) -> None:
-        """Record for how long an attempt isolates the broker: `isolation_ms`, 0 after a quick one. In 4.9, 0 ends an
-        isolation."""
+        """Record that an attempt isolates the broker for `isolation_ms`, which is 0 after a quick attempt. In 4.9, an
+        `isolation_ms` of 0 ends the broker's isolation."""
         before_ms, self._isolation_ms[broker_name] = self._isolation_ms.get(broker_name, 0), isolation_ms
         if isolation_ms or before_ms:
             self._avoided.add(broker_name)
@@ -77,8 +78,8 @@ class _FaultItem:
 
 
 class MQFaultStrategy:
-    """Chooses the queue of each attempt, and keeps each broker's latency and isolation. `rng` picks starting places
-    only."""
+    """Chooses the queue of each attempt, and keeps each broker's latency and isolation. `rng` decides only at which
+    isolated broker 4.9 starts."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class MQFaultStrategy:
         self._which_item_worst = rng.randrange(1 << 31)
 
     def isolation_ms(self, latency_ms: int, *, failed: bool = False) -> int:
-        """Return how long a broker is avoided after an attempt that took `latency_ms`, or failed."""
+        """Return for how many milliseconds a broker is avoided after an attempt that took `latency_ms` or failed."""
         failure_ms = 30_000 if self._profile is Profile.V4_9 else 10_000
         counted_ms = failure_ms if failed else latency_ms
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
@@ -114,8 +115,8 @@ class MQFaultStrategy:
         self._update(broker_name, latency_ms, True, not self._detector_enabled, now_ms)
 
     def client_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """Note that the broker had no address (`MQClientException`): a failure for 4.9; for 5.x only the latency
-        counts."""
+        """Note that the client knew no address of the broker (`MQClientException`). 4.9 counts an unknown address as a
+        failure; 5.x counts only the attempt's latency."""
         self._update(broker_name, latency_ms, self._profile is Profile.V4_9, True, now_ms)
 
     def broker_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
@@ -157,9 +158,9 @@ class MQFaultStrategy:
         write_queue_nums: Mapping[str, int],
         retry: bool = False,
     ) -> MessageQueue:
-        """Return the queue of the next attempt. `write_queue_nums`: the numbers of writable queues in the route, by
-        broker name. `last_broker_name` is the broker of this call's previous attempt, `retry` whether there was an
-        attempt."""
+        """Return the queue of the next attempt. `write_queue_nums` has the number of writable queues in the route for
+        each broker name. `last_broker_name` is the broker of the send call's previous attempt; `retry` says whether
+        there was a previous attempt."""
         if not self._enabled:
             return ring.next_on_another_broker(last_broker_name)
         queue = self._select(ring, last_broker_name, now_ms, write_queue_nums, retry=retry)
@@ -219,8 +220,7 @@ class MQFaultStrategy:
         return best_first[self._which_item_worst % half]
 
     def due_probes(self, *, now_ms: int) -> tuple[str, ...]:
-        """Return the brokers that the detector probes in this round. A broker's next probe is due after
-        DETECT_INTERVAL_MS."""
+        """Return the brokers that the detector must probe now: each broker at most once per DETECT_INTERVAL_MS."""
         if not self._detector_enabled:
             return ()
         due = tuple(name for name, item in self._items.items() if now_ms >= item.probe_from_ms)

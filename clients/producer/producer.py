@@ -1,7 +1,7 @@
-"""A producer: send and wait, send asynchronously, oneway, in batches; with Java's retries (sender.py).
+"""A producer that sends synchronously, asynchronously, oneway or in batches, with Java's retries (sender.py).
 
-Every send ends in a result or in one RocketMQError, whose `definite` is true only if no try may have been stored.
-Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
+Every send ends in a result or in one RocketMQError, whose `definite` is true only if no try can have stored the
+message. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ _T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
-    """Call `start`, send, call `stop`.
+    """Call `start` before the first send, and `stop` after the last.
 
-    With `client` the producer shares this client instance, which the owner starts and stops. `context.rng` picks the
-    starting queue of each topic and the first NameServer. The history gets `send`, `send_attempt` and the instance's
-    events.
+    If `client` is given, the producer uses that client instance, and the caller starts and stops the instance.
+    `context.rng` picks the starting queue of each topic and the first NameServer. The history gets rows `send` and
+    `send_attempt`, and the rows of the client instance.
     """
 
     def __init__(self, context: NodeContext, config: ProducerConfig, *, client: MQClientInstance | None = None) -> None:
@@ -65,8 +65,8 @@ class DefaultMQProducer:
         self._running = False
 
     async def start(self) -> None:
-        """Register the producer's group and begin the client's jobs. ClientError if the producer is started twice, or
-        the group has another producer."""
+        """Register the producer's group and begin the client's jobs. Raises ClientError if the producer is started
+        twice, or if the group already has a producer on this client."""
         if self._running:
             raise ClientError("The producer service state not OK, maybe started once")
         self.client.register_producer(self._config.producer_group, self._publish_table)
@@ -82,7 +82,7 @@ class DefaultMQProducer:
         await self.client.send_heartbeat_to_all()
 
     async def stop(self) -> None:
-        """Unregister at every broker, end the jobs, close the channels. Asynchronous sends under way are cancelled."""
+        """Unregister at every broker, end the jobs, close the channels. Unfinished asynchronous sends are cancelled."""
         if not self._running:
             return
         self._running = False
@@ -97,8 +97,9 @@ class DefaultMQProducer:
     ) -> SendResult:
         """Send a message and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
 
-        With `queue` the message is tried once, at that queue. Raises ClientError (nothing was sent), ResponseError (a
-        code that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
+        With `queue` the message is sent only once, to that queue. Raises ClientError (nothing was sent), ResponseError
+        (a code that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as
+        well.
         """
         return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
 
@@ -109,9 +110,9 @@ class DefaultMQProducer:
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send as `send` does, to the queue that `select` picks from the topic's writable queues, in order of broker
-        name and id. The message is tried once and at no other queue, so that messages of one queue stay in order.
-        Upstream: `sendSelectImpl`."""
+        """Send to the queue that `select` picks; `select` gets the topic's writable queues in order of broker name and
+        queue id. There is no retry at another queue, so that messages for one queue stay in order. Upstream:
+        `sendSelectImpl`."""
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)
         limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
@@ -126,8 +127,8 @@ class DefaultMQProducer:
         return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send a message without waiting for an answer: returns when a connection has the request. Tries once; raises
-        as `send`."""
+        """Send a message without waiting for an answer; return when the request is handed to a connection. There is no
+        retry; the errors are the same as for `send`."""
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, queue)
         timeout_ms = self._config.send_msg_timeout_ms
@@ -139,8 +140,8 @@ class DefaultMQProducer:
         """Begin to send; the returned task gives the result, or raises ClientError, ResponseError, SendError,
         TransportError.
 
-        `callback` is called when the send ends, unless the task was cancelled. A message that no broker would accept is
-        refused at once (ClientError, LocalProtocolError).
+        `callback` is called when the send ends, unless the task was cancelled. For a message that no broker would
+        accept, ClientError or LocalProtocolError is raised at once.
         """
         request = send_request.single(message, self._config, self._next_id)
         self._check(request, None)

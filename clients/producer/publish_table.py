@@ -18,11 +18,11 @@ _INT31 = 1 << 31
 
 
 class QueueRing:
-    """Round-robin over `queues`, at least one, in the order of the publish info, from a random start.
+    """Round-robin over one or more queues, in the order of the publish info, from a random start.
 
-    A producer has one ring per topic, made anew with each route that it takes; the next send continues where the last
-    send stopped. Upstream: `TopicPublishInfo.selectOneMessageQueue`, `ThreadLocalIndex` (one per thread; here a
-    producer is one thread).
+    A producer has one ring per topic, and makes a new ring for each new route. Each send continues in the ring where
+    the last send stopped. Upstream: `TopicPublishInfo.selectOneMessageQueue`, `ThreadLocalIndex` (Java has one index
+    per thread; here a producer is one thread).
     """
 
     def __init__(self, queues: Sequence[MessageQueue], rng: random.Random) -> None:
@@ -44,8 +44,8 @@ class QueueRing:
         return self.queues[self.next_number() % len(self.queues)]
 
     def next_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """Return the next queue that `accept` accepts; None if it refuses every queue. The counter moves past the
-        refused queues."""
+        """Return the next queue that `accept` accepts; None if `accept` refuses every queue. The ring's counter moves
+        past the refused queues."""
         for _ in self.queues:
             queue = self.next()
             if accept(queue):
@@ -53,8 +53,8 @@ class QueueRing:
         return None
 
     def ahead_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """Return the queue that `next_that` would, but move the counter by only one past refused queues (4.9's
-        latency-aware choice)."""
+        """Return the next queue that `accept` accepts, but increase the ring's counter by only one (4.9's latency-aware
+        choice). None if `accept` refuses every queue."""
         start = self.next_number()
         for step in range(len(self.queues)):
             queue = self.queues[(start + step) % len(self.queues)]
@@ -63,8 +63,8 @@ class QueueRing:
         return None
 
     def next_on_another_broker(self, last_broker_name: str | None) -> MessageQueue:
-        """Return the next queue at another broker than `last_broker_name`; without another broker, that broker's next
-        queue."""
+        """Return the next queue at another broker than `last_broker_name`, or the next queue if there is no other
+        broker."""
         if last_broker_name is None:
             return self.next()
         return self.next_that(lambda queue: queue.broker_name != last_broker_name) or self.next()
@@ -72,7 +72,7 @@ class QueueRing:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A topic's publish info and the ring of its queues; the producer makes both anew with each route that it takes."""
+    """A topic's publish info and the ring of its queues; the producer makes new ones for each new route."""
 
     info: TopicPublishInfo
     ring: QueueRing
@@ -88,7 +88,7 @@ class PublishTable:
         self._table: dict[str, Publish | None] = {}
 
     def want(self, topic: str) -> None:
-        """Poll the topic's route from now on. No route is asked for yet."""
+        """Poll the topic's route from now on. `want` itself does not query the route."""
         self._table.setdefault(topic, None)
 
     def publish_topics(self) -> Iterable[str]:
@@ -103,7 +103,7 @@ class PublishTable:
 
     async def find(self, topic: str) -> Publish:
         """Return the publish info of `topic`: from the cache, else from the NameServer, else from the template topic's
-        route. Raises ClientError without a queue to write to, RouteQueryFailed if the NameServer did not answer."""
+        route. Raises ClientError if the topic has no writable queue, RouteQueryFailed without an answer."""
         await self.refresh_if_missing(topic)
         publish = self._table.get(topic)
         if publish is None or not publish.info.ok:
@@ -111,8 +111,8 @@ class PublishTable:
         return publish
 
     async def refresh_if_missing(self, topic: str) -> None:
-        """Ask for the route of `topic` if no queue of the topic is known; if the topic has no route, borrow the
-        template topic's route."""
+        """Query the route of `topic` if no queue of the topic is known; if the topic has no route, borrow the template
+        topic's route."""
         if not self.is_publish_info_missing(topic):
             return
         self.want(topic)

@@ -1,6 +1,5 @@
-"""Records one send call in the history: its begin, each attempt, and exactly one outcome. The record knows whether any
-attempt may have been stored, so the call's error is `definite` only if no attempt was stored.
-"""
+"""Records one send call in the history: its begin, each attempt, and exactly one outcome. The error of a failed send
+call is `definite` only if no attempt can have stored the message."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ def outcome(error: RocketMQError) -> str:
 
 
 class SendRecord:
-    """Records a call's events `send` (begin and outcome for each message, with its own `op_id`) and `send_attempt`
-    (with the first message's `op_id`)."""
+    """Records a send call's events: `send` (each message's begin and outcome, with the message's `op_id`) and
+    `send_attempt` (with the first message's `op_id`)."""
 
     def __init__(self, context: NodeContext, request: SendRequest, op_ids: tuple[str, ...]) -> None:
         self._context = context
@@ -58,7 +57,7 @@ class SendRecord:
             )
 
     def failed(self, error: RocketMQError) -> None:
-        """Record that the call failed. `error.definite` becomes false if an earlier try may have been stored."""
+        """Record that the call failed. `error.definite` becomes false if an earlier try may have stored the message."""
         error.definite = error.definite and not self.maybe_stored
         self._all_end(outcome(error), attempt=self.maybe_stored, code=_code_of(error))
 
@@ -71,7 +70,7 @@ class SendRecord:
         return Attempt(self, self._context, self._op_ids[0], number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
-        """Record that this attempt's broker did not answer in the rest of the call's time."""
+        """Record that the broker did not answer this attempt in the time that the send call had left."""
         fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
         value = {"attempt_ms": attempt_ms}
         self._context.record("timed_out", f="send", duration_ms=self._took_ms, value=value, **fields)
@@ -93,7 +92,7 @@ class SendRecord:
 
 
 class Attempt:
-    """One try at one broker: a context manager that records the result of the call in its body."""
+    """One try at one broker: a context manager whose block calls the broker and whose end records the result."""
 
     def __init__(
         self,

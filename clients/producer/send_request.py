@@ -1,7 +1,6 @@
 """Makes a message or a batch ready to send (checks, ids, compression), and makes the request for one queue.
 
-Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `MessageBatch`,
-`DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
+Upstream: `Validators.checkMessage`, `MessageBatch`, `DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
 """
 
 import re
@@ -99,8 +98,8 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
 
 
 def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """Return `messages` as one uncompressed batch. Raises as `single`, and for messages that cannot be sent
-    together."""
+    """Return `messages` as one uncompressed batch. Raises the errors of `single`, and LocalProtocolError for messages
+    that cannot be sent together."""
     for message in messages:
         _check(message, config)
     with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)

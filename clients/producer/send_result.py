@@ -12,7 +12,7 @@ from ...remoting.message import MessageQueue
 
 
 class SendStatus(StrEnum):
-    """A send's status. All but SEND_OK mean: stored, but not as safely as configured."""
+    """A send's status; all but SEND_OK mean that the message is stored, but not as safely as configured."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -43,8 +43,8 @@ class SendResult:
 class SendError(RocketMQError):
     """The error of a send whose tries all failed, as Java's MQClientException "Send [3] times, still failed".
 
-    `definite`: no try can have stored the message. `code`: the last broker's answer, None without an answer.
-    `__cause__` is the last try's error.
+    `definite` is true if no try can have stored the message. `code` is the last broker's response code; None without an
+    answer. `__cause__` is the last try's error.
     """
 
     def __init__(self, text: str, *, code: int | None, definite: bool, retriable: bool) -> None:
@@ -55,15 +55,15 @@ class SendError(RocketMQError):
 
 
 class RouteQueryFailed(ClientError):
-    """The NameServer gave no answer to the route query that a send needed; that send ends here (Java's
+    """The NameServer gave no answer to the route query that a send needed; the send fails without a retry (Java's
     IllegalStateException)."""
 
     retriable = True
 
 
 def parse_send_response(response: RemotingCommand, msg_id: str, topic: str, broker_name: str) -> SendResult:
-    """Return the send's result from a broker's response to 310 or 320. Raises ResponseError for a code that says that
-    nothing was stored, HeaderError for an incomplete header."""
+    """Return the result of a send from a broker's response to request 310 or 320. Raises ResponseError for a code that
+    is no send status, HeaderError for an incomplete header."""
     try:
         status = STATUS_BY_CODE[ResponseCode(response.code)]
     except (KeyError, ValueError):

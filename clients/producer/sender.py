@@ -1,4 +1,4 @@
-"""The tries of one send call: the queue and time-out of each, and what follows from each outcome.
+"""The tries of one send call: the queue and time-out of each try, and what follows from each try's outcome.
 
 | outcome of one try of a synchronous send    | then                                                               |
 |---------------------------------------------|--------------------------------------------------------------------|
@@ -9,9 +9,9 @@
 | stored, but not as safely as configured     | a result, unless retry_another_broker_when_not_store_ok: next try  |
 | the call's time is used up before a try     | TooManyRequests                                                    |
 
-Three tries share one budget of 3 s, so a broker that hangs uses all of it and no retry follows. An asynchronous send
-is tried again after a transport failure while there is time, never after an error code.
-Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessageAsync`.
+By default three tries share 3 s, so a broker that hangs uses up the whole time and no retry follows. An asynchronous
+send is tried again after a transport failure while the call has time left, never after an error code. Upstream:
+`DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessageAsync`.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,8 +93,8 @@ class Sender:
     async def send_once(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
     ) -> SendResult:
-        """Try once, at `queue`. Raises ClientError if the queue's broker has no address, and every error of the
-        call."""
+        """Try once, at `queue`. Raises ClientError if the queue's broker has no address, and every error of the call to
+        the broker."""
         begin_ms = self._now_ms()
         address = await self._address_of(queue, request, record)
         left_ms = timeout_ms - (self._now_ms() - begin_ms)
@@ -113,7 +113,7 @@ class Sender:
         select: Callable[[Sequence[MessageQueue]], MessageQueue],
         timeout_ms: int,
     ) -> SendResult:
-        """Try once, at the queue that `select` picks. Raises as `send_once`, and as finding the queues does."""
+        """Try once, at the queue that `select` picks. Raises the errors of `send_once` and of `PublishTable.find`."""
         begin_ms = self._now_ms()
         publish = await self._publish_table.find(request.topic)
         queue = select(publish.ring.queues)
@@ -122,7 +122,7 @@ class Sender:
     async def send_oneway(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue | None, timeout_ms: int
     ) -> None:
-        """Try once, at `queue` or the next in turn; the outcome is unknown."""
+        """Send once, to `queue` or to the topic's next queue in turn; the broker's outcome stays unknown."""
         begin_ms = self._now_ms()
         if queue is None:
             publish = await self._publish_table.find(request.topic)
@@ -234,7 +234,7 @@ class Sender:
 
 
 def still_failed(topic: str, brokers_sent: list[str], cost_ms: int, error: RocketMQError) -> SendError:
-    """Return the error of a call whose tries all failed; `error` is the last try's."""
+    """Return the error of a call whose tries all failed; `error` is the error of the last try."""
     return SendError(
         f"Send [{len(brokers_sent)}] times, still failed, cost [{cost_ms}]ms, Topic: {topic}, "
         f"BrokersSent: [{', '.join(brokers_sent)}]: {error!r}",
