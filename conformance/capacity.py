@@ -18,8 +18,7 @@ LOOK_S = 0.02
 
 
 class Places:
-    """Limits how many processes run at once. Jobs wait in a queue; a job gets places for all of its processes
-    together."""
+    """Limits how many processes run at once. Jobs wait in order; a job starts when all of its processes can run."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -42,7 +41,7 @@ class Places:
 
 
 class LoopLateness:
-    """Keeps how late an event loop was, and when."""
+    """Records when an event loop was late, and by how many milliseconds."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
@@ -65,13 +64,13 @@ class LoopLateness:
 
 
 def at_once(memory: int) -> int:
-    """Return how many processes of `memory` bytes may run at once: as many as fit a third of the free memory."""
+    """Return how many processes of `memory` bytes may run at once: as many as fit into a third of the free memory."""
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
 def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
-    """Return how many seconds the jobs will take if at most `places` run at once, and at most `lanes` of these start at
-    once, for `start_s` each."""
+    """Return how many seconds the jobs take if `places` jobs run at once, `lanes` jobs start at once, and each start
+    takes `start_s`."""
     free, starting = [0.0] * max(1, places), [0.0] * max(1, lanes)
     end_s = 0.0
     for job in jobs:
@@ -90,8 +89,9 @@ Job = tuple[Situation, int]
 def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int, repeats: int = 1
 ) -> tuple[list[Job], float]:
-    """Return the order of the jobs after the first process, and their estimated duration. The longest jobs come first,
-    then the many starts. If that takes no longer, situations that measure milliseconds come last."""
+    """Return the order of the jobs after the first process, and the jobs' estimated duration in seconds. The longest
+    jobs come first, then the many starts. Situations that measure milliseconds come last if this order takes no
+    longer."""
     lasting = [(each, number) for each in chosen if not each.many for number in range(each.times * repeats)]
     lasting.sort(key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]

@@ -1,10 +1,10 @@
-"""Separates the observations of a program's clients: a process may have several clients, each with its own chosen
+"""Separates the observations of a program's clients: a process can have several clients, each with its own chosen
 NameServer.
 
     observations of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
 
-A client's name is the topics whose routes it asks for, the same in every situation. Observations that are too few to
-name their client are ignored.
+A client is named after the topics whose routes it queries, which are the same in every situation. A client with too few
+observations for a name is ignored.
 """
 
 from collections import Counter
@@ -23,8 +23,8 @@ ONLY = ""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """Return the observations by client name; all under ONLY if no process has clients of several kinds. Heartbeats
-    tell how many clients a process has."""
+    """Return the observations by client name; the name is ONLY if no process has clients with different topics. A
+    process's heartbeats show how many clients the process has."""
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
@@ -65,8 +65,8 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """Return topics and observations of each client of the process, except clients that do not use the situation's
-    NameServer."""
+    """Return topics and observations of each client of the process, except clients that did not use the NameServer that
+    the situation disturbs."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 

@@ -1,4 +1,4 @@
-"""The result of `nemesrv conform`: on the terminal, in its run folder, and as exit status.
+"""Reports the result of `nemesrv conform` on the terminal, in files of the run folder, and as exit status.
 
 conform.json     every rule {"rule", "measured", "count", "expected", "verdict", …}, what was left out, and why
 verdicts.json    the same as any run's: one check a rule
@@ -70,13 +70,13 @@ class ConformResult:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Why each missing rule was left out: the program has no such part, or the situation was not run."""
+        """Why each rule was left out: the program does not do what the rule measures, or the situation was not run."""
         return {each.rule.name: each.measured.why for each in self.rules if isinstance(each.measured, LeftOut)}
 
     @property
     def verdict(self) -> Validity | None:
-        """The client's verdict: the worst verdict of its rules; UNKNOWN if the profile expects nothing of them; None
-        without a profile."""
+        """The worst verdict of the client's rules; None without a profile. UNKNOWN if the profile expects nothing of
+        the rules."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided or (self.profile is not None and not verdicts):
             return Validity.UNKNOWN
@@ -139,7 +139,7 @@ def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
 
 
 def write(result: ConformResult, folder: RunFolder) -> None:
-    """Write conform.json, verdicts.json, junit.xml, and the observations beside each process's output."""
+    """Write conform.json, verdicts.json, junit.xml, and each process's observations beside the process's output."""
     document = result.to_json()
     (folder.path / "conform.json").write_text(_json(document), encoding="utf-8")
     verdicts = _verdicts(result)
@@ -192,8 +192,8 @@ def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
 
 
 def lines(watched: Watched) -> Iterable[str]:
-    """Return the lines of an observations file: the client and how it ended, then each observation. Many equal
-    observations are one line."""
+    """Return the lines of a process's observations file: how the process ended, then each observation. Similar
+    observations after the first ALIKE_MAX share one line."""
     head = {
         "situation": watched.situation,
         "process": watched.process,
@@ -355,12 +355,12 @@ def _below(result: ConformResult) -> list[Text]:
 
 
 def print_table(result: ConformResult) -> None:
-    """Print the table of rules as wide as the terminal; in a pipe as wide as COLUMNS says, else 120 columns."""
+    """Print the table of rules in the terminal's width; a pipe gets the width in COLUMNS, or 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(*shown(result, console.width), sep="\n")
 
 
 def shown(result: ConformResult, columns: int) -> Iterator[RenderableType]:
-    """Return a row per rule (a paragraph, if the terminal is narrow), then the notes."""
+    """Yield the table of rules (in a narrow terminal, a paragraph per rule), then the notes."""
     yield paragraphs(table(result)) if columns < NARROW else table(result)
     yield from _below(result)

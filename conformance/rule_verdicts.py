@@ -1,4 +1,4 @@
-"""Judges each rule by observations and a profile; reads profiles, built-in or from a file."""
+"""Judges each rule by observations and a profile; reads built-in profiles and profile files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def names() -> tuple[str, ...]:
 
 
 def profile_of(name_or_file: str) -> RuleProfile:
-    """Return the built-in profile of that name, or the profile in that file. ScenarioError says what is wrong and
-    allowed."""
+    """Return the built-in profile of that name, or the profile in that file. Raises ScenarioError, which says what is
+    wrong and what is allowed."""
     built_in = client_profiles.built_in()
     if name_or_file in built_in:
         return _from_document(name_or_file, built_in[name_or_file], f"the profile {name_or_file}")
@@ -65,8 +65,8 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """Return the text of a profile file with the measured values, without undecided rules. Where less is as good, the
-    file says `at_most` the measured value and the rule's tolerance, because one client is not measured twice alike."""
+    """Return the text of a profile file with the measured values, without undecided rules. If less is as good, the file
+    says `at_most` the measured value plus the tolerance, because two measurements of one client differ."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:
@@ -125,8 +125,8 @@ def judge_all(
     rules: Collection[str] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[RuleVerdict]:
-    """Return a verdict for each of these rules (default: all), except rules of which no situation was run. `left_out`
-    has the reasons."""
+    """Return a verdict for each of `rules` (default: all). A rule of which no situation was run is left out, for the
+    reason in `left_out`."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [
@@ -161,9 +161,9 @@ def _of_all(
 def asked_for(
     found: Sequence[RuleVerdict], profile: RuleProfile | None, named: Collection[str] | None
 ) -> list[RuleVerdict]:
-    """Return the verdicts, where a rule that was left out and asked for is UNKNOWN. Asked for is each rule that
-    somebody wrote for this client, and each of the profile that `named` (`--rules`) has: a built-in profile has rules
-    for consumers and producers, and most clients are one of them."""
+    """Return the verdicts; a rule that was left out is UNKNOWN if the user asked for the rule. The user asks for the
+    rules of the client's own profile file, and for the profile's rules in `named` (`--rules`). A built-in profile asks
+    for no rule, because it has rules for producers and for consumers, and most clients are one of them."""
     if profile is None:
         return [*found]
     asked = profile.rules.keys() & {*profile.own, *(named or ())}

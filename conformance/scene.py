@@ -42,7 +42,7 @@ START_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformPlan:
-    """What `nemesrv conform` runs: the program, the situations by name, and our servers."""
+    """What `nemesrv conform` runs: the program, the situations by name, and nemesrv's servers."""
 
     program: Program
     situations: tuple[str, ...] = tuple(SITUATIONS)
@@ -154,7 +154,7 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Start the situation's client processes, each when the process before has connected, or after `limit_s`."""
+        """Start the situation's client processes, each when the previous process has connected, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -171,7 +171,7 @@ class Scene:
                 await within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
-        """Wait until every process works, has ended, or does not speak RocketMQ's protocol, or until the limit."""
+        """Wait at most `limit_s` until every process has queried a route, has ended, or speaks another protocol."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
             within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
@@ -180,7 +180,8 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """Execute the situation's steps at their times. Many starts last longer if the program has several clients."""
+        """Execute the situation's steps at their times. The situation `starts` takes longer if the program has several
+        clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic

@@ -1,13 +1,14 @@
 """The situations for a program under test, and the observations of each of its processes.
 
-One process per situation (two if queues change owners), in parallel; `times` as many where chance decides.
+Situations run in parallel, with one process each (two if queues change owners). If chance decides the result, a
+situation runs `times` times.
 
     starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
 
-A situation says what happens, not what is right: rules (rules/) measure, profiles have the expected values. Steps are
-executed at 5 s, or after the poll that follows (`after_poll`). A situation lasts a little more than two polls, because
-every known client polls its routes each 30 s.
+A situation defines only what happens: rules (rules/) measure the client, and profiles have the expected values. A step
+is executed at `at_s`, or after the poll that follows (`after_poll`). Most situations take a little more than two polls,
+because every known client polls its routes each 30 s.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ LIST_PERIOD_S = 120.0
 
 
 class Target(StrEnum):
-    """The servers that a step concerns."""
+    """The servers, the list or the process on which a step acts."""
 
     CHOSEN = "the NameServer that answered the last look-up (with a route, where it knows one)"
     FIRST = "the first NameServer of the list"
@@ -76,8 +77,8 @@ class SituationStep:
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Return how each front (the listener before a server) behaves after the step. Without any answer or use so
-        far, the step means the first front of the kind."""
+        """Return the new behaviour of each front (the proxy before a server) that the step changes. If no server was
+        used yet, the step changes the front of the first NameServer or broker."""
         if self.behaviour is None:
             return []
         chosen = answered_last or name_servers[0]
@@ -96,7 +97,7 @@ class SituationStep:
 
 
 class Role(StrEnum):
-    """The part that the program should play, by NEMESRV_ROLE. A program may ignore it."""
+    """Whether the program should send or consume, in the variable NEMESRV_ROLE. A program may ignore NEMESRV_ROLE."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -272,7 +273,7 @@ Seen = TypeVar("Seen", bound=Observation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Observations of one process in one situation. Times in milliseconds on the stand's clock."""
+    """Observations of one process in one situation. All times are milliseconds on the stand's clock."""
 
     situation: str
     number: int

@@ -1,12 +1,13 @@
-"""One stand: our NameServers and brokers in this process, on real TCP, each behind a front for the program.
+"""A stand is one set-up for a program: nemesrv's NameServers and brokers in this process, each behind a TCP proxy
+(front).
 
     program ──► front ns-0 ──► NameServer ◄─────────────┐ registers, with RocketMQ's own timers
             ──► front broker-a ──► Broker ──────────────┘ and advertises its front's address
             ──► front address-server ──► AddressServer    if the list is served by HTTP
     feeder ───────────────────────► Broker                messages for consumers, past the fronts
 
-Everything runs in the caller's event loop. `see` gets all observations, including the stand's own acts (`behave`,
-`kill` …). `close` ends the stand, and leaves no port, task or file.
+All servers and fronts run in the caller's event loop. `see` gets all observations, including what the stand itself does
+(`behave`, `kill` …). `close` ends all servers and fronts, and leaves no open port, task or file.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ Process = Callable[[Address, Address], int | None]
 
 
 class Stand:
-    """Our NameServers and brokers for a program. Call `open`, give the program `name_servers`, `do` steps, `close`."""
+    """nemesrv's NameServers and brokers for a program. Call `open`, give the program `name_servers`, call `do` for each
+    step, and `close`."""
 
     def __init__(
         self,
@@ -251,12 +253,12 @@ class Stand:
         self.did(NAME_SERVER_LIST, ";".join(named))
 
     def did(self, what: str, whom: str) -> None:
-        """Report something that no front can see as an observation."""
+        """Report an observation that no front can make, such as a broker's kill."""
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Each FEED_EVERY_S send one message, so that consumers have what to receive, until the stand is closed. A
-        message's body and key are its number."""
+        """Send one message each FEED_EVERY_S until the stand is closed, so that consumers receive messages. The body
+        and the key of a message are the message's number."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(
@@ -299,7 +301,7 @@ class RunningBroker:
         await self._broker.start()
 
     async def die(self) -> None:
-        """Kill the broker: its connections close, nothing is sent, and its port is free."""
+        """Kill the broker: its connections close without a further frame, and its port becomes free."""
         broker, self._broker = self._broker, None
         if self._network is not None:
             self._network.crash()

@@ -1,4 +1,5 @@
-"""Runs one process of the program under test: its instructions, its output, and its end without remains.
+"""Runs one process of the program under test: gives it instructions, reads its output, and ends it with all of its
+children.
 
     Instructions ── environment, placeholders ──► CMD in a process group of its own
                                                     ├─ stdout: lines of docs/conform-protocol.md ──► saw(Reported)
@@ -83,8 +84,8 @@ class Instructions:
         return ";".join(map(str, self.name_servers))
 
     def values(self, file: Path) -> dict[str, str]:
-        """Return the value of each placeholder in the program's arguments. `file` has the NameServers' list in one
-        line."""
+        """Return the value of each placeholder in the program's arguments. `file` is the file with the NameServer list
+        in one line."""
         domain = "" if self.address_server is None else str(self.address_server)
         return {
             "namesrv": "" if self.address_server else self.list_text,
@@ -97,8 +98,8 @@ class Instructions:
         }
 
     def environment(self) -> dict[str, str | None]:
-        """Return the environment variables to set. A variable with None is removed, because programs use the list by
-        HTTP only without another list."""
+        """Return the environment variables to set. A variable with the value None must be removed, because programs use
+        the list by HTTP only if no other list is set."""
         told = self.values(Path())
         found = {name: told[place] or None for name, place in _VARIABLES.items()}
         if self.address_server is not None:
@@ -137,7 +138,7 @@ class Program:
 
     @property
     def takes_list_by_argument(self) -> bool:
-        """Whether the program's arguments contain the list, and not the address server's address."""
+        """Whether the program's arguments contain the NameServer list, and not the address server's address."""
         text = " ".join(self.words)
         by_http = "{namesrv_http}" in text or "{namesrv_domain}" in text
         return not by_http and ("{namesrv}" in text or "{namesrv_file}" in text)
@@ -189,7 +190,7 @@ class Subject:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The last lines of the program's log, and the earlier line that says why the program ends."""
+        """The last lines of the program's log, and the earlier line that says why the program ended."""
         reason, lines = self._reason.line, [_shown(line) for line in self._last]
         above = reason is not None and reason not in self._last
         return tuple([_shown(reason), "…", *lines] if reason is not None and above else lines)
@@ -262,7 +263,7 @@ class Subject:
         return self._stopped or how(self._process.returncode)
 
     async def stop(self, *, kill: bool = False) -> str:
-        """End the process with its whole group; with `kill` by SIGKILL at once. Returns how the process ended: by
+        """End the process and its process group by SIGTERM; with `kill`, by SIGKILL. Returns how the process ended: by
         itself, "stopped", "killed", or "hung" if SIGTERM did not suffice."""
         if self._process is None:
             return "exit 127"
@@ -344,7 +345,7 @@ class Subject:
 
 
 async def within(limit_s: float, *works: Awaitable[object]) -> None:
-    """Wait until the first of these awaitables is done, or until the limit; cancel the others."""
+    """Wait at most `limit_s` until one of `works` is done, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in works]
     try:
         await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -366,7 +367,7 @@ class _Reason:
         return self._ends or self._first
 
     def read(self, line: bytes) -> None:
-        """Keep the program's next line of output. An indented line belongs to a traceback."""
+        """Read the program's next line of output, and keep the line if it says why the program ends."""
         text = line.strip()
         if text == _TRACEBACK:
             self._in_traceback = True
@@ -420,6 +421,6 @@ def how(code: int) -> str:
 
 
 def told_of(lines: Sequence[str]) -> str:
-    """Return the end of a sentence about the process: `; its last output: a | b`, repeated lines once, or `; it wrote
+    """Return a clause about the process's output: `; its last output: a | b` (repeated lines once), or `; it wrote
     nothing`."""
     return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

@@ -3,10 +3,10 @@
     first process (does it work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
                                              `--starts` processes in lanes ──────┘
 
-As many processes start at once as there are cores, because starts need CPU. As many run at once as fit into a third of
-the free memory. The event loop of all stands measures its own lateness; rules that measure time compare it with their
-tolerance. A situation in which the machine was too slow (`again`) is repeated once, and the less late of its two runs
-counts.
+As many processes start at once as there are cores, because starts need CPU. As many processes run at once as fit into a
+third of the free memory. The event loop of all stands measures its own lateness; rules that measure time compare the
+lateness with their tolerance. A situation in which the machine was too slow (`again`) is repeated once, and the run
+with the smaller lateness counts.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ Again = Callable[[Sequence[Watched]], Collection[str]]
 
 
 class Conducting:
-    """Conducts one run of `nemesrv conform`. `logs` gets each process's output; `data` is a work folder, empty
-    afterwards."""
+    """Executes one run of `nemesrv conform`. `logs` is the folder for each process's output; `data` is a work folder
+    that is empty afterwards."""
 
     def __init__(
         self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
@@ -90,8 +90,8 @@ class Conducting:
     # --- the whole
 
     async def conduct(self) -> Trial:
-        """Run all situations. No process is left after the return or an exception. HarnessError if nemesrv's own part
-        fails."""
+        """Run all situations. No process of the program is left when `conduct` returns or raises. Raises HarnessError
+        if nemesrv itself fails."""
         looking = asyncio.create_task(self._lateness.look())
         try:
             return await self._conduct()
@@ -265,7 +265,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def hindered(first: WatchedProcess, cmd: str) -> str:
-    """Return why the program cannot be examined, by its first process; "" if it can be examined."""
+    """Return why the program cannot be examined, as its first process shows; "" if it can be examined."""
     watched = first.watched
     if watched.at_work_ms is not None:
         return ""
@@ -321,8 +321,8 @@ def _foreign_sentence(foreign: Foreign) -> str:
 def run(
     plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
 ) -> Trial:
-    """Run all situations in a new event loop. HarnessError if nemesrv's own part fails. Ctrl-C and SIGTERM end the run
-    at once without remains, and are then raised again under the previous handlers."""
+    """Run all situations in a new event loop. Raises HarnessError if nemesrv itself fails. Ctrl-C and SIGTERM end the
+    run and its processes at once; the signal is then raised again for its previous handler."""
     arrived: list[int] = []
 
     async def work() -> Trial:

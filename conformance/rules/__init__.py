@@ -1,4 +1,5 @@
-"""The rules of a client profile. A rule is one function: its name is the rule's, its docstring says what is measured.
+"""The rules of a client profile. A rule is one function, whose name is the rule's name and whose docstring says what is
+measured.
 
     choosing    list_order, start, sticky, next
     leaving     leaves_on_…: refused, SYN dropped, silence, close, reset, closed at accept, error codes
@@ -7,7 +8,7 @@
     brokers     …_broker_s: its last use, or its first; sends_lost, send_stall_s, send_retries
     consumers   queues_of_…_s, received_twice
 
-A new rule is a function under `@rules` of its file; command, profiles and docs find it here.
+A new rule is a function with the decorator `@rules` of its file; command, profiles and docs find all rules here.
 """
 
 from collections.abc import Mapping

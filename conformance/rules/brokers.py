@@ -1,7 +1,9 @@
-"""Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends meanwhile.
+"""Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends in that time.
 
-A use is a send, a pull or a connect. Sends are reported by the program (docs/conform-protocol.md), or seen on the wire.
-On the wire, a send counts as lost if it gets no answer and is not repeated.
+A client uses a broker when it sends to the broker, pulls from it or connects to it. Sends are known from the program's
+reports (docs/conform-protocol.md), or else from the frames on the wire. On the wire, a send counts as lost if no try is
+answered with success. By chance up to QUEUES sends in a row choose the failed broker, so `send_stall_s` has an
+interval.
 """
 
 from collections import Counter
@@ -91,7 +93,7 @@ rules += (
 
 @dataclass(slots=True)
 class Send:
-    """The send of one message, by its tries on the wire or by the program's report."""
+    """The send of one message, known from the tries on the wire or from the program's report."""
 
     began_ms: float
     ended_ms: float | None = None
@@ -110,8 +112,8 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Return each message of the topic that the program sent to a broker, in order of first tries. Trace messages are
-    left out, because they have another topic."""
+    """Return a Send for each message of the topic that the program sent to a broker, in order of first tries. Trace
+    messages are left out, because they have another topic."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:
@@ -185,11 +187,7 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds(*_FAILS, by_chance=True)
 def send_stall_s(watched: Sequence[Watched]) -> Measured:
-    """the longest time without a send that succeeded, after a broker died, hung, refused or was cut off
-
-    Chance decides how many sends in a row choose a queue of the broker, so the time is between one send and as many
-    sends as the broker has queues.
-    """
+    """the longest time without a successful send, after a broker died, hung, refused or was cut off"""
     longest, longest_send, count = 0.0, 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
@@ -234,7 +232,7 @@ def send_retries(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("broker_returns", words=(NOT_USED,))
 def returned_broker_s(watched: Sequence[Watched]) -> Measured:
-    """from the return of a broker that had died until the client uses it"""
+    """the time from the return of a broker that had died until the client uses the broker again"""
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker returned while it was at work")

@@ -1,11 +1,10 @@
-"""Rules about the choice of NameServers: which NameServer is first, whether it is kept, and which is next.
+"""Rules about the choice of NameServers: which NameServer is first, whether it is kept, and which NameServer is next.
 
-All rules about choosing follow from one way of choosing (chaos/oracle/choosing). The way of choosing is found once,
-from all observations of a client, and `sticky` reports its label. The other rules judge an order only if the client
-goes through a list.
+The client's way of choosing (chaos/oracle/choosing) is found once, from all observations of the client. The rule
+`sticky` reports the way of choosing. The other rules judge an order only if the client goes through a list in turn.
 
-The list itself cannot be seen, only which NameServer follows which (chaos/oracle/choosing/orders.py). Of a shuffled
-list one sees only that every other entry has its turn before an entry comes again.
+The client's list cannot be observed, only which NameServer follows which (chaos/oracle/choosing/orders.py). A shuffled
+list shows only that every other NameServer is chosen before a NameServer is chosen again.
 """
 
 import itertools
@@ -47,10 +46,11 @@ def first_choice(watched: Watched) -> str | None:
 
 
 def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
-    """Return the NameServers in the order in which the client chose them, a kept or repeated choice only once.
+    """Return the NameServers in the order in which the client chose them; a NameServer that is kept or repeated appears
+    once.
 
-    A choice without a reason, which `sticky` reports, begins a new order. A client that takes turns also begins a new
-    order with a choice that overlaps another.
+    A move without a failure begins a new list, because `sticky` reports such moves. For a client that takes turns, only
+    a look-up that overlaps another look-up begins a new list.
     """
     left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
     parts: list[list[Try]] = [[]]
@@ -151,8 +151,9 @@ def _order(watched: Sequence[Watched], seen: Iterable[tuple[Watched, Sequence[st
 
 @rules(*CHOICES, words=ORDERS, of_choice=True)
 def list_order(watched: Sequence[Watched]) -> Measured:
-    """the order of the list in use: as given, another one that is the same in all processes, or shuffled (p: how often
-    shuffled lists look so; power: how often so many successions tell shuffled lists from one order)"""
+    """the order of the NameServer list that the client uses: as given, another order that is the same in all processes,
+    or shuffled (p: how often shuffled lists give the same observations; power: how often so many observations tell
+    shuffled lists from one order)"""
     if goes_anywhere(label_in(watched)):
         return NO_LIST
     orders = _orders(watched)
@@ -195,8 +196,8 @@ _STARTS = ("random", *map(str, range(10)), "scored", "uneven")
 
 @rules("starts", words=_STARTS, also={"0 of the shuffle": ("random",)}, of_choice=True)
 def start(watched: Sequence[Watched]) -> Measured:
-    """the NameServer that is asked first: random (p: how often even choices are at least so uneven), at a fixed place
-    of the list as given, counted from 0, or chosen by latency"""
+    """the NameServer that a process asks first: random (p: how often uniform choices are at least so uneven), at a
+    fixed place of the list as given, counted from 0, or chosen by latency"""
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -237,7 +238,7 @@ def _dials_all_first(watched: Watched) -> bool:
 
 @rules(*LASTS, words=WORDS, more=tuple(SITUATIONS), of_choice=True)
 def sticky(watched: Sequence[Watched]) -> Measured:
-    """whether the NameServer that answered is asked again: the likelihoods of all four ways of choosing"""
+    """whether the client keeps asking the NameServer that answered, by the likelihoods of four ways of choosing"""
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
@@ -271,8 +272,8 @@ def _stays(steps: Sequence[Step]) -> Iterator[int]:
 
 @rules(*CHOICES, name="next", words=("the next", AGAIN, "out of turn"), of_choice=True)
 def following(watched: Sequence[Watched]) -> Measured:
-    """the NameServer that follows a failed one: the next of the list; in a shuffled list all others have their turn
-    first (n: steps that could go elsewhere; power: how often so many steps find a client that goes to any other)"""
+    """the NameServer that the client tries after a failed one: the next of its list, or one out of turn (n: steps that
+    could go elsewhere; power: how often so many steps find a client that goes to any other NameServer)"""
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)

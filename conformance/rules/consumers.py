@@ -1,8 +1,8 @@
 """Rules about two consumers of one group, one of which ends: when the ended consumer's queues have an owner again, and
 what is received twice.
 
-The client that pulls a queue owns it. The programs report messages received twice; without reports, offsets that both
-pulled count.
+A consumer owns the queues that it pulls. Messages received twice are counted from the programs' reports; without
+reports, from the offsets that both consumers pulled.
 """
 
 import json
@@ -61,13 +61,13 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("consumer_dies", words=(NEVER,))
 def queues_of_killed_s(watched: Sequence[Watched]) -> Measured:
-    """until the other consumer of the group pulls every queue of a consumer that was killed"""
+    """the time until the other consumer of the group pulls every queue of a consumer that was killed"""
     return _taken("consumer_dies", watched)
 
 
 @rules.seconds("consumer_stops", words=(NEVER,))
 def queues_of_stopped_s(watched: Sequence[Watched]) -> Measured:
-    """until the other consumer of the group pulls every queue of a consumer that stopped"""
+    """the time until the other consumer of the group pulls every queue of a consumer that stopped"""
     return _taken("consumer_stops", watched)
 
 
@@ -119,7 +119,7 @@ def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
 
 @rules(*_ENDS, unit="messages", tolerance=TWICE_BY_CHANCE, is_bound=True)
 def received_twice(watched: Sequence[Watched]) -> Measured:
-    """messages that were received again when one of two consumers of a group ended"""
+    """how many messages were received again when one of two consumers of a group ended"""
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
     again = all_ = 0

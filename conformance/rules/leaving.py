@@ -1,4 +1,4 @@
-"""Rules about what makes a client leave its NameServer: one situation per kind of failure."""
+"""Rules about the failures after which a client stops using its NameServer, each with its own situation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

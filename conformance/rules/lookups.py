@@ -7,9 +7,9 @@
     Dialled ─ (refused)                          REFUSED
     Dialled ─ (no answer) ─ GaveUp               DROPPED
 
-A later request on the same connection is a try without a connect. If the client closes at once what it asked, its
-request had waited in the client itself, and the try began with the connect. Two tries belong to one call if they are
-for the same topic and the second follows the first's failure within JOIN_MS, because polls are many seconds apart.
+A later request on the same connection is a try without a connect. If the client closes a connection right after the
+first request, the request had waited inside the client, so the try began with the connect. Two tries belong to one call
+if they are for the same topic and the second try begins within JOIN_MS of the first try's failure.
 """
 
 import itertools
@@ -84,7 +84,8 @@ class _Connection:
 
 
 def behaviour_at(changes: Sequence[Behaved], front: str, at_ms: float) -> Behaviour:
-    """Return the front's behaviour at that time. `changes` are all its changes of behaviour in order of time."""
+    """Return the behaviour of the front (the proxy before a server) at that time. `changes` has the behaviour changes
+    of all fronts in order of time."""
     found = PASSES
     for one in changes:
         if one.at_ms > at_ms:
@@ -214,13 +215,13 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
 
 
 def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
-    """Return the tries that asked for a route, of this topic or of any."""
+    """Return the tries that queried the route of `topic`; without `topic`, of any topic."""
     return [one for one in tries(watched) if one.asked_ms is not None and topic in (None, one.topic)]
 
 
 def label_in(watched: Sequence[Watched]) -> Label:
-    """Return the label of the client's way of choosing NameServers: found from all its observations if known, else from
-    `watched`."""
+    """Return the label of the client's way of choosing NameServers; if `watched` has no label yet, derive the label
+    from `watched`."""
     found = next((one.label for one in watched if one.label is not None), None)
     if found is not None:
         return found
@@ -231,13 +232,14 @@ def label_in(watched: Sequence[Watched]) -> Label:
 
 
 def goes_anywhere(label: Label) -> bool:
-    """Whether the client mostly goes to another NameServer, and not to the next of its list."""
+    """Whether the client moves to arbitrary NameServers, and not to the next of its list."""
     return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
-    """Return the client's steps from NameServers that had answered and have not failed since. With `coded`, an answer
-    with an error code counts, too. Steps of concurrent look-ups are `tied`: their order is unknown."""
+    """Return the client's steps from one NameServer to the next, if the first had answered and has not failed since.
+    With `coded`, an answer with an error code counts as an answer, too. Steps of concurrent look-ups are `tied`: their
+    order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -246,9 +248,9 @@ def walk(watched: Watched, *, coded: bool = False) -> Walk:
 def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
-    """Yield each try with one of these outcomes and the next try, if the client had no reason to leave the NameServer,
-    and whether other tries ran meanwhile. A connection that the client closed itself may be a reason to leave if it was
-    busy with its start or this machine was late: it may have waited too long."""
+    """Yield each try with one of `outcomes`, the next try, and whether other tries ran at the same time. A try is left
+    out if the client then had a reason to leave the NameServer. A connection that the client itself closed is such a
+    reason while the client starts or if this machine was late, because the client may have waited too long."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]

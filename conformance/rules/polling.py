@@ -1,6 +1,5 @@
-"""Rules about the times of look-ups: the poll's period, after a changed list, at an empty NameServer, and after all
-were gone.
-"""
+"""Rules about the times of look-ups: the poll's period, and look-ups after a changed list, without a route of the
+topic, and after all NameServers refused."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +63,7 @@ def poll_period_s(watched: Sequence[Watched]) -> Measured:
 
 @rules(*_SLOW, words=(RATE, DELAY), by_time=True)
 def poll_kind(watched: Sequence[Watched]) -> Measured:
-    """whether the period of polls counts from the last poll's begin or end: measured while answers take 1 s"""
+    """whether the period of polls counts from the begin or the end of the last poll, measured while answers take 1 s"""
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
@@ -83,7 +82,7 @@ def poll_kind(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("quiet", tolerance=0.2)
 def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
-    """how far a poll's period is from the median at most"""
+    """the largest difference between a poll's period and the median period"""
     of = [_periods_s(one) for one in watched]
     # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
     gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
@@ -95,7 +94,7 @@ def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("list_changes", words=(NOT_TAKEN,))
 def list_change_s(watched: Sequence[Watched]) -> Measured:
-    """from when the list by HTTP lost the NameServer in use until the client uses a NameServer of the new list"""
+    """the time from when the list by HTTP lost the NameServer in use until the client uses one of the new list"""
     found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
@@ -143,7 +142,7 @@ def storm(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("all_gone", words=(NOT_ASKED,))
 def back_after_all_gone_s(watched: Sequence[Watched]) -> Measured:
-    """after all NameServers refused: from the return of one NameServer until it answers a look-up"""
+    """after all NameServers refused: the time from the return of one NameServer until it answers a look-up"""
     found = Samples("no NameServer came back")
     for one in watched:
         back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)

@@ -5,7 +5,7 @@
     judge      Measured and what a profile expects ─► VALID, INVALID, UNKNOWN
 
 An expectation is a word, a number (met within the rule's tolerance), a Range (met without tolerance), or several of
-these; one of several must be met. Profile files use the same forms.
+these, of which one must be met. Expectations in profile files have the same forms.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Measured:
 
     @classmethod
     def median(cls, seconds: Sequence[float], why_none: str, examples: Sequence[Mapping[str, Any]] = ()) -> Measured:
-        """Return the median of the samples' times, and the shortest and longest time."""
+        """Return the median, the shortest and the longest of the times."""
         if not seconds:
             return cls.undecided(why_none)
         interval = (round(min(seconds), 3), round(max(seconds), 3))
@@ -86,7 +86,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut(Measured):
-    """The program has no such part, or the situation was not run; the rule is not judged."""
+    """A rule is not judged if the program does not do what the rule measures, or if the situation was not run."""
 
     value: Value | None = None
     count: int = 0
@@ -103,7 +103,7 @@ Measure = Callable[[Sequence[Watched]], Measured]
 
 @dataclass(slots=True)
 class Samples:
-    """A rule's values in order, each with an example; without values, the reason."""
+    """The values that a rule measured, each with an example; without values, `why` has the reason."""
 
     why: str
     values: list[Value | None] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Samples:
         return [value for value in self.values if isinstance(value, float)]
 
     def longest(self, otherwise: str, *, of_any: bool = False) -> Measured:
-        """Return the greatest of the samples if all are numbers (`of_any`: if any is a number), else the word
+        """Return the greatest sample if all samples (with `of_any`: some samples) are numbers, else the word
         `otherwise`."""
         if not self.values:
             return Measured.undecided(self.why)
@@ -172,13 +172,13 @@ class Rule:
 
     @property
     def allowed(self) -> str:
-        """The values that a profile may expect, in words."""
+        """A text that lists the values that a profile can expect."""
         numbers = [f"a number in {self.unit}", "{at_least: …, at_most: …}"] if self.tolerance is not None else []
         return ", ".join([*self.words, *self.also, *numbers])
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
-        """Return the verdict: UNKNOWN if nothing was measured, or if chance or the machine may explain the difference.
-        `late_s` is how late the machine was."""
+        """Return the verdict: UNKNOWN if nothing was measured, or if chance or a slow machine can explain the
+        difference. `late_s` is how many seconds late this machine was."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
@@ -214,7 +214,7 @@ class Rule:
         return abs(value - expected) <= (self.tolerance or 0.0) + more
 
     def read(self, value: object) -> Expected:
-        """Return an expectation in a profile file. ValueError says what is allowed."""
+        """Return the expectation in a profile file's `value`. Raises ValueError, which says what is allowed."""
         if isinstance(value, list) and value:
             return tuple(self._read_one(one) for one in value)
         return self._read_one(value)
@@ -254,7 +254,7 @@ class Rules(list[Rule]):
 
 
 def plain(expected: Expected) -> object:
-    """Return a measured value as in JSON and profile files."""
+    """Return an expectation in the form of JSON and profile files."""
     if isinstance(expected, tuple):
         return [plain(one) for one in expected]
     return expected.to_json() if isinstance(expected, Range) else expected

@@ -1,8 +1,13 @@
-"""Rules about one call: how many NameServers it tries, how long each may take, and the effect of a failure on later
-calls.
+"""Rules about one call: how many NameServers the call tries, how long each try can take, and how a failure affects
+later calls.
 
-The end of a call cannot be seen, only that no try follows (lookups.py). If each call makes one try, it cannot be seen
-whether connect and answer share one limit.
+The end of a call cannot be seen, only that no try follows (lookups.py). If each call makes only one try, it cannot be
+seen whether connect and answer share one time limit. `answer_timeout_s` leaves out short times in the program's first
+call, because the call's begin is unknown. In `closes_on_silence`, a connection that closes at once was not closed
+because of the silence. Go's client closes 120 s after the last answer or the connect (`receiveResponse` in
+internal/remote/remote_client.go), whatever was asked. For `failover`, one of the first FAILOVER_CALLS calls that meet
+the unreachable NameServer, or a later try, must be answered. A connection that the client closes without a request
+counts as a failed call.
 """
 
 from collections import Counter
@@ -149,10 +154,8 @@ def connect_timeout_s(watched: Sequence[Watched]) -> Measured:
 
 @rules(*_SILENT, unit="s", tolerance=TIME_OUT_TOLERANCE_S)
 def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
-    """how long an answer is waited for: from the request until the client closes the connection or goes on
-
-    A short time in the program's first call does not count, because the call's begin is unknown.
-    """
+    """how long the client waits for an answer: from the request until the client closes the connection or tries another
+    NameServer"""
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
@@ -208,11 +211,7 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 
 @rules(*_SILENT, words=("yes", "no", "some"), by_time=True)
 def closes_on_silence(watched: Sequence[Watched]) -> Measured:
-    """whether a connection is closed when its look-up is not answered in time
-
-    A connection that closes at once was not closed because of the silence: Go's client closes 120 s after the last
-    answer or the connect (`receiveResponse` in internal/remote/remote_client.go), whatever was asked.
-    """
+    """whether the client closes the connection when a look-up is not answered in time"""
     silent = _in_vain(watched, TryOutcome.SILENT)
     of = [(one, tried) for one, tried, _ in silent if _waited_ms(tried) > JOIN_MS]
     if not of:
@@ -244,8 +243,8 @@ def _calls_after_first_failure(watched: Watched) -> list[Try]:
 
 @rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)
 def phase_lock(watched: Sequence[Watched]) -> Measured:
-    """how many look-ups meet the dead NameServer first, after the first failure: 1 of N - 1 for a client that takes
-    turns and spends two turns on a failure"""
+    """how many look-ups after the first failure meet the dead NameServer first: with N NameServers 1 of N - 1, for a
+    client that takes turns and spends two turns on a failure"""
     label = label_in(watched)
     if goes_anywhere(label):
         return LeftOut(why="it takes no turns: it does not go through its list in order")
@@ -295,14 +294,7 @@ def _is_late(tried: Try) -> bool:
 
 @rules("one_unreachable", words=(RECOVERS, NEVER))
 def failover(watched: Sequence[Watched]) -> Measured:
-    """whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)
-
-    One of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, must be answered. In 4.9
-    a call connects to one NameServer after the other within one deadline. The unreachable NameServer uses up the
-    deadline, so the connection to the other comes too late and is closed. In C++ 3.0.0 each call waits for the first
-    connect. So a connection that its client closes without a request counts as a failed call, unless the call's failed
-    connect was counted.
-    """
+    """whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)"""
     found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0
     for one in watched:
