@@ -1,2 +1,2 @@
-"""RocketMQ's remoting protocol: frames, commands, bodies, stored messages, and an asyncio transport. A leaf: it imports
+"""RocketMQ's remoting protocol: frames, commands, bodies, stored messages, and an asyncio transport. `remoting` imports
 neither Ray nor Spark nor any other nemesrv package."""

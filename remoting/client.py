@@ -1,4 +1,4 @@
-"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`."""
+"""A client's connections: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`."""
 
 import asyncio
 import logging
@@ -18,13 +18,14 @@ _CLOSE_MIN_S = 0.1
 
 
 class RemotingClient:
-    """`handler` answers servers' requests on the client's channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
+    """`handler` answers servers' requests on the client's channels, such as NOTIFY_CONSUMER_IDS_CHANGED.
 
     A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
-    `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). "unasked" is a response without
-    a request on that channel; its reason is code and opaque. `on_timed_out` gets (address, request code, seconds) of
-    each wait that timed out, for a connect None as code. Requests without a language and version get `language` and
-    `version`; the version also decides when a timed-out call closes its channel.
+    `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). The event "unasked" is a
+    response without a request on that channel; the event's reason has the response's code and opaque. `on_timed_out`
+    gets (address, request code, seconds) of each wait that timed out; the code of a connect is None. Requests without a
+    language and version get `language` and `version`. The client's `version` also decides when a timed-out call closes
+    its channel.
     """
 
     def __init__(
@@ -72,8 +73,8 @@ class RemotingClient:
         timeout_s: float = 3.0,
         close_on_timeout: bool | None = None,
     ) -> RemotingCommand:
-        """Send the request and return the response, whatever its code. `close_on_timeout` False keeps the channel, as
-        Java's asynchronous call does.
+        """Send the request and return the response, whatever its code. With `close_on_timeout` False a time-out keeps
+        the channel open, as Java's asynchronous call does.
 
         Raises ConnectError and TooManyRequests (nothing was sent), ConnectionLost and RequestTimeout (the request may
         have been sent), LocalProtocolError. A RequestTimeout closes the channel, as Java's synchronous call does; from
@@ -92,14 +93,15 @@ class RemotingClient:
             raise
 
     async def oneway(self, address: Address, command: RemotingCommand, *, timeout_s: float = 3.0) -> None:
-        """Send `command` as a oneway request, without an answer. ConnectError, TooManyRequests: nothing was sent."""
+        """Send `command` as a oneway request, without an answer. After ConnectError or TooManyRequests, nothing was
+        sent."""
         command.flag |= FLAG_ONEWAY
         connection, _ = await self._connected_in_time(address, timeout_s)
         connection.send(command)
 
     async def connect(self, address: Address) -> Connection:
-        """Return the active channel to `address`; open a channel if none is active. ConnectError after
-        `connect_timeout_s` at most."""
+        """Return the active channel to `address`; open a channel if none is active. Raises ConnectError after at most
+        `connect_timeout_s`."""
         connection = self._channels.get(address)
         if connection is not None and not connection.closed:
             return connection
@@ -121,7 +123,7 @@ class RemotingClient:
         return connection is not None and not connection.closed
 
     def close_channel(self, address: Address) -> None:
-        """Close the channel to `address`, if open: the channel's calls in flight fail, the next call reconnects."""
+        """Close the channel to `address`, if open: unanswered calls fail, and the next call reconnects."""
         connection = self._channels.get(address)
         if connection is not None:
             connection.close()

@@ -1,5 +1,5 @@
 """One request or response as a value, independent of its header type (JSON or ROCKETMQ). Upstream: `RemotingCommand`.
-frame.py encodes it; the transport matches answers to requests and sets `opaque`, which is 0 until then."""
+frame.py encodes a command. The transport sets `opaque`, and matches answers to requests by `opaque`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_VERSION = V5_3_2
 
 
 class Header(Protocol):
-    """A request's or response's own fields (headers.py)."""
+    """The fields of one kind of request or response (headers.py)."""
 
     def to_ext_fields(self) -> dict[str, str]: ...
 
@@ -55,7 +55,7 @@ class RemotingCommand:
         version: int = DEFAULT_VERSION,
         language: LanguageCode = DEFAULT_LANGUAGE,
     ) -> RemotingCommand:
-        """Make a request, whose `opaque` the transport fills."""
+        """Make a request; the transport sets `opaque`."""
         flag = FLAG_ONEWAY if oneway else 0
         return cls(int(code), language, version, flag=flag, ext_fields=_ext_fields(header), body=body)
 
@@ -68,7 +68,7 @@ class RemotingCommand:
         header: Header | Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> RemotingCommand:
-        """Make a response, whose opaque, serialize type, language and version the transport fills."""
+        """Make a response; the transport sets opaque, serialize type, language and version."""
         return cls(int(code), flag=FLAG_RESPONSE, remark=remark, ext_fields=_ext_fields(header), body=body)
 
 
@@ -84,7 +84,7 @@ def _written(header: Header | Mapping[str, str]) -> dict[str, str]:
 
 
 def success(response: RemotingCommand) -> RemotingCommand:
-    """Return `response`; ResponseError if its code is not SUCCESS."""
+    """Return `response`. Raises ResponseError if the response's code is not SUCCESS."""
     if response.code != ResponseCode.SUCCESS:
         raise ResponseError.for_code(response.code, response.remark)
     return response

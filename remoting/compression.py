@@ -1,4 +1,4 @@
-"""Compressed message bodies, and the sysFlag bits that announce them. Inflating is bounded, because of zip bombs.
+"""Compressed message bodies, and the sysFlag bits that announce them. Inflated sizes are limited, because of zip bombs.
 
     sysFlag   bit 0: compressed · bit 1: multi tags · bits 2–3: transaction · bit 4, 5: born, store host is IPv6
               bits 8–10: 0 (old clients) and 0x300 zlib stream, 0x100 LZ4 frame, 0x200 zstd frame
@@ -36,7 +36,7 @@ class CompressionType(IntEnum):
 
 
 def compression_type(sys_flag: int) -> CompressionType:
-    """Return the compression algorithm in a sysFlag's bits. RemoteProtocolError for bits that no version defines."""
+    """Return the compression algorithm in a sysFlag's bits. Raises RemoteProtocolError for unknown bits."""
     bits = sys_flag & COMPRESSION_TYPE_MASK
     if bits == 0:
         return CompressionType.ZLIB
@@ -52,7 +52,7 @@ def compressed_flags(kind: CompressionType = CompressionType.ZLIB) -> int:
 
 
 def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = 5) -> bytes:
-    """Compress `body` to one zlib stream, LZ4 frame or zstd frame. `level` 0..9, RocketMQ's default 5."""
+    """Compress `body` to one zlib stream, LZ4 frame or zstd frame. `level` is 0 to 9; RocketMQ's default is 5."""
     if not 0 <= level <= 9:
         raise LocalProtocolError(f"compression level {level} is not in 0..9")
     if kind is CompressionType.ZLIB:
@@ -63,7 +63,8 @@ def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: i
 
 
 def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
-    """Inflate one whole zlib stream. RemoteProtocolError if the stream is broken, cut short or over `limit` bytes."""
+    """Inflate one whole zlib stream. Raises RemoteProtocolError if the stream is broken, cut short or over `limit`
+    bytes."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(data, limit + 1)
@@ -73,8 +74,8 @@ def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
 
 
 def decompress(body: bytes, sys_flag: int, limit: int = INFLATED_MAX) -> bytes:
-    """Return the body as before compression; unchanged if sysFlag has no compression bit. RemoteProtocolError for a
-    damaged body."""
+    """Return the decompressed body; if sysFlag has no compression bit, return the body unchanged. RemoteProtocolError
+    for a damaged body."""
     if not sys_flag & COMPRESSED_FLAG:
         return body
     kind = compression_type(sys_flag)

@@ -1,15 +1,15 @@
 """One channel of a client or server: frames in and out, answers matched to requests, limits for idleness and overload.
 
 An `Endpoint` has what the channels of one server or client share. A channel's bytes are handled in order, in the event
-loop's thread:
+loop's thread.
 
     bytes -> FrameReader -> fast_path(raw frame) -> raw response                      (no command is made)
                          -> decode -> response: the call that waits for its opaque
                                    -> request:  handler -> response                   (or a task, when it must wait)
 
-Limits keep a peer from using memory without end: one unfinished frame. With more than MAX_UNSENT bytes that the peer
-has not taken, the channel is closed. With MAX_SERVED requests or MAX_SERVED_BYTES being handled, no more is read from
-this peer until some are done. Upstream: `NettyRemotingAbstract`, `NettyDecoder`, `IdleStateHandler`.
+Limits keep a peer from using unlimited memory: a channel stores at most one unfinished frame. A channel with more than
+MAX_UNSENT bytes that the peer has not read is closed. While MAX_SERVED requests or MAX_SERVED_BYTES of a peer are being
+handled, nothing more is read from this peer. Upstream: `NettyRemotingAbstract`, `NettyDecoder`, `IdleStateHandler`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Endpoint:
         return next(self._opaques) & 0x7FFFFFFF
 
     def identify(self, command: RemotingCommand) -> None:
-        """Give a request without a language and version the endpoint's."""
+        """If a request has no language and version, set the endpoint's language and version."""
         if self.language is not None and command.language == DEFAULT_LANGUAGE:
             command.language = self.language
         if self.version is not None and command.version == DEFAULT_VERSION:
@@ -124,7 +124,8 @@ class Endpoint:
 
 
 class Connection(asyncio.Protocol):
-    """One channel. `id` counts from 1 within its server or client; the handler may keep data in `attributes`."""
+    """One channel. `id` numbers the channels of a server or client from 1; the handler can keep data in
+    `attributes`."""
 
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
         """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""
@@ -157,8 +158,8 @@ class Connection(asyncio.Protocol):
     # --- what nodes use ---------------------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Send a command without waiting; a request gets its opaque. ConnectionLost if the channel is closed,
-        LocalProtocolError."""
+        """Send a command without waiting; a request gets its opaque. Raises ConnectionLost if the channel is closed,
+        LocalProtocolError if the command cannot be encoded."""
         if not command.flag & FLAG_RESPONSE:
             command.opaque = self._endpoint.next_opaque()
             self._endpoint.identify(command)
@@ -203,7 +204,7 @@ class Connection(asyncio.Protocol):
         self._given_up[opaque] = None
 
     def close(self, reason: str = "closed") -> None:
-        """Close the channel: calls in flight fail at once, and `on_close` gets `reason` as soon as the socket is
+        """Close the channel: unanswered calls fail at once, and `on_close` gets `reason` as soon as the socket is
         closed."""
         if self.closed:
             return

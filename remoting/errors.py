@@ -1,7 +1,8 @@
 """All errors of the protocol and the transport.
 
-`definite`: the operation certainly had no effect; workloads record `fail` for a definite error, else `info` (unknown).
-`retriable`: trying again may help. Upstream: `remoting/.../exception/*`, `MQBrokerException`, `MQClientException`.
+`definite` is true if the operation certainly had no effect; workloads record `fail` for a definite error, else `info`
+(unknown). `retriable` is true if trying again can help. Upstream: `remoting/.../exception/*`, `MQBrokerException`,
+`MQClientException`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RocketMQError(Exception):
 
 
 class ProtocolError(RocketMQError):
-    """Bytes that do not follow RocketMQ's remoting protocol."""
+    """The error of bytes that do not follow RocketMQ's remoting protocol."""
 
 
 class LocalProtocolError(ProtocolError):
@@ -85,10 +86,10 @@ class ClientError(RocketMQError):
 
 
 class ResponseError(RocketMQError):
-    """The peer answered with a code other than SUCCESS. `code` and `remark` are the peer's.
+    """The peer answered with a code other than SUCCESS. `code` and `remark` are those of the peer's response.
 
-    Definite only for codes with which nothing can be stored: FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE and
-    FLUSH_SLAVE_TIMEOUT say that the message is stored, and an unknown code may say so.
+    A ResponseError is definite only for codes that mean that nothing was stored. FLUSH_DISK_TIMEOUT,
+    SLAVE_NOT_AVAILABLE and FLUSH_SLAVE_TIMEOUT mean that the message is stored, and an unknown code can mean so.
     """
 
     def __init__(self, remark: str | None = None, *, code: int = ResponseCode.SYSTEM_ERROR) -> None:
@@ -98,7 +99,7 @@ class ResponseError(RocketMQError):
 
     @staticmethod
     def for_code(code: int, remark: str | None) -> ResponseError:
-        """Return the error for a response code: TopicNotExist for code 17, else a plain ResponseError."""
+        """Return the error for a response code: TopicNotExist for code 17, ResponseError for any other code."""
         return (TopicNotExist if code == ResponseCode.TOPIC_NOT_EXIST else ResponseError)(remark, code=code)
 
 

@@ -6,10 +6,10 @@
     browser compatible           {"0":"a\\/b"}                              all keys quoted, \\/ and \\uXXXX
 
 When read, a number key becomes a string ("0") and an object key an ObjectKey. Single quotes, unquoted names, additional
-commas and numbers with a type letter (1L) are read, too. `$ref` may refer only to objects that were complete before, as
-fastjson writes references, so there are no cycles; other references are null. orjson reads standard JSON quickly (at
-most 1024 levels). The default dialect is bounded in size and depth, because reading is slow and recursive. Upstream:
-fastjson 1.2, `RemotingSerializable`.
+commas and numbers with a type letter (1L) are read, too. A `$ref` to an object that was complete before is resolved, as
+fastjson writes references; any other `$ref` becomes null, so there are no cycles. Standard JSON (at most 1024 levels)
+is read quickly by orjson. JSON in the default dialect is limited in size and depth, because its reader is slow and
+recursive. Upstream: fastjson 1.2, `RemotingSerializable`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SAFE_LONG = 1 << 53  # JavaScript's; browser-compatible output writes longs bey
 
 
 class ObjectKey(tuple[tuple[str, object], ...]):
-    """An object that is a key: its (name, value) pairs sorted by name, so that equal objects are equal keys."""
+    """A JSON object that is used as a key: (name, value) pairs sorted by name, so that equal objects are equal keys."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> ObjectKey:
-        """Make the key from an object's fields. RemoteProtocolError for a field whose name is itself an object."""
+        """Make the key from an object's fields. Raises RemoteProtocolError if a field's name is an object."""
         if any(type(name) is not str for name in fields):
             raise RemoteProtocolError("JSON has an object as a key in an object that is a key")
         return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
@@ -56,7 +56,7 @@ def _hashable(value: object) -> object:
 
 def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
     """Read the JSON value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError for unreadable
-    data. `max_bytes` and MAX_DEPTH bound JSON that is not standard, or has a `$ref`."""
+    data. JSON that is not standard, or has a `$ref`, can have at most `max_bytes` bytes and MAX_DEPTH levels."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if b'"$ref"' not in raw:
         try:
@@ -70,7 +70,7 @@ def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
 
 def dumps(value: object, *, browser_compatible: bool = False) -> bytes:
     """Write `value` as compact UTF-8 JSON: keys sorted, None values of objects omitted. Keys may be str, int or
-    ObjectKey. LocalProtocolError for a value that JSON cannot express, or that is too deep."""
+    ObjectKey. Raises LocalProtocolError for a value that JSON cannot express, or that is too deep."""
     out: list[str] = []
     _write(value, out, browser_compatible, 0)
     return "".join(out).encode("utf-8", "replace")

@@ -1,4 +1,5 @@
-"""Frames: a RemotingCommand as bytes and back, and a stream cut into frames. Pure; all integers big-endian.
+"""Encodes a RemotingCommand as a frame, decodes a frame, and cuts a byte stream into frames. Pure; all integers
+big-endian.
 
     0        4   5         8            8+headerLen
     | total  |type|headerLen| header ... | body ... |        total = bytes after it = 4 + headerLen + bodyLen
@@ -48,7 +49,7 @@ _WRITTEN_BY_ALL = operator.itemgetter("code", "flag", "language", "opaque", "ver
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """Encode `command` as one whole frame. LocalProtocolError for a command that a frame cannot express."""
+    """Encode `command` as one whole frame. Raises LocalProtocolError for a command that a frame cannot express."""
     try:
         header = _json_header(command) if command.serialize_type == _JSON else _binary_header(command)
     except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as exc:
@@ -80,7 +81,7 @@ def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
 
 
 class FrameReader:
-    """Cuts incoming bytes into whole frames; keeps only the received bytes of one unfinished frame."""
+    """Cuts incoming bytes into whole frames; the reader stores only the received bytes of one unfinished frame."""
 
     __slots__ = ("_buffer", "_frame_max", "_needed", "error")
 
@@ -93,15 +94,15 @@ class FrameReader:
 
     @property
     def unfinished(self) -> int:
-        """The number of bytes received of the unfinished frame."""
+        """The number of bytes that were received of the unfinished frame."""
         return len(self._buffer)
 
     def rest(self) -> bytes:
         return bytes(self._buffer)
 
     def is_one_frame(self, data: bytes) -> bool:
-        """Whether `data` is exactly one whole frame and no frame is unfinished, which needs no `feed`. decode_frame
-        checks the header word."""
+        """Whether `data` is exactly one whole frame and no frame is unfinished; `feed` is then not needed. The header
+        word is not checked here, but by decode_frame."""
         size = len(data)
         return (
             8 <= size <= self._frame_max
@@ -114,7 +115,7 @@ class FrameReader:
         """Return the frames that `data` completes, each with its four length bytes.
 
         An impossible length or header word raises RemoteProtocolError at once. If whole frames come before the
-        impossible word, they are returned, `error` is set, and the next call raises.
+        impossible length or word, `feed` returns these frames, and the next call raises `error`.
         """
         if self.error is not None:
             raise self.error

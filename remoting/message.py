@@ -1,13 +1,13 @@
 """Messages: what a client sends (`Message`), and what a broker keeps and a consumer pulls (`StoredMessage`).
 
-A stored record, big-endian; the commit log and the body of a pull answer are such records back to back:
+The layout of a stored record is big-endian; the commit log and the body of a pull answer consist of such records.
 
      0 totalSize 4      4 magic 4           8 bodyCRC 4       12 queueId 4        16 flag 4      20 queueOffset 8
     28 physicalOffset 8                    36 sysFlag 4       40 bornTimestamp 8  48 bornHost 8 (IPv6: 20)
     56 storeTimestamp 8                    64 storeHost 8 (IPv6: 20)              72 reconsumeTimes 4
     76 preparedTransactionOffset 8         84 bodyLen 4, body · topicLen 1 (V2: 2), topic · propsLen 2, properties
 
-Properties stay raw bytes, so that a record that is decoded and encoded again is the same record. Upstream:
+A record's properties stay raw bytes, so that decoding and encoding a record gives the same bytes. Upstream:
 `MessageDecoder`, `MessageVersion`, `MessageExt`, `Message`, `MessageQueue`, `CommitLog`.
 """
 
@@ -51,7 +51,7 @@ class MessageQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that a client sends. `properties` has RocketMQ's own properties (KEYS, TAGS, …) and the user's."""
+    """A message that a client sends. `properties` has RocketMQ's properties (KEYS, TAGS, …) and the user's."""
 
     topic: str
     body: bytes
@@ -146,8 +146,8 @@ def encode_record(
 ) -> bytes:
     """Encode one record without making a StoredMessage first.
 
-    The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError if a value does
-    not fit its field.
+    The IPv6 bits of `sys_flag` follow the hosts' addresses, even if the caller set other bits. LocalProtocolError if a
+    value does not fit its field.
     """
     born, store = pack_host(born_host), pack_host(store_host)
     bits = (0x10 if len(born) == 20 else 0) | (0x20 if len(store) == 20 else 0)
@@ -187,7 +187,7 @@ def encode_record(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """One stored record. Timestamps are wall-clock ms; `body` is as stored, compressed when sys_flag says so."""
+    """One stored record. Timestamps are wall-clock milliseconds; `body` stays compressed if sys_flag says so."""
 
     topic: str
     body: bytes
@@ -215,8 +215,8 @@ class StoredMessage:
     def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:
         """Return the record at `position` and the position after the record.
 
-        RemoteProtocolError without a record there. As in Java, the inner lengths count; `strict` also compares these
-        lengths with totalSize, checks bodyCRC and demands valid UTF-8 in the topic.
+        Raises RemoteProtocolError if no record is there. As in Java, the lengths of body, topic and properties decide;
+        `strict` also compares these lengths with totalSize, checks bodyCRC and requires valid UTF-8 in the topic.
         """
         try:
             return _decode_at(data, position, strict)
@@ -225,7 +225,7 @@ class StoredMessage:
 
     @classmethod
     def scan(cls, data: Buffer) -> Iterator[tuple[int, StoredMessage]]:
-        """Yield each record with its position. RemoteProtocolError at the first record that strict reading refuses."""
+        """Yield each record with its position. Raises RemoteProtocolError at the first bad record."""
         position = 0
         while position < len(data):
             message, end = cls.decode_at(data, position, strict=True)
@@ -255,8 +255,8 @@ class StoredMessage:
 
     @property
     def inflated_body(self) -> bytes:
-        """Return the body as its producer gave it. RemoteProtocolError for a body that cannot be inflated or is too
-        large."""
+        """Return the body as its producer gave it. Raises RemoteProtocolError for a body that cannot be inflated or is
+        too large."""
         return compression.decompress(self.body, self.sys_flag)
 
     @property
@@ -350,6 +350,6 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
 
 
 def raw_properties(properties: Mapping[str, str] | str) -> bytes:
-    """Return properties as bytes of a record, from a mapping or from a send header's string."""
+    """Return the bytes of a record's properties, from a mapping or from a send header's string."""
     text = properties if isinstance(properties, str) else format_properties(properties)
     return text.encode(errors="replace")

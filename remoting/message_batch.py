@@ -2,7 +2,8 @@
 
     totalSize 4 · magic 4 (0) · bodyCRC 4 (0) · flag 4 · bodyLen 4 · body · propsLen 2 · properties      repeated
 
-Topic, queue, born timestamp and sysFlag are the request's. Upstream: `MessageDecoder.encodeMessages`, `MessageBatch`.
+Topic, queue, born timestamp and sysFlag are in the request's header. Upstream: `MessageDecoder.encodeMessages`,
+`MessageBatch`.
 """
 
 import struct
@@ -27,8 +28,8 @@ class BatchItem(NamedTuple):
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """Return the request's body. Raises LocalProtocolError for no messages, for several topics or values of WAIT, and
-    for a delayed or retried message."""
+    """Return the request's body. Raises LocalProtocolError if there is no message, if topics or values of WAIT differ,
+    and for a delayed or retried message."""
     if not messages:
         raise LocalProtocolError("a batch needs at least one message")
     first = messages[0]
@@ -55,8 +56,8 @@ def encode_item(item: BatchItem) -> bytes:
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchItem]:
-    """Return the batch's messages in order. RemoteProtocolError for a message that is cut short. totalSize, magic and
-    CRC are ignored, as in Java's broker."""
+    """Return the batch's messages in order. Raises RemoteProtocolError for a message that is cut short. The fields
+    totalSize, magic and CRC are ignored, as in Java's broker."""
     items: list[BatchItem] = []
     position = 0
     while position < len(data):

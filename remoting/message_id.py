@@ -1,5 +1,5 @@
-"""The two message ids: one with the storing broker's address, one with the sender's. Upper-case hex, equal in form on
-IPv4.
+"""The two message ids: one with the storing broker's address, one with the sender's. Both ids are upper-case hex, and
+on IPv4 they have the same length.
 
     offset id    store host IP 4 or 16 · port 4 · commit-log offset 8                        32 or 56 characters
     uniq id      IP 4 or 16 · pid 2 · class-loader hash 4 · ms since the month began 4 · counter 2
@@ -19,7 +19,7 @@ from .node.network import Address
 
 @lru_cache(maxsize=8192)
 def pack_host(address: Address) -> bytes:
-    """IP (4 or 16 bytes), then the port as 4 bytes. LocalProtocolError if the host is a name and no IP address."""
+    """Return the IP address (4 or 16 bytes) and then the port (4 bytes). Raises LocalProtocolError for a host name."""
     return pack_ip(address.host) + address.port.to_bytes(4, "big", signed=True)
 
 
@@ -33,7 +33,7 @@ def unpack_host(packed: bytes) -> Address:
 
 @lru_cache(maxsize=8192)
 def pack_ip(host: str) -> bytes:
-    """Return the 4 or 16 bytes of an IP address; LocalProtocolError for other text."""
+    """Return the 4 or 16 bytes of an IP address. Raises LocalProtocolError for other text."""
     try:
         return ip_address(host).packed
     except ValueError:
@@ -46,7 +46,7 @@ def offset_msg_id(store_host: Address, physical_offset: int) -> str:
 
 
 def parse_offset_msg_id(text: str) -> tuple[Address, int]:
-    """Return store host and commit-log offset of an offset id. RemoteProtocolError if it is no offset id."""
+    """Return store host and commit-log offset of an offset id. Raises RemoteProtocolError for any other text."""
     try:
         packed = bytes.fromhex(text)
     except ValueError:
@@ -65,7 +65,7 @@ def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int)
 
 class UniqIdGenerator:
     """Makes one client's uniq ids. Process id and class-loader hash are drawn from `rng`, so that a seed repeats the
-    ids, and clients on one host differ. 65,536 ids a millisecond are distinct."""
+    ids, and clients on one host differ. Up to 65,536 ids in one millisecond are distinct."""
 
     def __init__(self, host: str, rng: random.Random, *, counter: int = 0) -> None:
         self._uniq_id = partial(uniq_id, host=host, pid=rng.getrandbits(16), loader_hash=rng.getrandbits(32))

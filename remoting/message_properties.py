@@ -57,8 +57,8 @@ RESERVED_NAMES = frozenset(_RESERVED.split())
 def format_properties(properties: Mapping[str, str], *, trailing_separator: bool = True) -> str:
     """Return the properties string, in the mapping's order. From 5.3.0 on RocketMQ ends the string with a separator.
 
-    Empty names and values are left out, because every reader skips them. LocalProtocolError for a name or value that
-    contains a separator.
+    Empty names and values are left out, because every reader skips them. Raises LocalProtocolError for a name or value
+    that contains a separator.
     """
     items = []
     for name, value in properties.items():
@@ -73,7 +73,7 @@ def format_properties(properties: Mapping[str, str], *, trailing_separator: bool
 
 
 def parse_properties(text: str | None) -> dict[str, str]:
-    """Return the properties by name; of duplicates the last. Items without name or value are skipped."""
+    """Return the properties by name; of equal names the last value counts. Items without name or value are skipped."""
     properties: dict[str, str] = {}
     for item in (text or "").split(PROPERTY_SEPARATOR):
         name, _, value = item.partition(NAME_VALUE_SEPARATOR)
@@ -90,7 +90,7 @@ def append_property(text: str, name: str, value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def java_hash(text: str) -> int:
-    """`String.hashCode()`: 31·h + unit over the UTF-16 units, as a signed 32-bit number."""
+    """Return Java's `String.hashCode()`: 31·h + unit over the UTF-16 units, as a signed 32-bit number."""
     units = array("H", text.encode("utf-16-le" if array("H", b"\1\0")[0] == 1 else "utf-16-be", "surrogatepass"))
     hashed = 0
     for unit in units:

@@ -19,7 +19,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str | bytes) -> dict[str, str]:
-    """Return the value of each key; of equal keys the last wins. ValueError names the line of a bad unicode escape."""
+    """Return the value of each key; of equal keys the last value counts. Raises ValueError for a bad unicode escape."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     properties: dict[str, str] = {}
@@ -34,10 +34,11 @@ def parse_properties(text: str | bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, object]) -> str:
-    """A `key=value` line for each entry, in the given order; booleans in lower case, None left out.
+    """Return a `key=value` line for each entry, in the given order; booleans are in lower case, and None values are
+    left out.
 
-    Values are escaped so that `parse_properties` reads the same values; Java's writer does not escape backslashes,
-    leading blanks and line ends.
+    Values are escaped so that `parse_properties` reads the same values. Unlike this writer, Java's does not escape
+    backslashes, leading blanks and line ends.
     """
     return "".join(
         f"{_escaped(key, _KEY_SPECIAL)}={_escaped(_as_text(value), _VALUE_SPECIAL)}\n"

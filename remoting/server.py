@@ -1,4 +1,4 @@
-"""A listening end: accepts channels and answers their requests. Upstream: `NettyRemotingServer`."""
+"""A server accepts channels and answers the requests on them. Upstream: `NettyRemotingServer`."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -12,11 +12,11 @@ from .witness import Witness
 
 
 class RemotingServer:
-    """Answers are made by `handler(connection, request)`: a response, None for no answer, or an awaitable of either.
+    """`handler(connection, request)` returns the response, None for no answer, or an awaitable of either.
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
     answered. `on_close` gets "closed" (by either side), "exception" or "idle". `fast_path` gets each raw frame first,
-    of which only the length is checked, and returns the raw response, or None for the ordinary path.
+    after a check of only the length. It returns the raw response, or None if `handler` must answer.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class RemotingServer:
         return self._endpoint.connections.values()
 
     async def listen(self, address: Address) -> Address:
-        """Accept channels on `address`; return the address with the port in use. OSError for an address that is not
-        available."""
+        """Accept channels on `address`; return the address with the port in use. Raises OSError for an address that is
+        not available."""
         self._listener = await self._network.listen(address, lambda: Connection(self._endpoint))
         return self._listener.address
 

@@ -2,8 +2,8 @@
 
     GET http://<address>/rocketmq/nsaddr   ->   200, "10.0.0.1:9876;10.0.0.2:9876"
 
-Errors are only logged: the node keeps its list. Requests go through the node's own network, so that a fault can cut the
-link to the address server, too. Upstream: `TopAddressing.fetchNSAddr`, `HttpTinyClient`,
+If a fetch fails, the error is logged, and the node keeps its list. Requests go through the node's own network, so that
+a fault can cut the link to the address server, too. Upstream: `TopAddressing.fetchNSAddr`, `HttpTinyClient`,
 `MQClientAPIImpl.fetchNameServerAddr`, `BrokerOuterAPI.fetchNameServerAddr`.
 """
 
@@ -26,7 +26,7 @@ _ANSWER_MAX = 64 * 1024
 
 def broker_period_s(profile: Profile) -> float:
     """Return how often a broker asks the address server: 5.x has a setting (`fetchNamesrvAddrInterval`), 4.9 a
-    literal."""
+    constant."""
     return CLIENT_PERIOD_S if profile is Profile.V4_9 else 10.0
 
 
@@ -54,7 +54,7 @@ class _Get(asyncio.Protocol):
 
 
 class TopAddressing:
-    """Asks one address server, and reports changes of the server's list."""
+    """Fetches the list from one address server, and reports changes of the list."""
 
     def __init__(self, context: NodeContext, server: Address) -> None:
         self._context, self._server = context, server

@@ -30,7 +30,8 @@ def is_system_topic(topic: str) -> bool:
 def is_own(topic: str) -> bool:
     """Whether RocketMQ created the topic itself.
 
-    True for system topics, topics of groups (%RETRY%, %DLQ%, also in a namespace) and of replies, and the default
-    cluster's topic. False for topics of other clusters and of brokers, because their names are unknown.
+    RocketMQ creates system topics, topics of groups (%RETRY%, %DLQ%, also in a namespace) and of replies, and the
+    default cluster's topic. The result is False for topics of other clusters and of brokers, because their names cannot
+    be known.
     """
     return is_system_topic(topic) or topic in _OTHERS or topic.startswith(_OTHER_STARTS) or topic.endswith(_OTHER_ENDS)

@@ -1,5 +1,4 @@
-"""Remoting over connections: `RemotingServer` listens, `RemotingClient` connects, a `Connection` is one channel of
-either."""
+"""The transport of remoting: `RemotingServer` listens, `RemotingClient` connects, and a `Connection` is one channel."""
 
 from .client import RemotingClient
 from .connection import Connection, FastPath, Handler

@@ -1,12 +1,12 @@
-"""Records what reached a server, in its transport: requests that were read, and channels that ended.
+"""Records in a server's transport which requests reached the server, and which channels ended.
 
     bytes ─► frame ─► request ─┬─► Witness: `request_read`         before the node has seen it
                                └─► the node's own handler          whose rows say what it made of it
     end of a channel ──────────┬─► Witness: `channel_ended`
                                └─► the node's own handler
 
-A node that loses, invents or misreads requests cannot hide its fault, because the transport writes these rows
-(docs/history.md).
+The transport writes these history rows (docs/history.md), so that a node that loses, invents or misreads requests is
+found.
 """
 
 import zlib
@@ -44,7 +44,7 @@ OF_ROUTES = frozenset(
 
 
 def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, object] | None:
-    """Return the contents of a REGISTER_BROKER besides the broker's identity; None for an unreadable body."""
+    """Return the contents of a REGISTER_BROKER, without the broker's identity; None for an unreadable body."""
     crc32 = fields.get("bodyCrc32", "0")
     if crc32 not in ("0", str(zlib.crc32(request.body) & 0x7FFFFFFF)):
         return None
@@ -77,7 +77,7 @@ def _numbers(version: DataVersion) -> list[int]:
 
 
 class Witness:
-    """Records requests and channel ends in one server's transport. `codes`: the requests that are recorded."""
+    """Records requests and channel ends in one server's transport. `codes` has the request codes that are recorded."""
 
     def __init__(self, record: Recorder, codes: frozenset[RequestCode]) -> None:
         self._record, self._codes = record, codes
@@ -117,7 +117,7 @@ class Witness:
         )
 
     def ended(self, connection: Channel, reason: str) -> None:
-        """`reason`: closed, exception or idle, as the transport gives it."""
+        """Record that a channel ended; the transport's `reason` is closed, exception or idle."""
         if connection.id in self._told:
             self._told.remove(connection.id)
             by = "peer" if connection.ended_by_peer else "self"

@@ -11,13 +11,13 @@ from .route import TopicConfig
 
 
 class CreateTopicListRequestBody(Body):
-    """Several topics with the settings that they are to have (request 18)."""
+    """Topics to create or change, with their new settings (request 18)."""
 
     topic_config_list: tuple[TopicConfig, ...] = ()
 
 
 class SubscriptionGroupList(Body):
-    """Several consumer groups with the settings that they are to have (request 225)."""
+    """Consumer groups to create or change, with their new settings (request 225)."""
 
     group_config_list: tuple[SubscriptionGroupConfig, ...] = ()
 
@@ -46,7 +46,7 @@ class HAClientRuntimeInfo(Body):
 
 
 class HARuntimeInfo(Body):
-    """How far slaves are behind their master (request 907)."""
+    """How many bytes each slave is behind its master (request 907)."""
 
     master: bool
     master_commit_log_max_offset: Long = 0
@@ -56,7 +56,7 @@ class HARuntimeInfo(Body):
 
 
 class ResetOffsetBody(Body):
-    """The offset from which each queue is to be consumed (requests 222 and 220)."""
+    """The new consumer offset of each queue after a reset (requests 222 and 220)."""
 
     offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class MessageQueueForC(Body):
 
 
 class ResetOffsetBodyForC(Body):
-    """The same data as ResetOffsetBody, for C++ clients, which cannot read objects as keys."""
+    """The data of ResetOffsetBody for C++ clients, which cannot read JSON with objects as keys."""
 
     offset_table: tuple[MessageQueueForC, ...] = ()
 
@@ -96,7 +96,7 @@ class ProducerTableInfo(Body):
 
 
 class ConsumeStatsList(Body):
-    """The progress of every consumer group (request 317). The last field is 5.x's."""
+    """The progress of every consumer group (request 317). The last field exists in 5.x only."""
 
     consume_stats_list: tuple[Mapping[str, tuple[ConsumeStats, ...]], ...] = ()
     broker_addr: str
@@ -115,7 +115,7 @@ class ConsumeQueueData(Body):
 
 
 class QueryConsumeQueueResponseBody(Body):
-    """Entries of one consume queue, and a group's filter (request 321)."""
+    """Entries of one consume queue, and a consumer group's filter for them (request 321)."""
 
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
@@ -133,6 +133,6 @@ class QueueTimeSpan(Body):
 
 
 class QueryConsumeTimeSpanBody(Body):
-    """The times of each queue's first, last and last consumed message (request 303)."""
+    """For each queue, the store times of the first, the last and the last consumed message (request 303)."""
 
     consume_time_span_set: tuple[QueueTimeSpan, ...] = ()

@@ -20,7 +20,7 @@ SUB_ALL = "*"
 
 
 class SubscriptionData(Body):
-    """A consumer's subscription to one topic. No tags and `*` mean all messages."""
+    """A consumer's subscription to one topic. A subscription without tags, or with `*`, gets all messages."""
 
     topic: str
     sub_string: str = SUB_ALL
@@ -61,7 +61,7 @@ class ConsumerData(Body):
 
 
 class HeartbeatData(Body):
-    """A heartbeat. The last two fields are 5.x's (None: left out)."""
+    """A heartbeat. The last two fields exist in 5.x only (None: left out)."""
 
     client_id: str = wire("clientID")
     producer_data_set: tuple[ProducerData, ...] = ()
@@ -174,7 +174,7 @@ class ConsumeStats(Body):
 
 
 class ProcessQueueInfo(Body):
-    """One queue, as its consumer reports it. Offsets are 0 if there is no message; times are milliseconds since
+    """One queue, as its consumer reports it. An offset is 0 if the queue has no message; times are milliseconds since
     1970."""
 
     commit_offset: Long = 0
@@ -193,8 +193,8 @@ class ProcessQueueInfo(Body):
 
 
 class ConsumerRunningInfo(Body):
-    """A consumer's report about itself (GET_CONSUMER_RUNNING_INFO); `status_table`: its statistics by topic, as
-    JSON."""
+    """A consumer's report about itself (GET_CONSUMER_RUNNING_INFO). `status_table` has the consumer's statistics by
+    topic, as JSON."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_set: tuple[SubscriptionData, ...] = ()
@@ -206,7 +206,7 @@ class ConsumerRunningInfo(Body):
 
 
 def versions_of(heartbeat: HeartbeatData) -> dict[str, object]:
-    """Return the subVersion of each topic that a heartbeat's consumers subscribe to, as a history's row has it."""
+    """Return the subscription version of each topic in a heartbeat, in the form of a history row."""
     subscribed = (each for data in heartbeat.consumer_data_set for each in data.subscription_data_set)
     versions = {each.topic: each.sub_version for each in subscribed}
     return {"versions": versions} if versions else {}

@@ -1,10 +1,10 @@
 """Converts body dataclasses to RocketMQ's JSON and back.
 
-A field's wire name is its own in camelCase, or the one given with `wire("...")`. Types: str, int, Long, float, bool,
-each also `| None`; tuples, frozensets and mappings of these; MessageQueue; other bodies; `object` for JSON as received.
-Bodies are read as fastjson reads: unknown fields are ignored, null means absent, numbers and booleans may be strings.
-An absent field gets its default. Without a default, numbers are 0, booleans False and lists empty; an absent text or
-body is an error. Upstream: fastjson 1.2 `TypeUtils.cast*`.
+A field's wire name is the field's name in camelCase, or the name given with `wire("...")`. Allowed types are str, int,
+Long, float, bool, each also `| None`; tuples, frozensets and mappings of these; MessageQueue; other bodies; `object`
+for JSON as received. Bodies are read as fastjson reads: unknown fields are ignored, null means absent, and a string can
+stand for a number or a boolean. An absent field gets its default. An absent field without a default becomes 0, False or
+an empty list; an absent text or body is an error. Upstream: fastjson 1.2 `TypeUtils.cast*`.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ class Body(metaclass=Declared):
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Make the body from a decoded JSON value. RemoteProtocolError names the field whose type is impossible."""
+        """Make the body from a decoded JSON value. Raises RemoteProtocolError, which names the wrong field."""
         if type(value) is not dict and not isinstance(value, Mapping):
             raise _impossible(cls.__name__, value, "an object")
         fields = cls._prepared(value)
@@ -81,7 +81,7 @@ class Body(metaclass=Declared):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read a body of either of fastjson's dialects. RemoteProtocolError for bytes that are no such body."""
+        """Read a body of either of fastjson's dialects. Raises RemoteProtocolError for other bytes."""
         return cls.from_json(fastjson.loads(data))
 
 

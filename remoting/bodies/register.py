@@ -1,6 +1,6 @@
 """The body of REGISTER_BROKER (103): a broker's topics and its filter servers, as JSON or compressed.
 
-A compressed body is a zlib stream; in the inflated body every length and count is a 4-byte big-endian int:
+A compressed body is a zlib stream; in the inflated body every length and count is a 4-byte big-endian int.
 
     len · DataVersion JSON      count · (len · topic line)…      len · filterServerList JSON
     from version 413 (V5_0_0) on also: count · (len · TopicQueueMappingInfo JSON)…
@@ -32,7 +32,8 @@ _LENGTH = struct.Struct(">i")
 
 class TopicConfigSerializeWrapper(Body):
     """A broker's topic table with the table's version; also the answer to GET_ALL_TOPIC_CONFIG (21).
-    `topic_queue_mapping_info_map`: static topics of 5.x, topic to TopicQueueMappingInfo as it came (None: left out)."""
+    `topic_queue_mapping_info_map` has 5.x's static topics: topic to TopicQueueMappingInfo as received (None: left
+    out)."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
     topic_config_table: Mapping[str, TopicConfig] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class TopicConfigSerializeWrapper(Body):
 
 
 class RegisterBrokerBody(Body):
-    """`filter_server_list` None (null, or a broker before V3_0_11) leaves the NameServer's list alone; () clears it."""
+    """With `filter_server_list` None (null, or before V3_0_11) the NameServer keeps its list; () clears the list."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(default_factory=TopicConfigSerializeWrapper)
     filter_server_list: tuple[str, ...] | None = None
@@ -82,7 +83,7 @@ class RegisterBrokerBody(Body):
         return self.topic_config_serialize_wrapper.topic_queue_mapping_info_map or {}
 
     def encode(self, *, compressed: bool = False, version: int = V5_3_2) -> bytes:
-        """Return the body as JSON, or compressed as a broker of `version` does it."""
+        """Return the body as JSON, or compressed as a broker of `version` compresses the body."""
         if compressed:
             return self._compress(version)
         written = fastjson.dumps(self.to_json())
@@ -92,7 +93,7 @@ class RegisterBrokerBody(Body):
     def decode(cls, data: bytes, *, version: int = V5_3_2) -> Self:
         """Read the body that a broker of `version` sent; an empty body has no topics and a DataVersion of zeros.
 
-        The first byte shows whether a body is compressed, because 5.x brokers set the header's flag wrongly.
+        The first byte shows whether a body is compressed, because 5.x brokers set the header's flag wrongly. Raises
         RemoteProtocolError for a body that cannot be read or inflates to more than INFLATED_MAX bytes.
         """
         if not data:

@@ -1,16 +1,16 @@
-"""Reads the rows of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure: no I/O.
+"""Reads the topics of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure: no I/O.
 
 A broker with ten thousand topics sends all topics every 30 s: 1.5 MB of JSON in which at most one topic has changed. So
-a long body is cut between topics, and a piece that equals a piece of the last body is not read again:
+a long body is cut between topics, and a piece that equals a piece of the last body is not read again.
 
     {..."dataVersion":{...},"topicConfigTable":{ "a":{...},"b":{...} , "c":{...},"d":{...} , "e":{...}}}
     |------------------ head ------------------|-------piece--------|-------piece--------|---- rest ----|
 
-Head and rest together are read as a registration. A new piece is read as `{piece}`. If that is no JSON, the cut was
-wrong, and the whole body is read at once, as are short, compressed and non-standard bodies. The last body's cuts are
-tried first, so that an additional topic does not shift the cuts.
+Head and rest together are parsed as a registration without topics, and each new piece as `{piece}`. If a piece is no
+JSON, the cut was wrong, and the whole body is parsed. Short, compressed and non-standard bodies are always parsed as a
+whole. The last body's cuts are tried first, so that an additional topic does not shift the cuts.
 
-Brokers write no map with a duplicate key; of duplicate keys, either value may be taken.
+If a JSON object has a key twice, either value can be used; brokers never write such objects.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _Shared = dict[tuple[object, ...], QueueData]
 
 
 class Start(NamedTuple):
-    """Where a piece begins: its first key with the brace, and the distance from the previous piece's begin."""
+    """Where a piece begins: its first key with the brace, and the distance in bytes from the previous piece's begin."""
 
     key: bytes
     distance: int
@@ -62,8 +62,8 @@ NO_PIECES = Pieces()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRows:
-    """A registration: `body` has everything but the topics; `rows` has the topics of the pieces that the last body did
-    not have."""
+    """A registration: `body` has everything but the topics; `rows` has the topics in pieces that the last body
+    lacked."""
 
     body: RegisterBrokerBody
     rows: list[Row]
@@ -71,7 +71,7 @@ class RegisteredRows:
 
 
 def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_PIECES) -> RegisteredRows:
-    """Read the registration in `data` from a broker of `version`, without the topics of pieces that `last` has.
+    """Read the registration `data` of a broker of `version`, without the topics in pieces that `last` has already.
     RemoteProtocolError as RegisterBrokerBody.decode."""
     shared, rows = dict(last.shared), list[Row]()
     if version < V3_0_11 or data[:1] != b"{":

@@ -18,8 +18,8 @@ MULTI_TAG = "MULTI_TAG"
 
 class DataVersion(Body):
     """The version of a broker's topic table. `==` compares all fields, as 5.x does; `same` compares as the profile
-    does. 4.9 knows no stateVersion, and readers take its absence as 0. stateVersion is therefore written only when it
-    is not 0."""
+    does. The field stateVersion is written only if it is not 0, because 4.9 lacks the field and readers take 0 for an
+    absent field."""
 
     state_version: Long = 0
     timestamp: Long = 0
@@ -55,14 +55,14 @@ class TopicConfig(Body):
     attributes: Mapping[str, str] | None = None
 
     def to_line(self) -> str:
-        """Return the topic as in a compressed registration, which loses topicSysFlag and order."""
+        """Return the topic as a line of a compressed registration; the line lacks topicSysFlag and order."""
         line = f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type}"
         return line if self.attributes is None else f"{line} {fastjson.dumps(dict(self.attributes)).decode()}"
 
     @classmethod
     def from_line(cls, line: str) -> TopicConfig:
-        """Read the topic from a line of `to_line`. RemoteProtocolError for another line; unreadable attributes are
-        ignored, as in Java."""
+        """Read the topic from a line that `to_line` wrote. Raises RemoteProtocolError for any other line; unreadable
+        attributes are ignored, as in Java."""
         name, *rest = line.split(" ")
         if len(rest) < 4:
             raise RemoteProtocolError(f"topic line {line[:80]!r:.80} has {len(rest) + 1} parts, not 5 or 6")
@@ -85,7 +85,7 @@ class TopicConfig(Body):
 
 
 class QueueData(Body):
-    """A topic's row in a route: queues and permission at one broker."""
+    """A topic's entry in a route for one broker: number of queues and permission."""
 
     broker_name: str
     read_queue_nums: int = 0
@@ -99,7 +99,8 @@ Row = tuple[str, QueueData]
 
 
 class BrokerData(Body):
-    """A broker group: broker id (0 = master) to "host:port". The last two fields are 5.x's (None: left out)."""
+    """The brokers of one broker name: broker id (0 = master) to "host:port". The last two fields exist in 5.x only
+    (None: left out)."""
 
     cluster: str | None = None
     broker_name: str
@@ -109,7 +110,7 @@ class BrokerData(Body):
 
 
 class TopicQueueMappingInfo(Body):
-    """The physical queues at broker `bname` of a static topic's (5.x) logical queues."""
+    """For a static topic (5.x), the mapping of logical queues to physical queues at broker `bname`."""
 
     topic: str | None = None
     scope: str = "__global__"
@@ -121,7 +122,7 @@ class TopicQueueMappingInfo(Body):
 
 
 class TopicRouteData(Body):
-    """The route of one topic. The order of rows and brokers has no meaning."""
+    """The route of one topic. The order of queue data and brokers has no meaning."""
 
     queue_datas: tuple[QueueData, ...] = ()
     broker_datas: tuple[BrokerData, ...] = ()
@@ -130,13 +131,13 @@ class TopicRouteData(Body):
     topic_queue_mapping_by_broker: Mapping[str, object] | None = None
 
     def encode(self, standard_json: bool = False) -> bytes:
-        """Encode in standard JSON (every key quoted, `\\/`, `\\uXXXX`) for clients that ask for it or are V4_9_4 or
-        later, else in fastjson's own dialect with `brokerAddrs:{0:"..."}`."""
+        """Encode in standard JSON (every key quoted, `\\/`, `\\uXXXX`) for clients that ask for standard JSON or are
+        V4_9_4 or later, else in fastjson's own dialect with `brokerAddrs:{0:"..."}`."""
         return fastjson.dumps(self.to_json(), browser_compatible=standard_json)
 
 
 class ClusterInfo(Body):
-    """Every broker group by name, and the broker names of each cluster."""
+    """The addresses of every broker name, and the broker names of each cluster."""
 
     broker_addr_table: Mapping[str, BrokerData] = field(default_factory=dict)
     cluster_addr_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -148,7 +149,7 @@ class TopicList(Body):
 
 
 class KVTable(Body):
-    """Keys and values. A null value and a missing value are the same on the wire."""
+    """Keys and values. A key with a null value means the same as a missing key."""
 
     table: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -164,8 +165,8 @@ class GetBrokerMemberGroupResponseBody(Body):
 
 
 def canonical(route: TopicRouteData) -> dict[str, object]:
-    """Return the route as the history has it, the same for equal routes: {"brokers": {name: {id: addr}}, "queues":
-    {name: [numbers]}}, and "order" if the route has an order configuration."""
+    """Return the route in the form of the history, which is the same for equal routes: {"brokers": {name: {id: addr}},
+    "queues": {name: [numbers]}}, and "order" if the route has an order configuration."""
     order = {"order": route.order_topic_conf} if route.order_topic_conf else {}
     return {
         "brokers": {

@@ -1,7 +1,7 @@
 """The headers of requests that a broker answers or sends; import them from headers.py.
 
-The docstring of each class says which requests have this header, by code (codes.py has the codes' names). Requests
-without a class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 200, 201. Upstream: `protocol/header/**`.
+Each class's docstring says which request codes have the header (codes.py has the codes' names). Requests without a
+class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 200, 201. Upstream: `protocol/header/**`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .fields import HeaderFields, Plan, as_text, plan, read_fields, values_of, w
 
 
 class GivenBySender(HeaderFields):
-    """Header fields that a send request and a reply pushed to its requester (request 326) have in common."""
+    """Header fields that send requests and pushed replies (request 326) have in common."""
 
     producer_group: str
     topic: str
@@ -49,7 +49,7 @@ class SendMessageRequestHeader(GivenBySender):
 
     @classmethod
     def from_v2(cls, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
-        """Return the header of request 310 or 320. HeaderError names the letter that is missing or unreadable."""
+        """Return the header of request 310 or 320. Raises HeaderError for a letter that is missing or unreadable."""
         return cls(**read_fields(fields, _v2_plan()))
 
     @classmethod
@@ -85,8 +85,8 @@ def _v2_plan() -> tuple[Plan, ...]:
 
 
 class SendMessageResponseHeader(HeaderFields):
-    """The answer to 10, 310 and 320. A batch's message ids are joined by commas, and its queue offset is the first
-    message's."""
+    """The answer to requests 10, 310 and 320. For a batch, the message ids are joined by commas, and the queue offset
+    is the first message's."""
 
     msg_id: str
     queue_id: int
@@ -98,7 +98,7 @@ class SendMessageResponseHeader(HeaderFields):
 
 
 class ReplyMessageRequestHeader(GivenBySender):
-    """Request 326, from broker to client: a reply as its sender gave it, and when and from where the reply came."""
+    """Request 326, from broker to client: a reply message, and when and from which address the reply came."""
 
     born_host: str
     store_host: str
@@ -173,7 +173,7 @@ class ConsumerSendMsgBackRequestHeader(HeaderFields):
 
 
 class EndTransactionRequestHeader(HeaderFields):
-    """Request 37. The offsets are the half message's in its queue, and in the commit log."""
+    """Request 37. The two offsets are the half message's offset in the queue and its offset in the commit log."""
 
     producer_group: str
     tran_state_table_offset: int
@@ -187,7 +187,7 @@ class EndTransactionRequestHeader(HeaderFields):
 
 
 class CheckTransactionStateRequestHeader(HeaderFields):
-    """Request 39, from broker to client. `topic` and `broker_name` are 5.x's."""
+    """Request 39, from broker to client. The fields `topic` and `broker_name` exist in 5.x only."""
 
     topic: str | None = None
     tran_state_table_offset: int
@@ -212,7 +212,7 @@ class QueryConsumerOffsetRequestHeader(HeaderFields):
 
 
 class QueryConsumerOffsetResponseHeader(HeaderFields):
-    """The answer to 14, 29, 30 (the offset to be written next) and 31."""
+    """The answer to requests 14, 29, 30 (the offset of the next message) and 31."""
 
     offset: int
 
@@ -340,7 +340,7 @@ class GetBrokerConfigResponseHeader(HeaderFields):
 
 
 class ResetOffsetRequestHeader(HeaderFields):
-    """Request 222, and 220 from broker to client. `queue_id` and `offset` are 5.x's."""
+    """Request 222, and 220 from broker to client. The fields `queue_id` and `offset` exist in 5.x only."""
 
     group: str
     topic: str
@@ -351,7 +351,7 @@ class ResetOffsetRequestHeader(HeaderFields):
 
 
 class GetConsumerStatusRequestHeader(HeaderFields):
-    """Request 223. `client_addr` is a client's id."""
+    """Request 223. The field `client_addr` has a client id, in spite of its name."""
 
     group: str
     topic: str

@@ -4,7 +4,7 @@ A field is `str`, `int` or `bool`. A field without a default is required; a fiel
 name of a field is its own name in camelCase, or the name given with `wire("...")`.
 
 Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
-by null. nemesrv intentionally refuses a request without a required field, and names the field. Upstream:
+by null. nemesrv intentionally refuses a request without a required field; the refusal names the field. Upstream:
 `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 """
 
@@ -65,7 +65,7 @@ class HeaderFields(metaclass=Declared):
     __slots__ = ()
 
     def to_ext_fields(self) -> dict[str, str]:
-        """Return the header's ext fields, wire name to text, without fields that are None."""
+        """Return the header's ext fields (wire name to text); fields that are None are left out."""
         layout = _layout(type(self))
         return {
             name: value if type(value) is str else as_text(value)
@@ -75,13 +75,14 @@ class HeaderFields(metaclass=Declared):
 
     @classmethod
     def from_ext_fields(cls, fields: Mapping[str, str] | None) -> Self:
-        """Make the header from ext fields that a peer sent. HeaderError names the field that is missing or
-        unreadable."""
+        """Make the header from ext fields that a peer sent. Raises HeaderError, which names the field that is missing
+        or unreadable."""
         return cls(**read_fields(fields, _layout(cls).plan))
 
 
 def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
-    """Return the values of the peer's fields, by name. HeaderError names the field that is missing or unreadable."""
+    """Return the values of the peer's fields, by name. Raises HeaderError, which names the field that is missing or
+    unreadable."""
     given = (fields or {}).get
     values: dict[str, object] = {}
     for name, wire_name, kind, required in plan:
@@ -119,7 +120,7 @@ def _layout(header: type[HeaderFields]) -> _Layout:
 
 
 def values_of(names: Iterable[str]) -> Callable[[object], tuple[object, ...]]:
-    """Return a function that reads these attributes of an object as one tuple."""
+    """Return a function that reads the attributes `names` of an object as one tuple."""
     given = tuple(names)
     if len(given) == 1:  # attrgetter would return the value itself
         return lambda header: (getattr(header, given[0]),)

@@ -1,6 +1,6 @@
-"""The headers of requests that a NameServer answers or sends; import them from headers.py. A class's docstring names
-the request codes (codes.py). Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream:
-`protocol/header/namesrv/**`."""
+"""The headers of requests that a NameServer answers or sends; import them from headers.py. Each class's docstring says
+which request codes have the header (codes.py). Requests without a class here have no fields: 106, 206, 304, 318, 319.
+Upstream: `protocol/header/namesrv/**`."""
 
 from .fields import HeaderFields, wire
 

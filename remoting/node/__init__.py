@@ -1,1 +1,1 @@
-"""What every node gets: clock, network, recorder, and the profile of RocketMQ that it follows."""
+"""What every node uses: clock, network, recorder, and the profile of the RocketMQ version that the node follows."""

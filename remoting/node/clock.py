@@ -1,7 +1,7 @@
-"""The one source of time in a node, counted in RocketMQ's seconds.
+"""A node's only source of time, counted in seconds of RocketMQ time.
 
-The clock makes an experiment faster: with `scale` 10 a sleep of 30 s takes 3 s of the machine's time, and the history
-still has 30 s.
+The clock makes an experiment faster: with `scale` 10 a sleep of 30 s takes 3 s of the machine's time, but 30 s in the
+history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Clock(Protocol):
         """Wall-clock milliseconds since 1970 (Java's currentTimeMillis)."""
 
     def monotonic_s(self) -> float:
-        """Seconds since the experiment began, never going back: the history's time axis."""
+        """Seconds since the experiment began; they never go back, and are the times in the history."""
 
     async def sleep(self, delay_s: float) -> None: ...
 
@@ -63,8 +63,8 @@ class AdjustableClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealClock:
-    """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale. All processes of
-    a Linux host share CLOCK_MONOTONIC, so their events have one time axis."""
+    """The machine's clock, `scale` times as fast. All processes of one experiment use the same origin and the same
+    scale. All processes of a Linux host share CLOCK_MONOTONIC, so their events have one time axis."""
 
     scale: float = 1.0
     origin_monotonic_ns: int

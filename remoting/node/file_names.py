@@ -1,4 +1,4 @@
-"""Names of nodes in file names and URLs, without slashes: the slave `broker-a/1` is `broker-a@1`."""
+"""Writes node names without slashes in file names and URLs: the slave `broker-a/1` becomes `broker-a@1`."""
 
 
 def file_name(node: str) -> str:
@@ -7,5 +7,5 @@ def file_name(node: str) -> str:
 
 
 def of_file_name(text: str) -> str:
-    """Return the name of which `file_name` made this text."""
+    """Return the node's or link's name that `file_name` changed into this text."""
     return text.replace("@", "/")

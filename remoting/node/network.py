@@ -1,8 +1,8 @@
 """A node's only source of connections: connect and listen, by asyncio's transports and protocols.
 
-With `TcpNetwork` and links every byte passes a proxy: a node asks for its peer's own address and is connected to the
-proxy of this (node, peer) pair. A connection to an address without a link is refused, because faults could not affect
-traffic outside a proxy.
+With `TcpNetwork` and links every byte passes a proxy: a node connects to its peer's own address, and the network
+connects it to the proxy of this (node, peer) pair. With links, a connection to an address without a link is refused,
+because faults affect only traffic through proxies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """`"127.0.0.1:9876"` as an Address; ValueError with one sentence otherwise."""
+        """Return `"127.0.0.1:9876"` as an Address. Raises ValueError with one sentence for other text."""
         host, colon, port = text.strip().rpartition(":")
         if (
             not colon
@@ -67,7 +67,8 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        """Connect; returns the connected protocol. Raises ConnectError. The caller limits the time with its clock."""
+        """Connect, and return the connected protocol. Raises ConnectError. The caller limits the time with its
+        clock."""
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
         """Accept connections on `address` (port 0: any free port). Raises OSError if the port
@@ -91,7 +92,7 @@ class TcpNetwork:
         self._links = None if links is None else dict(links)
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Connect only through `links` (peer's address to proxy's address) from now on."""
+        """From now on connect only through `links`, which maps each peer's address to a proxy's address."""
         self._links = dict(links)
 
     def dialled_at(self, address: Address) -> Address | None:

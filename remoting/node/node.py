@@ -1,7 +1,7 @@
 """The context that every node gets from its harness, and the methods by which the harness controls a node.
 
 A node has no source of time, connections or randomness besides its context (a test checks the source). The same node
-program therefore runs in a Ray actor, in one process, and on a virtual clock.
+code therefore runs in a Ray actor, with other nodes in one process, and on a virtual clock.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Node(Protocol):
     """A node's lifecycle: listen, then start, then stop. A restart makes a new node over the same data_dir."""
 
     async def listen(self) -> Address | None:
-        """Listen, and return the address to advertise; None for a node that only connects."""
+        """Listen, and return the address to advertise; a node that only connects returns None."""
         return None
 
     async def start(self) -> None:

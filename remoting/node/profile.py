@@ -7,7 +7,7 @@ from ..codes import V4_9_8, V5_3_3
 
 
 class Profile(StrEnum):
-    """A version to behave like. The value is the text in scenarios, config files and run rows."""
+    """A RocketMQ version that nodes behave like. The values are the texts in scenarios, config files and histories."""
 
     V4_9 = "4.9"
     V5_X = "5.x"

@@ -1,7 +1,7 @@
 """How a node records events, without knowing the history.
 
-A node calls `record("route", topic=..., value=...)`; the harness hands in a recorder that stamps time, node and
-sequence and appends the row. The events and their fields are listed in docs/history.md.
+A node calls `record("route", topic=..., value=...)`; the harness's recorder adds time, node and sequence number and
+appends the row. The events and their fields are listed in docs/history.md.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class RecordsAt(Protocol):
 
 
 def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str, object]) -> None:
-    """Record an event of this time, in milliseconds of RocketMQ time; with a recorder that accepts no times, of now."""
+    """Record an event at `at_ms` milliseconds of RocketMQ time, or now if the recorder accepts no times."""
     if isinstance(record, RecordsAt):
         record.at(at_ms, event, **fields)
     else:

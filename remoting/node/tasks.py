@@ -1,4 +1,4 @@
-"""Ends tasks that a node has begun."""
+"""Ends asyncio tasks that a node has started."""
 
 import asyncio
 from collections.abc import Iterable
