@@ -172,7 +172,7 @@ class AdminClient:
         return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
-        """Return the client ids of the group's members at that broker. Raises ResponseError (1) without members."""
+        """Return the client ids of the group's members at that broker. Raises ResponseError (1) for an empty group."""
         header = broker_headers.GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)

@@ -1,4 +1,5 @@
-"""Runs one situation on its own stand: starts its processes, executes its steps, and keeps each process's observations.
+"""Runs one situation in its own test set-up (stand): starts the situation's processes, executes the steps, and keeps
+each process's observations.
 
 open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 """

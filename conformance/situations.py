@@ -259,7 +259,7 @@ class RouteAnswers:
         self._asked: set[tuple[int, int]] = set()
 
     def answer(self, seen: Observation) -> Answered | None:
-        """Return the observation if it answers a route look-up, else None."""
+        """Return `seen` if it is the answer to a route look-up, else None."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._asked.add((seen.connection, seen.opaque))
         elif isinstance(seen, Answered) and (seen.connection, seen.opaque) in self._asked:
@@ -273,7 +273,7 @@ Seen = TypeVar("Seen", bound=Observation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Observations of one process in one situation. All times are milliseconds on the stand's clock."""
+    """Observations of one process in one situation. All times are milliseconds on one clock."""
 
     situation: str
     number: int

@@ -1,5 +1,4 @@
-"""A stand is one set-up for a program: nemesrv's NameServers and brokers in this process, each behind a TCP proxy
-(front).
+"""A stand is one test set-up for a program: nemesrv's NameServers and brokers, each behind a TCP proxy (front).
 
     program ──► front ns-0 ──► NameServer ◄─────────────┐ registers, with RocketMQ's own timers
             ──► front broker-a ──► Broker ──────────────┘ and advertises its front's address
@@ -105,8 +104,8 @@ class Stand:
     # --- up and down --------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Start all servers and fronts. Afterwards every NameServer has the routes to every broker. HarnessError if
-        that fails."""
+        """Start all servers and fronts. Afterwards every NameServer has the routes to every broker. Raises HarnessError
+        if a server does not open."""
         self._data.mkdir(parents=True)
         self._log_file = self._log_path.open("a", encoding="utf-8")
         self.log = LineLogger("conform", self._log_file)
@@ -257,8 +256,8 @@ class Stand:
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Send one message each FEED_EVERY_S until the stand is closed, so that consumers receive messages. The body
-        and the key of a message are the message's number."""
+        """Send one message each FEED_EVERY_S (0.1 s) until `close`, so that consumers receive messages. The body and
+        the key of a message are the message's number."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(
@@ -276,8 +275,8 @@ class Stand:
 
 
 class RunningBroker:
-    """A broker of the stand that can die like a process, and restart with its files at another port behind the same
-    front."""
+    """A broker of the test set-up that can die like a process, and restart with the same files and front at another
+    port."""
 
     def __init__(self, stand: Stand, config: BrokerConfig, front: Front) -> None:
         self._stand, self._config, self._front = stand, config, front

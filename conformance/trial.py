@@ -1,11 +1,11 @@
-"""Runs all situations in parallel, each on its own stand.
+"""Runs all situations in parallel, each in its own test set-up (stand).
 
     first process (does it work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
                                              `--starts` processes in lanes ──────┘
 
 As many processes start at once as there are cores, because starts need CPU. As many processes run at once as fit into a
-third of the free memory. The event loop of all stands measures its own lateness; rules that measure time compare the
-lateness with their tolerance. A situation in which the machine was too slow (`again`) is repeated once, and the run
+third of the free memory. The event loop that runs all stands measures how late it is; rules that measure time compare
+the lateness with their tolerance. A situation in which the machine was too slow (`again`) is repeated once, and the run
 with the smaller lateness counts.
 """
 

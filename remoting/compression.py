@@ -74,8 +74,8 @@ def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
 
 
 def decompress(body: bytes, sys_flag: int, limit: int = INFLATED_MAX) -> bytes:
-    """Return the decompressed body; if sysFlag has no compression bit, return the body unchanged. RemoteProtocolError
-    for a damaged body."""
+    """Return the decompressed body; if sysFlag has no compression bit, return the body unchanged. Raises
+    RemoteProtocolError for a damaged body."""
     if not sys_flag & COMPRESSED_FLAG:
         return body
     kind = compression_type(sys_flag)

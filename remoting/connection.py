@@ -1,7 +1,7 @@
 """One channel of a client or server: frames in and out, answers matched to requests, limits for idleness and overload.
 
-An `Endpoint` has what the channels of one server or client share. A channel's bytes are handled in order, in the event
-loop's thread.
+An `Endpoint` has the settings that all channels of one server or client share. A channel's bytes are handled in order,
+in the event loop's thread.
 
     bytes -> FrameReader -> fast_path(raw frame) -> raw response                      (no command is made)
                          -> decode -> response: the call that waits for its opaque

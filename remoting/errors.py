@@ -80,7 +80,8 @@ class TooManyRequests(TransportError):
 
 
 class ClientError(RocketMQError):
-    """The client itself refused, e.g. no route of the topic (`MQClientException`); nothing was sent."""
+    """The client itself refused a call, for example without a route of the topic (`MQClientException`); nothing was
+    sent."""
 
     definite = True
 

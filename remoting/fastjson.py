@@ -5,11 +5,11 @@
                                  {"b":{"$ref":"$.a"}}                      an object met twice (read only)
     browser compatible           {"0":"a\\/b"}                              all keys quoted, \\/ and \\uXXXX
 
-When read, a number key becomes a string ("0") and an object key an ObjectKey. Single quotes, unquoted names, additional
-commas and numbers with a type letter (1L) are read, too. A `$ref` to an object that was complete before is resolved, as
-fastjson writes references; any other `$ref` becomes null, so there are no cycles. Standard JSON (at most 1024 levels)
-is read quickly by orjson. JSON in the default dialect is limited in size and depth, because its reader is slow and
-recursive. Upstream: fastjson 1.2, `RemotingSerializable`.
+The reader turns a number that is a key into a string ("0"), and an object that is a key into an ObjectKey. Single
+quotes, unquoted names, additional commas and numbers with a type letter (1L) are read, too. A `$ref` to an object that
+was complete before is resolved, as fastjson writes references; any other `$ref` becomes null, so there are no cycles.
+Standard JSON (at most 1024 levels) is read quickly by orjson. JSON in the default dialect is limited in size and depth,
+because its reader is slow and recursive. Upstream: fastjson 1.2, `RemotingSerializable`.
 """
 
 from __future__ import annotations

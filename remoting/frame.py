@@ -11,9 +11,9 @@ big-endian.
     type 1, header = ROCKETMQ binary
     | code 2 | language 1 | version 2 | opaque 4 | flag 4 | len 4, remark | len 4, map: (len 2, key | len 4, value)* |
 
-An absent body equals an empty body. In the binary header an absent remark or map equals an empty remark or map. An
-empty value in the map, which Java reads as null, is kept as "". Upstream: `NettyDecoder`, `NettyEncoder`,
-`RemotingCommand`, `RocketMQSerializable`.
+A frame does not distinguish an absent body from an empty body. The binary header does not distinguish an absent remark
+or map from an empty remark or map. An empty value in the header's map is read as "", where Java reads null. Upstream:
+`NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializable`.
 """
 
 import operator

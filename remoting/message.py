@@ -72,8 +72,8 @@ class Message:
         user_properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> Message:
-        """Make a message with the properties that Java's constructor and setters set. LocalProtocolError if a user
-        property is empty or takes a reserved name."""
+        """Make a message with the properties that Java's constructor and setters set. Raises LocalProtocolError if a
+        user property is empty or takes a reserved name."""
         properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
         joined_keys = keys if isinstance(keys, str) else " ".join(keys)
         if joined_keys:
@@ -146,8 +146,8 @@ def encode_record(
 ) -> bytes:
     """Encode one record without making a StoredMessage first.
 
-    The IPv6 bits of `sys_flag` follow the hosts' addresses, even if the caller set other bits. LocalProtocolError if a
-    value does not fit its field.
+    The IPv6 bits of `sys_flag` follow the hosts' addresses, even if the caller set other bits. Raises
+    LocalProtocolError if a value does not fit into its field.
     """
     born, store = pack_host(born_host), pack_host(store_host)
     bits = (0x10 if len(born) == 20 else 0) | (0x20 if len(store) == 20 else 0)
@@ -207,7 +207,7 @@ class StoredMessage:
     """Of the record layout: 1, or 2 with a 2-byte topic length."""
 
     def encode(self) -> bytes:
-        """The record. LocalProtocolError if a value does not fit its field."""
+        """The record. Raises LocalProtocolError if a value does not fit into its field."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return encode_record(properties=values.pop("raw_properties"), **values)
 

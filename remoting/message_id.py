@@ -1,5 +1,5 @@
-"""The two message ids: one with the storing broker's address, one with the sender's. Both ids are upper-case hex, and
-on IPv4 they have the same length.
+"""The two message ids: one with the storing broker's address, one with the sender's. Both message ids are upper-case
+hex, and on IPv4 both have the same length.
 
     offset id    store host IP 4 or 16 · port 4 · commit-log offset 8                        32 or 56 characters
     uniq id      IP 4 or 16 · pid 2 · class-loader hash 4 · ms since the month began 4 · counter 2

@@ -73,7 +73,8 @@ def format_properties(properties: Mapping[str, str], *, trailing_separator: bool
 
 
 def parse_properties(text: str | None) -> dict[str, str]:
-    """Return the properties by name; of equal names the last value counts. Items without name or value are skipped."""
+    """Return the properties by name; of equal names the last value counts. Properties without a name or a value are
+    skipped."""
     properties: dict[str, str] = {}
     for item in (text or "").split(PROPERTY_SEPARATOR):
         name, _, value = item.partition(NAME_VALUE_SEPARATOR)
@@ -109,8 +110,8 @@ _OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
 def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
     """Return the CRC-32 (`java.util.zip.CRC32`) of the body and then of the user's properties by name.
 
-    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are left out. Producer and consumers
-    therefore compute the same number, unless the message was changed on its way.
+    Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are not in the digest. Producer and
+    consumers therefore compute the same digest, unless the message was changed on its way.
     """
     own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
     return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))

@@ -37,8 +37,8 @@ def format_properties(properties: Mapping[str, object]) -> str:
     """Return a `key=value` line for each entry, in the given order; booleans are in lower case, and None values are
     left out.
 
-    Values are escaped so that `parse_properties` reads the same values. Unlike this writer, Java's does not escape
-    backslashes, leading blanks and line ends.
+    Values are escaped so that `parse_properties` reads the same values. Java's writer escapes no backslashes, leading
+    blanks and line ends, but `format_properties` does.
     """
     return "".join(
         f"{_escaped(key, _KEY_SPECIAL)}={_escaped(_as_text(value), _VALUE_SPECIAL)}\n"

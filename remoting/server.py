@@ -16,7 +16,7 @@ class RemotingServer:
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
     answered. `on_close` gets "closed" (by either side), "exception" or "idle". `fast_path` gets each raw frame first,
-    after a check of only the length. It returns the raw response, or None if `handler` must answer.
+    after a check of only the length. `fast_path` returns the raw response, or None if `handler` must answer.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ _ANSWER_MAX = 64 * 1024
 
 
 def broker_period_s(profile: Profile) -> float:
-    """Return how often a broker asks the address server: 5.x has a setting (`fetchNamesrvAddrInterval`), 4.9 a
-    constant."""
+    """Return after how many seconds a broker asks the address server again: 5.x has a setting
+    (`fetchNamesrvAddrInterval`), 4.9 a constant."""
     return CLIENT_PERIOD_S if profile is Profile.V4_9 else 10.0
 
 

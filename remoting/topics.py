@@ -31,7 +31,7 @@ def is_own(topic: str) -> bool:
     """Whether RocketMQ created the topic itself.
 
     RocketMQ creates system topics, topics of groups (%RETRY%, %DLQ%, also in a namespace) and of replies, and the
-    default cluster's topic. The result is False for topics of other clusters and of brokers, because their names cannot
-    be known.
+    default cluster's topic. `is_own` is False for topics of other clusters and of brokers, because nemesrv does not
+    know their names.
     """
     return is_system_topic(topic) or topic in _OTHERS or topic.startswith(_OTHER_STARTS) or topic.endswith(_OTHER_ENDS)

@@ -22,7 +22,7 @@ from .node.recording import Recorder
 
 
 class Channel(Protocol):
-    """The attributes of a server's channel that the witness reads."""
+    """The attributes of a server's channel that `Witness` reads."""
 
     id: int
     ended_by_peer: bool

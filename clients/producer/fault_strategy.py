@@ -10,10 +10,10 @@ latency. The highest latency in the table that is not above the attempt's latenc
 | 5.x     | 50: 0, 100: 0, 550: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000                | 10000 ms   |
 
 4.9 takes the next broker that is not isolated, even the broker that just failed. If all brokers are isolated, 4.9 takes
-one of the half with the lower latencies. 5.x takes the next other broker that is not isolated, else the next other
-broker that is reachable, else the next broker. In 5.x each retry starts at a random queue. A broker becomes unreachable
-when it answers with an error code, or when the transport fails and the detector runs. Any other attempt and any
-successful probe make the broker reachable again. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8,
+one of the half with the lower latencies. Profile 5.x takes the next other broker that is not isolated, else the next
+other broker that is reachable, else the next broker. In 5.x each retry starts at a random queue. A broker becomes
+unreachable when it answers with an error code, or when the transport fails and the detector runs. Any other attempt and
+any successful probe make the broker reachable again. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8,
 5.3.3).
 """
 
@@ -29,8 +29,8 @@ from .publish_table import QueueRing
 
 class IsolationRecord:
     """Writes history rows `broker_isolated`: when a producer begins to avoid a broker, and when the producer sends to
-    the broker again. Without sendLatencyFaultEnable there are no such rows. Java's client logs isolations from 5.1.4 on
-    ("will be isolated for")."""
+    the broker again. Without sendLatencyFaultEnable no rows `broker_isolated` are written. Java's client logs
+    isolations from 5.1.4 on ("will be isolated for")."""
 
     def __init__(self, record: Recorder) -> None:
         self._record = record

@@ -44,7 +44,7 @@ class QueueRing:
         return self.queues[self.next_number() % len(self.queues)]
 
     def next_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """Return the next queue that `accept` accepts; None if `accept` refuses every queue. The ring's counter moves
+        """Return the next queue that `accept` accepts; None if `accept` refuses all queues. The ring's counter moves
         past the refused queues."""
         for _ in self.queues:
             queue = self.next()
@@ -54,7 +54,7 @@ class QueueRing:
 
     def ahead_that(self, accept: Callable[[MessageQueue], bool]) -> MessageQueue | None:
         """Return the next queue that `accept` accepts, but increase the ring's counter by only one (4.9's latency-aware
-        choice). None if `accept` refuses every queue."""
+        choice). Returns None if `accept` refuses all queues."""
         start = self.next_number()
         for step in range(len(self.queues)):
             queue = self.queues[(start + step) % len(self.queues)]

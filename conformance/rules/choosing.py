@@ -1,4 +1,5 @@
-"""Rules about the choice of NameServers: which NameServer is first, whether it is kept, and which NameServer is next.
+"""Rules about how a client chooses NameServers: the first NameServer, whether a NameServer is kept, the next
+NameServer.
 
 The client's way of choosing (chaos/oracle/choosing) is found once, from all observations of the client. The rule
 `sticky` reports the way of choosing. The other rules judge an order only if the client goes through a list in turn.
@@ -49,8 +50,8 @@ def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
     """Return the NameServers in the order in which the client chose them; a NameServer that is kept or repeated appears
     once.
 
-    A move without a failure begins a new list, because `sticky` reports such moves. For a client that takes turns, only
-    a look-up that overlaps another look-up begins a new list.
+    A move to another NameServer without a failure begins a new list, because `sticky` reports such a move. For a client
+    that takes turns, only a look-up that overlaps another look-up begins a new list.
     """
     left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
     parts: list[list[Try]] = [[]]

@@ -33,8 +33,8 @@ class SubscriptionData(Body):
 
     @classmethod
     def of(cls, topic: str, expression: str | None, *, sub_version: int = 0) -> SubscriptionData:
-        """Make a subscription from `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. No tag means
-        `*`."""
+        """Make a subscription from `*` or tags joined by `||`, as Java's `FilterAPI.buildSubscriptionData` does. No tag
+        means `*`."""
         tags = frozenset(tag for part in (expression or "").split("||") if (tag := part.strip()))
         if not tags or expression == SUB_ALL:
             return cls(topic=topic, sub_version=sub_version)
@@ -61,7 +61,7 @@ class ConsumerData(Body):
 
 
 class HeartbeatData(Body):
-    """A heartbeat. The last two fields exist in 5.x only (None: left out)."""
+    """A heartbeat. The last two fields exist in 5.x only, and are left out if None."""
 
     client_id: str = wire("clientID")
     producer_data_set: tuple[ProducerData, ...] = ()
@@ -89,7 +89,7 @@ class GroupList(Body):
 
 
 class ClientConnection(Body):
-    """A client at a broker. `language` is a LanguageCode's name."""
+    """A client that is connected to a broker. `language` is a LanguageCode's name."""
 
     client_addr: str
     client_id: str
@@ -123,7 +123,7 @@ class LockBatchResponseBody(Body):
 
 
 class SubscriptionGroupConfig(Body):
-    """How a broker serves one consumer group. The last five fields exist in 5.x only (None: left out)."""
+    """How a broker serves one consumer group. The last five fields exist in 5.x only, and are left out if None."""
 
     group_name: str
     consume_enable: bool = True

@@ -1,14 +1,14 @@
 """Reads the topics of a REGISTER_BROKER body quickly, if nearly the same body was read before. Pure: no I/O.
 
-A broker with ten thousand topics sends all topics every 30 s: 1.5 MB of JSON in which at most one topic has changed. So
-a long body is cut between topics, and a piece that equals a piece of the last body is not read again.
+A broker with ten thousand topics sends all topics every 30 s: 1.5 MB of JSON in which at most one topic has changed. A
+long body is therefore cut into pieces between topics, and a piece that the broker's last body had is not read again.
 
     {..."dataVersion":{...},"topicConfigTable":{ "a":{...},"b":{...} , "c":{...},"d":{...} , "e":{...}}}
     |------------------ head ------------------|-------piece--------|-------piece--------|---- rest ----|
 
-Head and rest together are parsed as a registration without topics, and each new piece as `{piece}`. If a piece is no
+The bytes before and after the topics are parsed as a registration, and each new piece as `{piece}`. If a piece is no
 JSON, the cut was wrong, and the whole body is parsed. Short, compressed and non-standard bodies are always parsed as a
-whole. The last body's cuts are tried first, so that an additional topic does not shift the cuts.
+whole. The cuts of the broker's last body are tried first, so that an additional topic does not shift the cuts.
 
 If a JSON object has a key twice, either value can be used; brokers never write such objects.
 """

@@ -17,9 +17,9 @@ MULTI_TAG = "MULTI_TAG"
 
 
 class DataVersion(Body):
-    """The version of a broker's topic table. `==` compares all fields, as 5.x does; `same` compares as the profile
-    does. The field stateVersion is written only if it is not 0, because 4.9 lacks the field and readers take 0 for an
-    absent field."""
+    """The version of a broker's topic table. `==` compares all fields, as 5.x does; `same` compares what the profile's
+    version compares. The field stateVersion is written only if it is not 0, because 4.9 lacks the field and readers
+    take 0 for an absent field."""
 
     state_version: Long = 0
     timestamp: Long = 0
@@ -43,7 +43,7 @@ class DataVersion(Body):
 
 
 class TopicConfig(Body):
-    """One topic at one broker. `attributes` exist in 5.x only (None: left out)."""
+    """The settings of one topic at one broker. The field `attributes` exists in 5.x only, and is left out if None."""
 
     topic_name: str
     read_queue_nums: int = 16
@@ -99,8 +99,8 @@ Row = tuple[str, QueueData]
 
 
 class BrokerData(Body):
-    """The brokers of one broker name: broker id (0 = master) to "host:port". The last two fields exist in 5.x only
-    (None: left out)."""
+    """The brokers of one broker name: broker id (0 = master) to "host:port". The last two fields exist in 5.x only, and
+    are left out if None."""
 
     cluster: str | None = None
     broker_name: str

@@ -153,14 +153,14 @@ class QueryMessageResponseHeader(HeaderFields):
 
 
 class ViewMessageRequestHeader(HeaderFields):
-    """Request 33. The offset is an offset in the commit log."""
+    """Request 33. The field `offset` is an offset in the commit log."""
 
     topic: str | None = None
     offset: int
 
 
 class ConsumerSendMsgBackRequestHeader(HeaderFields):
-    """Request 36. The offset is an offset in the commit log."""
+    """Request 36. The field `offset` is an offset in the commit log."""
 
     offset: int
     group: str

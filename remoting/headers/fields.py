@@ -1,7 +1,7 @@
 """Converts header dataclasses to ext fields and back.
 
-A field is `str`, `int` or `bool`. A field without a default is required; a field with `| None` may be absent. The wire
-name of a field is its own name in camelCase, or the name given with `wire("...")`.
+The type of a header field is `str`, `int` or `bool`. A field without a default is required; a field with `| None` may
+be absent. The wire name of a field is its own name in camelCase, or the name given with `wire("...")`.
 
 Java declares required fields but does not check them: a registration without brokerAddr replaces the master's address
 by null. nemesrv intentionally refuses a request without a required field; the refusal names the field. Upstream:

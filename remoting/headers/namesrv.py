@@ -88,7 +88,7 @@ class AddWritePermOfBrokerResponseHeader(HeaderFields):
 
 
 class DeleteTopicFromNamesrvRequestHeader(HeaderFields):
-    """Request 216. Without a cluster name the whole topic is deleted."""
+    """Request 216. Without a cluster name the topic is deleted for all clusters."""
 
     topic: str
     cluster_name: str | None = None

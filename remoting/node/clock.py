@@ -19,7 +19,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time as a node sees it. All durations are seconds of RocketMQ time."""
+    """Time as a node sees it. All durations are seconds on this clock, which can run faster than real time."""
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970 (Java's currentTimeMillis)."""

@@ -18,14 +18,14 @@ from ..errors import ConnectError
 
 
 class Address(NamedTuple):
-    """host:port, as RocketMQ writes it."""
+    """An address, written host:port as in RocketMQ."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Return `"127.0.0.1:9876"` as an Address. Raises ValueError with one sentence for other text."""
+        """Return `"127.0.0.1:9876"` as an Address. Raises ValueError for other text."""
         host, colon, port = text.strip().rpartition(":")
         if (
             not colon
@@ -67,8 +67,7 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        """Connect, and return the connected protocol. Raises ConnectError. The caller limits the time with its
-        clock."""
+        """Connect, and return the connected protocol. Raises ConnectError. The caller must limit the time."""
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
         """Accept connections on `address` (port 0: any free port). Raises OSError if the port

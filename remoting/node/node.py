@@ -1,7 +1,7 @@
 """The context that every node gets from its harness, and the methods by which the harness controls a node.
 
-A node has no source of time, connections or randomness besides its context (a test checks the source). The same node
-code therefore runs in a Ray actor, with other nodes in one process, and on a virtual clock.
+A node has no source of time, connections or randomness besides its context (a test checks the code). The same node code
+therefore runs in a Ray actor, with other nodes in one process, and on a virtual clock.
 """
 
 import logging
@@ -34,7 +34,7 @@ class NodeContext:
 
 
 class Node(Protocol):
-    """A node's lifecycle: listen, then start, then stop. A restart makes a new node over the same data_dir."""
+    """A node's lifecycle: listen, then start, then stop. A restart makes a new Node with the same data_dir."""
 
     async def listen(self) -> Address | None:
         """Listen, and return the address to advertise; a node that only connects returns None."""

@@ -1,5 +1,5 @@
-"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3). This module has only facts that
-several nodes share."""
+"""The RocketMQ version that a node behaves like: 4.9 (as 4.9.8) or 5.x (as 5.3.3). This module has only the version
+facts that several kinds of nodes need."""
 
 from enum import StrEnum
 
