@@ -104,7 +104,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """Return the key's value. Raises ResponseError (22) for an unknown key."""
+        """Return the key's value. Raises ResponseError with code 22 for an unknown key."""
         header = headers.GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
         return headers.GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
@@ -114,7 +114,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
-        """Return all keys and values of a namespace. Raises ResponseError (22) if the namespace has no keys."""
+        """Return all keys and values of a namespace. Raises ResponseError with code 22 for a namespace without keys."""
         header = headers.GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)

@@ -8,9 +8,9 @@ scheduler.
 | consumers' offsets to the brokers               | 10 s  | 5 s    |
 | the list by HTTP, where none is configured      | 10 s  | 120 s  |
 
-One asyncio task runs all scheduled jobs of a client (FixedRateScheduler). A route query that gets no answer ends the
-route poll, and the remaining topics wait for the next poll. An answer with an error code does not end the poll. A
-consumer rebalances and pulls in separate tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
+One asyncio task runs all scheduled jobs of a client (FixedRateScheduler). A route query that gets no readable answer
+ends the route poll, and the remaining topics wait for the next poll. An answer with an error code does not end the
+poll. A consumer rebalances and pulls in separate tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
 `ClientRemotingProcessor`.
 """
 

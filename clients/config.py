@@ -1,7 +1,7 @@
 """The settings of a client, with RocketMQ's names (in snake_case, with units) and RocketMQ's defaults.
 
 Durations are milliseconds on the node's clock, which an experiment can make faster than real time. Upstream:
-`ClientConfig`, `DefaultMQProducer`, `NettyClientConfig` (4.9.8; a field that 5.3 changed says so).
+`ClientConfig`, `DefaultMQProducer`, `NettyClientConfig` (4.9.8; a field whose default 5.3 changed says so).
 """
 
 from collections.abc import Iterable

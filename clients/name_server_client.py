@@ -101,8 +101,8 @@ class NameServerClient:
         return self.selector.chosen
 
     def start(self) -> None:
-        """Take the configured list of NameServers. Calls before `start` fail with ConnectError, as calls with an empty
-        list do."""
+        """Begin to use the configured list of NameServers. Calls before `start` fail with ConnectError, as calls with
+        an empty list do."""
         self.update_addresses(self._configured)
 
     def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:

@@ -90,7 +90,7 @@ def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int, repeats: int = 1
 ) -> tuple[list[Job], float]:
     """Return the order of the jobs after the first process, and the jobs' estimated duration in seconds. The longest
-    jobs come first, then the many starts. Situations that measure milliseconds come last if this order takes no
+    jobs come first, then the situation `starts`. Situations that measure milliseconds come last if this order takes no
     longer."""
     lasting = [(each, number) for each in chosen if not each.many for number in range(each.times * repeats)]
     lasting.sort(key=lambda job: -job[0].for_s)

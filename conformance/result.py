@@ -75,8 +75,8 @@ class ConformResult:
 
     @property
     def verdict(self) -> Validity | None:
-        """The worst verdict of the client's rules; None without a profile. UNKNOWN if the profile expects nothing of
-        the rules."""
+        """The worst verdict of the client's rules; None without a profile. The verdict is UNKNOWN if the profile
+        expects nothing of the rules."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided or (self.profile is not None and not verdicts):
             return Validity.UNKNOWN

@@ -23,7 +23,7 @@ from ..client_instance import MQClientInstance
 
 
 class OffsetStore(ABC):
-    """The offsets in memory. Each subclass stores the offsets at another place."""
+    """The offsets in memory. A subclass stores offsets at the broker or in a file."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}

@@ -1,10 +1,9 @@
-"""Sends a message that could not be consumed back to its broker (36), or else to the group's retry topic as a new
-message.
+"""Sends a failed message back to its broker (request 36), or else to the group's retry topic as a new message.
 
-The broker stores a message that was sent back in the group's retry topic. The broker delivers a failed message again,
-after a delay that grows with each failure, up to the allowed number of retries. If the message's broker does not accept
-the message, the client sends it to any queue of the group's retry topic. Upstream:
-`DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
+The broker stores a failed message in the group's retry topic. The broker delivers a failed message again, after a delay
+that grows with each failure, up to the allowed number of retries. If the message's broker does not accept the message,
+the client sends it to any queue of the group's retry topic. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`,
+`sendMessageBackAsNormalMessage`.
 """
 
 from dataclasses import replace

@@ -2,7 +2,7 @@
 
 By default the fault strategy is off: the producer uses queues in turn, and a retry avoids the broker that has just
 failed. With `send_latency_fault_enable`, each attempt isolates its broker for a time that depends on the attempt's
-latency. The highest latency in the table that is not above the attempt's latency counts.
+latency. The table's highest latency that is not above the attempt's latency gives the isolation time.
 
 | profile | latency ms: isolation ms                                                                  | failure is |
 |---------|-------------------------------------------------------------------------------------------|------------|

@@ -1,4 +1,4 @@
-"""Rules about the failures after which a client stops using its NameServer, each with its own situation."""
+"""Rules about the failures after which a client stops using its NameServer, each failure in its own situation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -249,8 +249,8 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Yield each try with one of `outcomes`, the next try, and whether other tries ran at the same time. A try is left
-    out if the client then had a reason to leave the NameServer. A connection that the client itself closed is such a
-    reason while the client starts or if this machine was late, because the client may have waited too long."""
+    out if the client then had a reason to leave the NameServer. A close by the client itself counts as a reason while
+    the client starts or if this machine was late, because the client may have waited too long."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]

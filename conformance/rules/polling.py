@@ -94,7 +94,8 @@ def poll_jitter_s(watched: Sequence[Watched]) -> Measured:
 
 @rules.seconds("list_changes", words=(NOT_TAKEN,))
 def list_change_s(watched: Sequence[Watched]) -> Measured:
-    """the time from when the list by HTTP lost the NameServer in use until the client uses one of the new list"""
+    """the time from when the list by HTTP lost the NameServer in use until the client uses a NameServer of the new
+    list"""
     found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)

@@ -3,11 +3,11 @@ later calls.
 
 The end of a call cannot be seen, only that no try follows (lookups.py). If each call makes only one try, it cannot be
 seen whether connect and answer share one time limit. `answer_timeout_s` leaves out short times in the program's first
-call, because the call's begin is unknown. In `closes_on_silence`, a connection that closes at once was not closed
-because of the silence. Go's client closes 120 s after the last answer or the connect (`receiveResponse` in
-internal/remote/remote_client.go), whatever was asked. For `failover`, one of the first FAILOVER_CALLS calls that meet
-the unreachable NameServer, or a later try, must be answered. A connection that the client closes without a request
-counts as a failed call.
+call, because the call's begin is unknown. `closes_on_silence` ignores connections that close right after the request,
+because the silence did not close them. Go's client closes a connection 120 s after the last answer or the connect
+(`receiveResponse` in internal/remote/remote_client.go), whatever was asked. For `failover`, one of the first
+FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, must be answered. A connection that the
+client closes without a request counts as a failed call.
 """
 
 from collections import Counter
