@@ -75,8 +75,7 @@ def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> T
 
 
 def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether two routes differ by Java's test: order is ignored, and brokers are compared by name and addresses
-    only."""
+    """Whether two routes differ by Java's test: order is ignored, and only names and addresses of brokers count."""
     return old is None or _comparable(old) != _comparable(new)
 
 

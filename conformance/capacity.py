@@ -69,8 +69,8 @@ def at_once(memory: int) -> int:
 
 
 def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
-    """Return how many seconds the jobs take if `places` jobs run at once, `lanes` jobs start at once, and each start
-    takes `start_s`."""
+    """Return how many seconds the jobs take if `places` run at once, `lanes` start at once, and a start takes
+    `start_s`."""
     free, starting = [0.0] * max(1, places), [0.0] * max(1, lanes)
     end_s = 0.0
     for job in jobs:
@@ -90,8 +90,8 @@ def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int, repeats: int = 1
 ) -> tuple[list[Job], float]:
     """Return the order of the jobs after the first process, and the jobs' estimated duration in seconds. The longest
-    jobs come first, then the situation `starts`. Situations that measure milliseconds come last if this order takes no
-    longer."""
+    jobs come first, then the situation `starts`. Situations that measure milliseconds come last unless the run then
+    takes longer."""
     lasting = [(each, number) for each in chosen if not each.many for number in range(each.times * repeats)]
     lasting.sort(key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]

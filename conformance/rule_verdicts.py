@@ -125,8 +125,7 @@ def judge_all(
     rules: Collection[str] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[RuleVerdict]:
-    """Return a verdict for each of `rules` (default: all). A rule of which no situation was run is left out, for the
-    reason in `left_out`."""
+    """Return a verdict for each of `rules` (default: all). A rule whose situations were not run is left out."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [

@@ -181,8 +181,7 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """Execute the situation's steps at their times. The situation `starts` takes longer if the program has several
-        clients."""
+        """Execute the situation's steps at their times. With several clients, the situation `starts` takes longer."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic

@@ -56,8 +56,8 @@ Process = Callable[[Address, Address], int | None]
 
 
 class Stand:
-    """nemesrv's NameServers and brokers for a program. Call `open`, give the program `name_servers`, call `do` for each
-    step, and `close`."""
+    """nemesrv's NameServers and brokers for a program. Call `open`, give the program `name_servers`, call `do` per
+    step, call `close`."""
 
     def __init__(
         self,
@@ -275,8 +275,7 @@ class Stand:
 
 
 class RunningBroker:
-    """A broker of the test set-up that can die like a process, and restart with the same files and front at another
-    port."""
+    """A broker of the test set-up that can die like a process, and restart with its files and front at another port."""
 
     def __init__(self, stand: Stand, config: BrokerConfig, front: Front) -> None:
         self._stand, self._config, self._front = stand, config, front

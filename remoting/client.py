@@ -93,8 +93,7 @@ class RemotingClient:
             raise
 
     async def oneway(self, address: Address, command: RemotingCommand, *, timeout_s: float = 3.0) -> None:
-        """Send `command` as a oneway request, without an answer. After ConnectError or TooManyRequests, nothing was
-        sent."""
+        """Send `command` as a oneway request. ConnectError or TooManyRequests mean that nothing was sent."""
         command.flag |= FLAG_ONEWAY
         connection, _ = await self._connected_in_time(address, timeout_s)
         connection.send(command)

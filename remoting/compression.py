@@ -63,8 +63,7 @@ def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: i
 
 
 def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:
-    """Inflate one whole zlib stream. Raises RemoteProtocolError if the stream is broken, cut short or over `limit`
-    bytes."""
+    """Inflate one whole zlib stream. Raises RemoteProtocolError for a broken or short stream, or over `limit` bytes."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(data, limit + 1)

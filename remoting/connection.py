@@ -124,8 +124,7 @@ class Endpoint:
 
 
 class Connection(asyncio.Protocol):
-    """One channel. `id` numbers the channels of a server or client from 1; the handler can keep data in
-    `attributes`."""
+    """One channel. `id` numbers a server's or client's channels from 1; the handler can keep data in `attributes`."""
 
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
         """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""

@@ -80,7 +80,7 @@ class TooManyRequests(TransportError):
 
 
 class ClientError(RocketMQError):
-    """The client itself refused a call, for example without a route of the topic (`MQClientException`); nothing was
+    """The client itself refused a call, for example because of a missing route (`MQClientException`); nothing was
     sent."""
 
     definite = True

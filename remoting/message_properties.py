@@ -73,7 +73,7 @@ def format_properties(properties: Mapping[str, str], *, trailing_separator: bool
 
 
 def parse_properties(text: str | None) -> dict[str, str]:
-    """Return the properties by name; of equal names the last value counts. Properties without a name or a value are
+    """Return the properties by name; of equal names the last value counts. Properties without name or value are
     skipped."""
     properties: dict[str, str] = {}
     for item in (text or "").split(PROPERTY_SEPARATOR):

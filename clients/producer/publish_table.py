@@ -63,8 +63,7 @@ class QueueRing:
         return None
 
     def next_on_another_broker(self, last_broker_name: str | None) -> MessageQueue:
-        """Return the next queue at another broker than `last_broker_name`, or the next queue if there is no other
-        broker."""
+        """Return the next queue at a broker other than `last_broker_name`; without another broker, the next queue."""
         if last_broker_name is None:
             return self.next()
         return self.next_that(lambda queue: queue.broker_name != last_broker_name) or self.next()

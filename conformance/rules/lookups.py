@@ -238,8 +238,7 @@ def goes_anywhere(label: Label) -> bool:
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
     """Return the client's steps from one NameServer to the next, if the first had answered and has not failed since.
-    With `coded`, an answer with an error code counts as an answer, too. Steps of concurrent look-ups are `tied`: their
-    order is unknown."""
+    With `coded`, an error code counts as an answer. Steps of concurrent look-ups are `tied`: their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]

@@ -32,8 +32,7 @@ _LENGTH = struct.Struct(">i")
 
 class TopicConfigSerializeWrapper(Body):
     """A broker's topic table with the table's version; also the answer to GET_ALL_TOPIC_CONFIG (21).
-    `topic_queue_mapping_info_map` has 5.x's static topics: topic to TopicQueueMappingInfo as received (None: left
-    out)."""
+    `topic_queue_mapping_info_map` has 5.x's static topics: topic to TopicQueueMappingInfo as received."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
     topic_config_table: Mapping[str, TopicConfig] = field(default_factory=dict)

@@ -62,8 +62,7 @@ NO_PIECES = Pieces()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRows:
-    """A registration: `body` has everything but the topics; `rows` has the topics in pieces that the last body
-    lacked."""
+    """A registration: `body` has everything but the topics; `rows` has the topics in new pieces."""
 
     body: RegisterBrokerBody
     rows: list[Row]

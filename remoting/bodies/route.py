@@ -99,8 +99,8 @@ Row = tuple[str, QueueData]
 
 
 class BrokerData(Body):
-    """The brokers of one broker name: broker id (0 = master) to "host:port". The last two fields exist in 5.x only, and
-    are left out if None."""
+    """The brokers of one broker name: id (0 = master) to "host:port". The last two fields exist in 5.x only (None: left
+    out)."""
 
     cluster: str | None = None
     broker_name: str

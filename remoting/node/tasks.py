@@ -6,8 +6,7 @@ from typing import Any
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel the tasks in the given order, and wait until all have ended. Errors of the cancelled tasks are not
-    raised."""
+    """Cancel the tasks in the given order, and wait until all have ended. Errors of cancelled tasks are not raised."""
     ending = tuple(tasks)
     for task in ending:
         task.cancel()
