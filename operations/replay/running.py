@@ -328,6 +328,8 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
     yield from client_lines(document["variants"])
+    if document["variants"]:
+        yield f"all with seed {document['seed']}: --seed N shows how much of a difference is chance"
     yield f"cost for the clients ({_counted(document['begun'])})"
     yield from (f"  {line}" for line in sides_of_replay(document))
     yield f"scenario: {folder / 'scenario.yaml'}"

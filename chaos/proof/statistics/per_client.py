@@ -178,7 +178,7 @@ def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield one["sentence"]
         yield from (f"  {said}" for said in one["changed"][:CHANGED_MAX])
         if (more := len(one["changed"]) - CHANGED_MAX) > 0:
-            yield f"  and {more} more"
+            yield f"  and {more} more, in replay.json"
     width = max((len(client) for one in variants for client in one["clients"]), default=6)
     head = f"{'failed sends':>14}  {'failed tries':>14}  {'without a broker':>20}  {'last failed send':>20}  "
     head += f"{'transitions':>11}"
