@@ -1,7 +1,7 @@
-"""The Ray actor around any Node: each Node has its own process, log and history file. This module makes no decisions.
+"""The Ray actor that runs one Node (server or client) in its own process, with its own log and history file.
 
-`NodeActor` has no Ray decorator, so that a test can drive it without Ray; cluster.py makes it an actor. The rows
-`started` and `stopped` are recorded here, because a node does not know when its process begins or ends.
+`NodeActor` has no Ray decorator, so that a test can drive it without Ray; cluster.py makes it an actor. The actor
+records the history rows `started` and `stopped`, because a node does not know when its process begins or ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Opens the history file in the actor's process. The object is pickled and sent to that process
+    """Opens the history file in the actor's process. The driver pickles this object and sends it to the actor
     (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...
@@ -46,8 +46,7 @@ class OpensRecorder(Protocol):
 
 @runtime_checkable
 class Probe(Protocol):
-    """Something that measures the process itself, such as how late its timers fire
-    (chaos.history.recorder.LagProbe)."""
+    """Measures a node's process, for example how late its timers fire (chaos.history.recorder.LagProbe)."""
 
     def start(self, record: Recorder, clock: Clock) -> None: ...
 
@@ -56,7 +55,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
-    """All that a process needs to become a node; pickled with cloudpickle, so `factory` may be a closure."""
+    """All that a process needs to become a node. cloudpickle pickles a NodeSpec, so `factory` can be a closure."""
 
     name: str
     role: str
@@ -79,7 +78,7 @@ class NodeSpec:
     """Whether a later process may listen at another address."""
 
     def next_incarnation(self) -> NodeSpec:
-        """Return the spec of the process that follows this one: same name, files and port."""
+        """Return the spec of the node's next process, which has the same name, files and port."""
         number = self.incarnation + 1
         recorder = self.recorder_spec and self.recorder_spec.for_incarnation(number)
         return dataclasses.replace(self, incarnation=number, recorder_spec=recorder)
@@ -93,7 +92,7 @@ class Listening(NamedTuple):
 
 
 def children_of(node: Node) -> tuple[int, ...]:
-    """Return the child processes that the node names in `children`."""
+    """Return the pids in the node's attribute `children`; an empty tuple if the node has no such attribute."""
     return tuple(getattr(node, "children", ()))
 
 
@@ -107,7 +106,7 @@ class Surroundings:
 
 
 class NodeActor:
-    """Runs one Node: lets it listen, sets its links, starts and stops it, and calls the node's own methods."""
+    """Runs one Node: binds its port, sets the proxies to its peers, starts it, stops it and calls its methods."""
 
     def __init__(self, spec: NodeSpec, *, own_process: bool = False, surroundings: Surroundings | None = None) -> None:
         self._spec = spec
@@ -125,7 +124,7 @@ class NodeActor:
         self._address: Address | None = None
 
     async def listen(self) -> Listening:
-        """Make the node and bind it; returns its address and its pid."""
+        """Create the node and bind its port; return its process's pid, its address and its child processes."""
         spec = self._spec
         asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
         if spec.data_dir is not None:
@@ -148,13 +147,13 @@ class NodeActor:
         return Listening(self._pid, self._address, children_of(self.node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Make the node connect only through these links from now on."""
+        """Make the node connect to its peers only through these links (proxy addresses) from now on."""
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
     async def start(self) -> tuple[int, ...]:
-        """Make the node work; returns its child processes. The row `started` stands after the rows of the node's
-        `prepare` and before all its other rows."""
+        """Start the node and return its child processes. The history row `started` comes after the rows of the node's
+        `prepare` and before the node's other rows."""
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()
@@ -167,7 +166,7 @@ class NodeActor:
         return children_of(node)
 
     async def stop(self) -> None:
-        """Close the history of a node that has left cleanly."""
+        """Stop the node cleanly, and close its history file."""
         node, self.node = self.node, None
         try:
             if node is not None:
@@ -180,15 +179,15 @@ class NodeActor:
                 self._recorder.close()
 
     async def call(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the result of the node's `method`, awaited if it is a coroutine. `adjust_clock` is the process's own
-        method."""
+        """Return the result of the node's `method`, awaited if it is a coroutine. The actor itself carries out
+        `adjust_clock`."""
         if method == ADJUST_CLOCK:
             return self._clock.adjust(*args)
         result = getattr(self._the_node(), method)(*args, **kwargs)
         return await result if inspect.isawaitable(result) else result
 
     def die(self) -> None:
-        """End the process at once, without any clean-up."""
+        """Close the history file without stopping the node, which has been killed in virtual time."""
         if self._recorder is not None:
             self._recorder.close()
 
@@ -202,8 +201,8 @@ class NodeActor:
 
 
 def take_over_process(log_file: Path | None, niceness: int | None) -> None:
-    """Give a Ray worker process to one node: the worker dies with its raylet, even while paused, and logs to the node's
-    file."""
+    """Prepare this Ray worker process for one node: the process dies with its raylet, even while paused, and logs to
+    the node's file."""
     if sys.platform == "linux":
         die_with_parent()
         if niceness is not None:

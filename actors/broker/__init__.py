@@ -1,1 +1,1 @@
-"""The broker: message store and offsets (pure over files), request processor, asyncio server."""
+"""The broker: message store and offsets (files only, no network), request processors, asyncio server."""

@@ -1,12 +1,13 @@
-"""Connected producers and consumers by group, from their heartbeats. No I/O: time and channels are arguments.
+"""Connected producers and consumers by group, from their heartbeats. The tables do no I/O: time and channels are
+arguments.
 
     producers: group -> channel id -> client
     consumers: group -> settings, topic -> subscription, channel id -> client
 
-A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Methods that may change a
-consumer group's members return the changed groups; the caller sends them NOTIFY_CONSUMER_IDS_CHANGED. The table of
-locks says which client of a group may consume a queue in order. A lock lasts 60 s; the client renews it by locking
-again. Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
+A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Methods that change
+consumer groups return them; the caller sends NOTIFY_CONSUMER_IDS_CHANGED to the groups' members. The table of locks
+says which client of a group may consume a queue in order. A queue lock lasts 60 s; the client locks the queue again to
+renew it. Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """
 
 from collections.abc import Iterable
@@ -55,7 +56,7 @@ class ConsumerGroup:
         return tuple(client.client_id for client in self.clients.values())
 
     def subscribe(self, subscriptions: tuple[SubscriptionData, ...]) -> bool:
-        """Replace the group's subscriptions by those of a heartbeat. Returns whether the set of topics changed."""
+        """Replace the group's subscriptions by the heartbeat's. Returns whether the group's set of topics changed."""
         before = set(self.subscriptions)
         for subscription in subscriptions:
             old = self.subscriptions.get(subscription.topic)
@@ -85,7 +86,7 @@ class ClientManager:
 
     def register_consumer(self, data: ConsumerData, client: Client) -> tuple[bool, bool]:
         """Register the client in a consumer group, as its heartbeat says. Returns whether the channel is new in the
-        group, and whether the group's members must be told."""
+        group, and whether the group's members must be notified."""
         group = self.consumers.setdefault(data.group_name, ConsumerGroup(data.group_name))
         group.consume_type = data.consume_type
         group.message_model = data.message_model
@@ -96,7 +97,7 @@ class ClientManager:
         return new, new or subscribed
 
     def unregister(self, channel_id: int, *, producer_group: str | None, consumer_group: str | None) -> list[str]:
-        """Remove a client that unregisters. Returns the consumer groups whose members must be told."""
+        """Remove a client that unregisters. Returns the consumer groups whose members must be notified."""
         if producer_group:
             self._remove_producer(producer_group, channel_id)
         if consumer_group and self._remove_consumer(consumer_group, channel_id):
@@ -104,14 +105,14 @@ class ClientManager:
         return []
 
     def channel_lost(self, channel_id: int) -> list[str]:
-        """Remove every client on a closed channel. Returns the consumer groups whose members must be told."""
+        """Remove every client on a closed channel. Returns the consumer groups whose members must be notified."""
         for group in list(self.producers):
             self._remove_producer(group, channel_id)
         return [group for group in list(self.consumers) if self._remove_consumer(group, channel_id)]
 
     def expire(self, *, now_ms: int) -> list[tuple[str, Client]]:
-        """Remove clients that were silent for more than 120 s. Returns (consumer group, client) of each consumer and
-        ("", client) of each producer."""
+        """Remove clients that were silent for more than 120 s. Returns (consumer group, client) for each removed
+        consumer and ("", client) for each removed producer."""
         gone: list[tuple[str, Client]] = []
         for name, group in list(self.consumers.items()):
             late = [client for client in group.clients.values() if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS]
@@ -183,8 +184,8 @@ class QueueLocks:
         self._leases: dict[str, dict[MessageQueue, _Lease]] = {}
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, *, now_ms: int) -> list[MessageQueue]:
-        """Lock these queues for the client, if they are free or their lock has expired. Returns the queues that the
-        client has locked now."""
+        """Lock for the client each of these queues that is unlocked or whose lock has expired. Returns the queues that
+        the client has locked now."""
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:
@@ -197,7 +198,7 @@ class QueueLocks:
         return held
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Release the client's locks of the given queues. Locks of other clients stay."""
+        """Release the client's own locks of the given queues."""
         leases = self._leases.get(group)
         if leases is None:
             return
@@ -209,7 +210,7 @@ class QueueLocks:
             del self._leases[group]
 
     def expire(self, *, now_ms: int) -> None:
-        """Delete locks that expired long ago, because clients that never return would fill memory."""
+        """Delete locks that expired long ago, because the locks of clients that never return would fill memory."""
         for group in list(self._leases):
             leases = self._leases[group]
             for queue in [q for q, lease in leases.items() if now_ms - lease.renewed_ms > LEASE_MS]:

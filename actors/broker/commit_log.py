@@ -1,11 +1,11 @@
-"""The commit log's files: one growing sequence of bytes, cut into files. A file's name is the offset of its first byte.
+"""The commit log: one growing sequence of bytes, divided into files. A file's name is the offset of its first byte.
 
     00000000000000000000   records, then a filler      exactly file_size bytes
     00000000001073741824   records                     as long as what was appended
 
 This module appends, reads, and cuts off an incomplete last record. Only one process can open the log. store.py defines
-the records. Upstream: `MappedFileQueue`, `MappedFile`, which map each file at its full size. Files of this broker grow
-instead, so a file ends where the written bytes end.
+the records. A commit-log file of this broker grows with each record; RocketMQ gives each file its full size at once.
+Upstream: `MappedFileQueue`, `MappedFile`.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ class StoreError(Exception):
 
 
 class CommitLog:
-    """The open commit log under `directory`. `end` is the next offset to be written."""
+    """The open commit log under `directory`. `end` is the offset at which the next record begins."""
 
     def __init__(self, directory: Path, *, file_size: int) -> None:
         self.directory = directory
@@ -32,8 +32,8 @@ class CommitLog:
         self._lock_fd = -1
 
     def open(self) -> None:
-        """Lock the folder and find its files. Raises StoreError if another process has the folder, or a file is
-        missing."""
+        """Lock the commit log's folder and list its files. Raises StoreError if another process has locked the folder,
+        or a file is missing."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(self.directory.parent / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -60,7 +60,7 @@ class CommitLog:
 
     @property
     def start(self) -> int:
-        """The first offset of the log that still exists."""
+        """The lowest offset whose bytes the log still has."""
         return self._starts[0] if self._starts else 0
 
     @property
@@ -79,19 +79,20 @@ class CommitLog:
         return self._starts[-1] + self.file_size - self.end if self._starts else 0
 
     def write(self, data: bytes) -> None:
-        """Write `data` at the end of the newest file. Raises OSError; a part of `data` may then be written."""
+        """Write `data` at the end of the newest file. After an OSError a part of `data` can be in the file."""
         fd = self._writable()
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
 
     def sync(self) -> None:
-        """Write everything from the kernel's memory to the disk (fsync)."""
+        """Make the kernel write the newest file to the disk (fsync)."""
         if self._write_fd >= 0:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Begin the next file. The previous file is extended to its full size, which its filler record declares."""
+        """Extend the previous file to its full size, which its last (filler) record declares, and begin the next
+        file."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()
@@ -101,19 +102,18 @@ class CommitLog:
         self._write_fd = fd
 
     def cut(self, end: int) -> None:
-        """Cut the newest file at `end`. Raises OSError."""
+        """Truncate the newest file at the log offset `end`. Raises OSError."""
         os.ftruncate(self._writable(), end - self._starts[-1])
         self.end = end
 
     def fill_up(self) -> None:
-        """Fill the newest file up to its full size. Recovery calls this if the process died after the filler record and
-        before the file had its full size."""
+        """Extend the newest file to its full size. Recovery calls `fill_up` if the process died after writing the
+        filler record and before extending the file."""
         os.ftruncate(self._writable(), self.file_size)
         self.end = self._starts[-1] + self.file_size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from `offset` on, all from one file; fewer or none if the log does not have
-        them."""
+        """Return up to `size` bytes from `offset` on, not beyond the end of the file that contains `offset`."""
         if not self._starts or offset < self._starts[0] or offset >= self.end:
             return b""
         start = self._starts[0] + (offset - self._starts[0]) // self.file_size * self.file_size

@@ -1,7 +1,7 @@
 """A broker's settings: RocketMQ's names and defaults, from a properties file or from Python.
 
-`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. The file's keys that this broker does not use (such as
-thread pool sizes) are ignored. A wrong value is refused with an error that names the key. Upstream: `BrokerConfig`,
+`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. Keys of a `-c` file that this broker does not use (such
+as thread pool sizes) are ignored. A wrong value is refused with an error that names the key. Upstream: `BrokerConfig`,
 `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
 """
 
@@ -23,7 +23,7 @@ _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """All of a broker's settings. Times are in milliseconds; `java_name` gives RocketMQ's spelling of a setting."""
+    """All of a broker's settings. Durations are in milliseconds. `java_name` gives RocketMQ's spelling of a setting."""
 
     broker_name: str = "broker-a"
     broker_id: int = 0
@@ -162,7 +162,7 @@ class BrokerConfig:
 
     @property
     def acts_as_master(self) -> bool:
-        """Whether enableSlaveActingMaster is on. A 4.9 broker does not know the key."""
+        """Whether enableSlaveActingMaster is on. In 4.9 the setting does not exist."""
         return self.enable_slave_acting_master and self.is_5x
 
     @property
@@ -177,7 +177,7 @@ class BrokerConfig:
 
     @property
     def register_period_s(self) -> float:
-        """The period between full registrations, clamped as `BrokerController.start` does."""
+        """The period between full registrations, limited to 10 to 60 s (`BrokerController.start`)."""
         return max(10_000, min(self.register_name_server_period, 60_000)) / 1000
 
     @property
@@ -191,7 +191,7 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
-        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and what is allowed."""
+        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and allowed values."""
         return cls().updated(properties, source=source)
 
     def updated(self, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
@@ -206,14 +206,14 @@ class BrokerConfig:
             raise ConfigError(source, exc.key, exc.value, exc.allowed) from None
 
     def to_properties(self) -> dict[str, str]:
-        """Return the settings as text, by RocketMQ's keys, for GET_BROKER_CONFIG (26)."""
+        """Return each setting's value as text, by RocketMQ's name of the setting, for GET_BROKER_CONFIG (26)."""
         own = {java_name(f.name): _text(getattr(self, f.name)) for f in fields(self) if f.name not in _OURS_ONLY}
         return _NOT_OBEYED | own
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Return `"1s 5s 1m"` as milliseconds. Raises ConfigError for a text without entries, and for an entry that is no
-    duration."""
+    """Return the delays of a text such as `"1s 5s 1m"`, in milliseconds. Raises ConfigError if the text is empty or an
+    entry is no duration."""
     levels = []
     for entry in text.split():
         number, unit = entry[:-1], entry[-1:]
@@ -234,7 +234,7 @@ _NOT_OBEYED = {"fileReservedTime": "72", "filterServerNums": "0", "useTLS": "fal
 
 
 def java_name(name: str) -> str:
-    """Return `"listen_port"` as RocketMQ spells it: `"listenPort"`."""
+    """Return RocketMQ's spelling of a setting's name: `"listenPort"` for `"listen_port"`."""
     if name in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name]
     head, *rest = name.split("_")
@@ -246,7 +246,7 @@ _DEFAULTS = BrokerConfig()
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """Return `"a:9876;b:9876"` as addresses. Raises ValueError with the part that is no address."""
+    """Return `"a:9876;b:9876"` as addresses. Raises ValueError, whose message names the entry that is no address."""
     return tuple(Address.parse(part) for part in text.split(";") if part.strip())
 
 

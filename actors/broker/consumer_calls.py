@@ -1,10 +1,10 @@
-"""Requests of mqadmin that a broker passes on to its consumers: their state (307), to consume one message (309), to
-continue at another offset (222, passed on as 220), their offsets (223, passed on as 221).
+"""Requests of mqadmin that a broker passes on to its consumers: report the state (307), consume one message (309),
+continue at another offset (222, passed on as 220), report the offsets (223, passed on as 221).
 
-To reset offsets, a 4.9 broker tells the consumers, which commit the new offset and pull from there. If no consumer is
-online, a 4.9 broker refuses with code 206, and mqadmin commits the offset itself. A 5.x broker commits the new offset
-at once and makes each queue's next pull start there. Upstream: `AdminBrokerProcessor`, `Broker2Client`,
-`ConsumerOffsetManager.assignResetOffset`.
+To reset offsets, a 4.9 broker sends the new offsets to the consumers, which commit them and pull from there. If no
+consumer is online, a 4.9 broker refuses the reset with code 206, and mqadmin commits the new offset itself. To reset an
+offset, a 5.x broker commits the new offset at once and starts the queue's next pull there. Upstream:
+`AdminBrokerProcessor`, `Broker2Client`, `ConsumerOffsetManager.assignResetOffset`.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -73,9 +73,8 @@ class ConsumerCalls:
     # Offsets
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 222: move a group to the offsets of a timestamp (-1: each queue's end). In 4.9 the broker sends these
-        offsets to the consumers that are online; in 5.x it commits them itself, and can move one queue to an offset
-        that the request names."""
+        """Request 222: move a group to the offsets of a timestamp (-1: each queue's end). In 5.x the request can
+        instead name one queue and its new offset."""
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(

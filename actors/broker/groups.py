@@ -1,5 +1,5 @@
-"""The broker's consumer groups: a table of their settings, saved as RocketMQ's subscriptionGroup.json. Unknown groups
-are created automatically. Upstream: `SubscriptionGroupManager`."""
+"""The broker's consumer groups: a table of their settings, saved as RocketMQ's subscriptionGroup.json. A consumer group
+that a client names for the first time is created automatically. Upstream: `SubscriptionGroupManager`."""
 
 import logging
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """Return the group's settings. An unknown group is created with the defaults; if automatic creation is off, the
-        result is None."""
+        """Return the group's settings. An unknown group is created with default settings; if automatic creation is off,
+        the result is None."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)
@@ -62,7 +62,7 @@ class SubscriptionGroups(VersionedTable):
         self._changed(now_ms)
 
     def take(self, groups: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
-        """Replace the slave's groups and version by the master's."""
+        """Replace this slave's consumer groups and their DataVersion by the master's."""
         self.table = dict(groups)
         self._taken(version)
 
@@ -73,5 +73,5 @@ class SubscriptionGroups(VersionedTable):
         return True
 
     def encode(self) -> bytes:
-        """Return `{"dataVersion": …, "subscriptionGroupTable": {…}}`: code 201's body, and the file."""
+        """Return `{"dataVersion": …, "subscriptionGroupTable": {…}}`: the answer to request 201, and the file."""
         return SubscriptionGroupWrapper(subscription_group_table=self.table, data_version=self.data_version).encode()

@@ -1,8 +1,8 @@
-"""Pull requests that found nothing and wait for a message: their table, without a clock or a connection.
+"""The table of pull requests that found no message and wait for one. The table uses no clock and no connection.
 
 A waiting pull leaves the table in exactly one of four ways: a message that it may want arrived, the periodic check
-found such a message, its time is up, or its connection closed. The code that takes a request out of the table also
-answers the request. The number of waiting requests is limited. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
+found such a message, its waiting time is over, or its connection closed. The code that takes a request out of the table
+also answers the request. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """
 
 from collections import Counter
@@ -52,8 +52,8 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Let the pull request wait. Returns False if the table is full: the caller must then answer the request
-        now."""
+        """Put the pull request into the table. Returns False if the table is full: the caller must then answer the
+        request now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)
@@ -62,12 +62,12 @@ class PullHolds(Generic[R]):
         return True
 
     def wake(self, topic: str, queue_id: int, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:
-        """Take out the pulls of a queue that want one of its new messages."""
+        """Remove and return the waiting pulls of one queue for which `wanted` is true."""
         return self._take((topic, queue_id), wanted)
 
     def check(self, now_ms: int, max_offset: Callable[[str, int], int]) -> list[HeldPull[R]]:
-        """Take out the pulls whose queue has messages at their offset, or whose time is over. The broker calls this
-        every 5 s."""
+        """Remove and return the waiting pulls whose queue has messages at their offset, or whose waiting time is
+        over."""
         taken: list[HeldPull[R]] = []
         for topic, queue_id in list(self._held):
             newest = max_offset(topic, queue_id)

@@ -6,9 +6,9 @@ members.
     901   each second, of the first NameServer that answers: which ids the group has
     905   a NameServer says that the least of them has changed, where it is told to (notifyMinBrokerIdChanged)
 
-A slave whose master has left the group stops copying the master's tables, and follows a new master at once. Apache's
-slave with the least id also delivers delayed messages and checks transactions by way of another master
-(enableRemoteEscape, off by default); a slave of this broker does not. Upstream: `BrokerController.sendHeartbeat`,
+A slave whose master has left the group stops copying the master's tables. The slave copies from a new master at once.
+With enableRemoteEscape (off by default), Apache's slave with the smallest id also delivers delayed messages and checks
+transactions through another master; this broker's slaves do not. Upstream: `BrokerController.sendHeartbeat`,
 `syncBrokerMemberGroup`, `updateMinBroker`.
 """
 
@@ -38,8 +38,8 @@ CALL_TIMEOUT_S = 3.0
 
 
 class MemberGroup:
-    """The member group of one broker. `changed(master)` is called with the master's address when the group's least
-    broker id changes. The master's address is None if the group has no master."""
+    """The group of brokers with this broker's name. `changed(master)` is called with the master's address when the
+    group's smallest broker id changes. `master` is None if the group has no master."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class MemberGroup:
             return
 
     def notified(self, _: Connection, request: RemotingCommand) -> None:
-        """Handle NOTIFY_MIN_BROKER_ID_CHANGE (905), which is not answered."""
+        """Handle the oneway request NOTIFY_MIN_BROKER_ID_CHANGE (905)."""
         header = NotifyMinBrokerIdChangeRequestHeader.from_ext_fields(request.ext_fields)
         self._services.context.log.warning("min broker id changed, prev %s, new %s", self._min_id, header.min_broker_id)
         if header.min_broker_id is not None and header.min_broker_addr:

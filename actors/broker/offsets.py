@@ -27,8 +27,8 @@ class ConsumerOffsets(KeptTable):
             self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store that `group` has consumed the messages below `offset`. Returns the previous offset, or -1. The new
-        offset may be lower, because an operator can reset offsets."""
+        """Store that `group` has consumed the messages below `offset`. Returns the previous offset, or -1 if there was
+        none. The new offset can be lower than the previous one, because an operator can reset offsets."""
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
         before = queues.get(queue_id)
         if before != offset:
@@ -37,31 +37,30 @@ class ConsumerOffsets(KeptTable):
         return -1 if before is None else before
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Make the group's next pull of the queue begin at `offset`, and make `offset` the group's offset until
-        then."""
+        """Make the group's next pull of the queue begin at `offset`; until that pull, `query` returns `offset`, too."""
         self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the offset at which a reset makes this pull begin, once; None if there was no reset since the last
+        """Return and forget the reset offset at which this pull must begin; None if there was no reset since the last
         pull."""
         return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The group's last stored offset of the queue; -1 if none was ever stored."""
+        """Return the group's committed offset of the queue; -1 if the group has none."""
         if self._reset and queue_id in (reset := self._reset.get(topic + SEPARATOR + group, {})):
             return reset[queue_id]
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
-        """Return the committed offset of `group` by queue id, for `topic`."""
+        """Return, by queue id, the offsets that `group` has committed for `topic`."""
         return self._table.get(topic + SEPARATOR + group, {})
 
     def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember in memory where `group` pulls next, for statistics."""
+        """Remember the offset of `group`'s next pull in memory, for statistics."""
         self._pulled.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def query_pulled(self, group: str, topic: str, queue_id: int) -> int:
-        """Return where `group` will pull next; -1 if it has not pulled since the start."""
+        """Return the offset of `group`'s next pull; -1 if the group has not pulled since the broker started."""
         return self._pulled.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def topics_of(self, group: str) -> tuple[str, ...]:
@@ -73,7 +72,7 @@ class ConsumerOffsets(KeptTable):
         return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
 
     def take(self, body: bytes) -> None:
-        """Replace the table by another broker's offsets, from its `encode`. Raises ValueError."""
+        """Overwrite this table's offsets by another broker's offsets, encoded by `encode`. Raises ValueError."""
         for key, queues in _decode(body, "code 43's body").items():
             if self._table.get(key) != queues:
                 self._table[key] = queues
@@ -97,7 +96,7 @@ class ConsumerOffsets(KeptTable):
                 del table[key]
 
     def encode(self) -> bytes:
-        """The table as JSON: `{"offsetTable": {"topic@group": {"0": 7}}}` (code 43's body, and the file)."""
+        """Return `{"offsetTable": {"topic@group": {"0": 7}}}`: the answer to request 43, and the file."""
         table = {
             key: {str(queue_id): offset for queue_id, offset in queues.items()} for key, queues in self._table.items()
         }

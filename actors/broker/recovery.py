@@ -1,4 +1,4 @@
-"""Recovers the commit log when a broker starts: reads every record again and cuts off a torn tail.
+"""Recovers the commit log when a broker starts: reads every record again and cuts off an incomplete last record.
 
 An interrupted write leaves part of a record at the end of the log, and a power loss leaves zeros; recovery then ends
 the log after the last whole record. Damage before the newest file makes the start fail, because cutting there would
@@ -24,8 +24,8 @@ Index = Callable[[StoredMessage, int], None]
 
 
 def recover(log: CommitLog, index: Index) -> int:
-    """Read every record of the log and cut off a torn tail. Returns how many bytes were cut off. StoreError,
-    OSError."""
+    """Read every record of the log and cut off an incomplete last record. Returns how many bytes were cut off.
+    StoreError, OSError."""
     truncated = 0
     for start in log.starts:
         end, full = _index_file(log, start, index)
@@ -41,7 +41,7 @@ def recover(log: CommitLog, index: Index) -> int:
 
 
 def read_deleted(path: Path) -> dict[str, int]:
-    """Return each deleted topic, with the commit log's end when the topic was deleted. StoreError if the file is
+    """Return each deleted topic, with the commit log's end when the topic was deleted. Raises StoreError if the file is
     unreadable."""
     content = read_whole(path)
     if content is None:

@@ -6,10 +6,10 @@ limited to 10 to 60 s), and at once for a new topic.
     topic       103 with the one topic, as 4.9 does
     unregister  104 to every target, one after the other, 3 s each
 
-Rounds of registrations do not overlap, as upstream. The registration of one topic carries the data version of the
-topic's change, so rounds that wait arrive in the order of the changes. Unlike RocketMQ, a NameServer whose last
-registration failed gets the whole table instead of one topic. With one topic only, the NameServer would have the newest
-version without earlier topics, and ignore every full registration as unchanged. Upstream:
+A round of registrations begins only when the previous round has ended, as in RocketMQ. The registration of one topic
+carries the DataVersion that the topic's change produced. If the last registration with a NameServer failed, the next
+one sends all topics instead of one; RocketMQ sends one. After one topic only, that NameServer would have the newest
+DataVersion but lack earlier topics, and ignore every full registration as unchanged. Upstream:
 `BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 
@@ -38,8 +38,9 @@ RW = PERM_READ | PERM_WRITE
 
 
 class Registration:
-    """The registrations of one broker. `targets` returns the NameServers to register with, and is called before each
-    round. `answered` gets what the first accepting NameServer answers about the master, which slaves need."""
+    """The registrations of one broker. Before each round, `targets` is called and returns the NameServers to register
+    with. After each round, `answered` is called with the first successful answer's header; a slave reads its master's
+    address there."""
 
     def __init__(
         self,
@@ -77,13 +78,14 @@ class Registration:
             self._spawn(self._round([topic], version))
 
     def changed(self) -> None:
-        """Register every topic with every NameServer at once, whatever forceRegister is (`registerBrokerAll(…, true)`
-        of `changeToMaster`, `changeToSlave`, `updateBrokerConfig`)."""
+        """Register every topic with every NameServer at once, even if forceRegister is false (`registerBrokerAll(…,
+        true)` of `changeToMaster`, `changeToSlave`, `updateBrokerConfig`)."""
         if not self._stopped:
             self._spawn(self._round(None, None))
 
     async def register_all(self) -> None:
-        """Register every topic with every NameServer, once."""
+        """Register all topics with all NameServers; without forceRegister, only if some NameServer's DataVersion
+        differs."""
         if self._services.config.force_register or await self._need_register():
             await self._round(None, None)
 
@@ -190,8 +192,8 @@ class Registration:
         return {**whose, "broker_id": config.broker_id, "broker_addr": str(self._services.address)}
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
-        """Return the topic with the broker's permission instead of the topic's (4.9), or with what both permit
-        (5.x)."""
+        """If brokerPermission lacks read or write, return the topic with brokerPermission (4.9), or with the common
+        bits (5.x)."""
         permission = self._services.config.broker_permission
         if permission & RW == RW:
             return topic

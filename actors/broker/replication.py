@@ -3,11 +3,11 @@
     slave   FETCH_COMMIT_LOG from the end of its own log ─►  master   whole records from there, as they stand in its
             appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
 
-A slave's request names the end of the slave's copy; a SYNC_MASTER then answers the sends up to this offset. Apache's
-brokers copy the log over a separate port (10912) and protocol. Here a slave copies the log by a request on the broker's
-ordinary port, with Apache's time limits. If a slave's log differs from the beginning of the master's log, the slave
-copies nothing and logs this every 5 s, as Apache's does. Upstream: `DefaultHAService`, `DefaultHAConnection`,
-`DefaultHAClient`.
+A slave's request names the end offset of the slave's copy; a SYNC_MASTER then answers the sends of messages below this
+offset. Apache's brokers copy the log over a separate port (10912) and protocol. Here a slave copies the log by a
+request on the broker's ordinary port, with Apache's time limits. If a slave's log differs from the beginning of the
+master's log, the slave copies nothing and logs this every 5 s, as Apache's does. Upstream: `DefaultHAService`,
+`DefaultHAConnection`, `DefaultHAClient`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class LogServing:
     def fetch(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """Return the commit log from the slave's offset on; a future while the log has nothing new."""
+        """Return the commit log from the slave's offset on; a future of it if the log has nothing new."""
         services = self._services
         header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
         if services.config.is_slave or header.broker_name != services.config.broker_name:
@@ -112,7 +112,7 @@ class LogServing:
         return slave.waits
 
     def status(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """Request 907: how many bytes each slave is behind the master; asked of a slave, how far it is behind."""
+        """Request 907: how many bytes each slave is behind this master; on a slave, how far the slave has copied."""
         services = self._services
         if services.config.is_slave:
             info = HARuntimeInfo(master=False, ha_client_runtime_info=self._copying.status())
@@ -159,7 +159,7 @@ class LogServing:
             _settle(copied, False)
 
     async def copied(self, end: int) -> ResponseCode:
-        """Wait until a slave has the log up to `end`. Returns SUCCESS or FLUSH_SLAVE_TIMEOUT, or at once
+        """Wait until a slave has the log up to `end`. Returns SUCCESS, FLUSH_SLAVE_TIMEOUT or, without waiting,
         SLAVE_NOT_AVAILABLE."""
         clock = self._services.context.clock
         now_s = clock.monotonic_s()

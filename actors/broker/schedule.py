@@ -1,10 +1,10 @@
 """Delayed messages: stored in SCHEDULE_TOPIC_XXXX, one queue per delay level, and delivered to their real topic when
 due.
 
-In SCHEDULE_TOPIC_XXXX the consume queue's tags code is the due time. Each queue of that topic is in order of due time,
-because all its messages have the same delay. The file delayOffset.json says how far each level has been delivered.
-After a crash, messages delivered since the file was last written are delivered again, as in RocketMQ. Upstream:
-`ScheduleMessageService`.
+In SCHEDULE_TOPIC_XXXX a consume-queue entry's tags code is the message's due time. Each queue of SCHEDULE_TOPIC_XXXX is
+in order of due time, because all its messages have the same delay. The file delayOffset.json says how far each level
+has been delivered. After a crash, messages delivered since delayOffset.json was last written are delivered again, as in
+RocketMQ. Upstream: `ScheduleMessageService`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class ScheduleService(KeptTable):
             self._set(queue_id + 1, 0.0)
 
     def encode(self) -> bytes:
-        """Return how far each level has been delivered: code 45's body, and the file."""
+        """Return how far each delay level has been delivered: the answer to request 45, and the file."""
         return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
 
     def take(self, body: bytes) -> None:

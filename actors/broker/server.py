@@ -52,10 +52,10 @@ RocketMQ writes the role into the file that the broker was started with."""
 
 
 class Broker:
-    """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
+    """One broker. Planted defects of the self-test replace the instance's `_registration_targets` or `store._write`.
 
-    `advertised` is the address that the broker registers and writes into messages; None: brokerIP1 (or the listening
-    host) with the port in use. The broker's files are under the context's data_dir, else under storePathRootDir. `vip`:
+    `advertised` is the address that the broker registers; if None, brokerIP1 (or the listening host) and the listening
+    port are used. The broker's files are under the context's data_dir if it is set, else under storePathRootDir. `vip`:
     listen at the VIP port, too.
     """
 
@@ -107,8 +107,8 @@ class Broker:
     # Lifecycle
 
     async def listen(self) -> Address:
-        """Recover the store and bind; returns the address for peers. Raises StoreError (in use, damaged), ValueError (a
-        settings file that is none), OSError (the port)."""
+        """Recover the store and bind the port; return the address for peers. Raises StoreError (store in use or
+        damaged), ValueError (unreadable table file), OSError (port not free)."""
         context = self._context
         recovery = self.store.open()
         self._store_is_open = True
@@ -187,7 +187,7 @@ class Broker:
         self._registration.changed()
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Give the broker these topics (name to queue count) from its first registration on. Call it before `start`."""
+        """Create these topics (name to queue count) for the broker's first registration. Call before `start`."""
         for topic, queues in topics.items():
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             self.services.topics.begin_with(config)

@@ -22,14 +22,14 @@ from .topics import TopicTable
 
 @dataclass(slots=True)
 class HeldRequest:
-    """A pull request that waits for a message. When it is woken, the pull is run again, and `answer` gets the
-    result."""
+    """A pull request that waits for a message. `finish` runs the pull again, and `answer` gets the result."""
 
     run_again: Callable[[], RemotingCommand | None]
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer the pull now, with the messages that the queue has. Returns the answer, if there is one."""
+        """Answer the pull now, with the messages that the queue has. Returns the answer; None if running the pull
+        failed."""
         if self.answer.done():
             return None
         try:
@@ -81,7 +81,7 @@ class Services:
 
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store that `group` has consumed the messages below `offset`, and record the change. Returns the previous
-        offset, or -1. `f` names the request with the commit."""
+        offset, or -1 if there was none. `f` is the name of the committing request in the history."""
         # What was there before is read first, so that the row says what was asked even if the table does not take it.
         before = self.offsets.queues(group, topic).get(queue_id, -1)
         self.offsets.commit(group, topic, queue_id, offset)
@@ -91,7 +91,7 @@ class Services:
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:
-        """The answer to a request with a wrong parameter. RocketMQ 4.9 has no code of its own for this."""
+        """The answer to a request with a wrong parameter. 4.9 answers SYSTEM_ERROR, 5.x INVALID_PARAMETER."""
         return RemotingCommand.response(self.invalid_code, remark)
 
     @property
@@ -108,7 +108,7 @@ class Services:
 
 
 class Refused(Exception):
-    """Raised to answer a request with this code and remark; the request has no effect."""
+    """An exception that makes the broker answer the request with this code and remark; the request has no effect."""
 
     def __init__(self, code: ResponseCode, remark: str, header: Mapping[str, str] | None = None) -> None:
         super().__init__(remark)

@@ -7,10 +7,10 @@
                          | [NOT] (CONTAINS | STARTSWITH | ENDSWITH) text}                     the last in 5.x only
     unary       = (+ | - | NOT) unary | literal | property | ( or )
 
-A value is a text (as every property), a number, a truth value or null. Logic has three values: a comparison with null
-gives null, and only true matches. A text that is compared with a number is read as a number. A message whose values
-cannot be compared does not match. Text after a complete filter is ignored: `a LIKE 'x'` means `a`. Upstream:
-`SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
+In a filter, a value is a text (as every property), a number, a truth value or null. A comparison with null gives null,
+and a message matches only if the whole filter gives true. A text that is compared with a number is read as a number. A
+message whose values cannot be compared does not match. Text after a complete filter is ignored: `a LIKE 'x'` means `a`.
+Upstream: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
 """
 
 import re
@@ -43,7 +43,7 @@ _FLOAT = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
 
 
 class SqlError(ValueError):
-    """The text is no SQL filter. The error message says at which place, and why."""
+    """The text is no SQL filter. The error message gives the position of the error, and the reason."""
 
 
 class _Incomparable(Exception):
@@ -90,7 +90,8 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
 
     def expect(self, kind: str, *texts: str) -> str:
-        """Take and return the next token, which must be of `kind` and, with `texts`, one of them. Raises SqlError."""
+        """Take and return the next token, which must be of `kind`, and one of `texts` if any are given. Raises
+        SqlError."""
         found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
             wanted = " or ".join(texts) or "a text in quotes"

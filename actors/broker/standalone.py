@@ -1,7 +1,7 @@
 """One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
 
 The stand-alone broker needs no Ray. Instead of ROCKETMQ_HOME and NAMESRV_ADDR, the broker reads the command line and
-the `-c` file. Without brokerIP1, the broker registers the machine's address on the network that leads to the
+the `-c` file. Without brokerIP1, the broker registers the address of the machine's network interface towards the
 NameServers. Upstream: `BrokerStartup`.
 """
 
@@ -33,9 +33,9 @@ from .server import Broker
 
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port or the store cannot be opened.
-    `namesrv_addr` (`host:port;host:port`) overrides the settings file's list of NameServers; if it is empty, the file's
-    list counts."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings, 4 if the port or the store
+    cannot be opened. `namesrv_addr` (`host:port;host:port`), if not empty, overrides the settings file's list of
+    NameServers."""
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
     except ValueError as exc:

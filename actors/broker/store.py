@@ -1,9 +1,9 @@
-"""Messages on disk: append, read by queue offset, look up, and recover after the process died in any way.
+"""Messages on disk: append, read by queue offset, look up, and recover after any death of the process.
 
 Everything is in the commit log, in RocketMQ's record layout; consume queues are built from the commit log. A message
-counts as stored when its bytes have been handed to the kernel, so the message survives SIGKILL of the process. To
-survive a power loss it needs flushDiskType SYNC_FLUSH. Recovery reads every record again. Recovery cuts off an
-incomplete end of the log, and refuses a log with damage before the newest file. Upstream: `DefaultMessageStore`,
+counts as stored when its bytes have been handed to the kernel, so the message survives SIGKILL of the process. A
+message survives a power loss only with flushDiskType SYNC_FLUSH. Recovery reads every record again, cuts off an
+incomplete last record, and refuses a log with damage before the newest file. Upstream: `DefaultMessageStore`,
 `CommitLog`, `ConsumeQueue`.
 """
 
@@ -40,9 +40,9 @@ ENTRY = struct.Struct(">qiq")
 
 
 class ConsumeQueue:
-    """One queue of one topic: the places of its messages in the commit log. A consume queue is rebuilt from the commit
-    log at every start. A consume queue has one entry of 20 bytes in memory for each queue offset from `first` to `end`
-    (not included)."""
+    """One queue of one topic: the commit-log offsets of its messages. A consume queue is rebuilt from the commit log at
+    every start. A consume queue has one entry of 20 bytes in memory for each queue offset from `first` to `end` (not
+    included)."""
 
     __slots__ = ("_entries", "first")
 
@@ -58,7 +58,7 @@ class ConsumeQueue:
         self._entries += ENTRY.pack(physical_offset, size, tags_code)
 
     def entry(self, offset: int) -> tuple[int, int, int]:
-        """Return commit-log offset, record size and tags code of one queue offset. IndexError outside first..end."""
+        """Return commit-log offset, size and tags code of the message at `offset`. IndexError outside first..end."""
         if not self.first <= offset < self.end:
             raise IndexError(f"queue offset {offset} is not in {self.first}..{self.end - 1}")
         found: tuple[int, int, int] = ENTRY.unpack_from(self._entries, (offset - self.first) * ENTRY.size)
@@ -110,8 +110,8 @@ class MessageStore:
         self._broken: str | None = None
 
     def open(self) -> Recovery:
-        """Lock the store and recover it. Raises StoreError if another process has it, or a file is unreadable or
-        damaged."""
+        """Lock the store and recover it. Raises StoreError if another process has locked the store, or a file is
+        unreadable or damaged."""
         try:
             self._commit_log.open()
             return self._recover()
@@ -140,8 +140,8 @@ class MessageStore:
     # Appending
 
     def append(self, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
-        """Store `messages` of one queue in order. When `append` returns, the messages survive SIGKILL. If it raises
-        MessageIllegal or StoreFull, no message is stored."""
+        """Store `messages` of one queue in order. When `append` returns, the messages survive SIGKILL. When `append`
+        raises MessageIllegal or StoreFull, no message is stored."""
         if self._broken is not None:
             raise StoreFull(self._broken)
         topic, queue_id = messages[0].topic, messages[0].queue_id
@@ -259,8 +259,9 @@ class MessageStore:
         return bytes(found)
 
     def copy(self, records: bytes) -> list[tuple[str, int]]:
-        """Append records of another store, from its method `records`, at the same offsets. Returns (topic, queue id) of
-        each record. Raises StoreError at a record that does not continue this log; earlier records stay."""
+        """Append another store's records, as its method `records` returned them, at the same offsets. Returns (topic,
+        queue id) of each record. Raises StoreError at a record that does not continue this log; records before it stay
+        appended."""
         log, position, stored = self._commit_log, 0, []
         if not log.starts:
             log.add_file()
@@ -298,8 +299,8 @@ class MessageStore:
         tags_codes: frozenset[int] | None = None,
         takes: Takes | None = None,
     ) -> Found:
-        """Return the messages from `offset` on that the consumer wants by tags code and properties (None: all). At most
-        `max_messages`, and at most `max_bytes` unless the first message alone is larger."""
+        """Return the messages from `offset` on that match the consumer's tags codes and property filter (None: any).
+        Returns at most `max_messages`, and at most `max_bytes` unless the first message alone is larger."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None:
             return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -345,7 +346,7 @@ class MessageStore:
     def wanted_in(
         self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None, takes: Takes | None = None
     ) -> tuple[bool, int]:
-        """Return whether the consumer wants a message at `offset` or later, and up to which offset entries were
+        """Return whether the consumer wants a message at `offset` or later, and the offset up to which messages were
         checked."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None or offset >= queue.end:
@@ -392,8 +393,8 @@ class MessageStore:
         return -1 if stored is None else stored.store_timestamp
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
-        """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last message
-        stored at that time or earlier. If no message fits, the result is the queue's end (with `upper`, its begin)."""
+        """Return the offset of the first message stored at `timestamp_ms` or later, or the queue's end if there is
+        none. With `upper`: of the last message stored at `timestamp_ms` or earlier, or the queue's first offset."""
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
         while low < high:
@@ -446,7 +447,7 @@ class MessageStore:
 
 
 def default_tags_code(message: StoredMessage) -> int:
-    """The hash of the message's tag; 0 for a message without one."""
+    """The hash of the message's tag; 0 for a message without a tag."""
     return tags_code(message.properties.get(TAGS))
 
 

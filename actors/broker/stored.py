@@ -22,7 +22,7 @@ class MessageIllegal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutMessage:
-    """A message to store. The store gives it its offsets, store time and store host."""
+    """A message to store. The store adds offsets, store time and store host."""
 
     topic: str
     queue_id: int
@@ -54,14 +54,14 @@ def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping
 
 
 def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """Return the message in the form in which it waits in one of RocketMQ's own topics, with these properties added."""
+    """Return the message as it is stored while it waits in an internal topic (for its delay, or for its commit)."""
     kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     return replace(message, topic=topic, queue_id=queue_id, properties=format_properties(kept).encode())
 
 
 def taken_up(stored: StoredMessage) -> PutMessage | None:
-    """Return the original message of a message that waited in one of RocketMQ's topics; None if its record names no
-    original topic and queue. REAL_TOPIC, REAL_QID and the property for which the message waited stay, as with Apache's
+    """Return the original message of a message that waited in an internal topic; None if the record lacks the original
+    topic or queue. The properties REAL_TOPIC, REAL_QID and the one that made the message wait stay, as with Apache's
     brokers."""
     properties = stored.properties
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
@@ -82,13 +82,12 @@ SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
 
 
 def store_time_at(sys_flag: int) -> int:
-    """Return the position of the store time in a record with this sysFlag, which is 12 bytes later if the born host is
-    IPv6."""
+    """Return the store time's position in a record with this sysFlag: 56, or 68 if the born host is IPv6."""
     return 68 if sys_flag & 0x10 else 56
 
 
 class GetStatus(Enum):
-    """The kinds of result of a pull, named as in the answer's remark (`GetMessageStatus`)."""
+    """The possible results of a pull, named as in the answer's remark (`GetMessageStatus`)."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -102,7 +101,7 @@ class GetStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a pull: the records in `data`, and the offset of the next pull."""
+    """The store's answer to a pull: the records in `data`, and the offset for the consumer's next pull."""
 
     status: GetStatus
     next_offset: int

@@ -11,12 +11,13 @@ TAG, SQL92 = "TAG", "SQL92"
 
 
 class FilterUnsupported(Exception):
-    """The broker does not have this kind of filter."""
+    """The broker does not support filters of this expression type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The messages that a subscription wants. None for `tags_codes` means any tag, None for `sql` any properties."""
+    """The messages that a subscription wants. If `tags_codes` is None, any tag matches; if `sql` is None, any
+    properties."""
 
     tags_codes: frozenset[int] | None = None
     sql: Filter | None = None
@@ -30,7 +31,7 @@ EVERYTHING = Wanted()
 
 
 def wanted_by(subscription: SubscriptionData, config: BrokerConfig) -> Wanted:
-    """The messages that `subscription` wants. Raises FilterUnsupported, SqlError."""
+    """Return which messages `subscription` wants. Raises FilterUnsupported, SqlError."""
     kind = subscription.expression_type
     if kind in ("", TAG):
         everything = subscription.sub_string == SUB_ALL or subscription.class_filter_mode

@@ -81,12 +81,12 @@ class TopicTable(VersionedTable):
         return self._system
 
     def is_system(self, topic: str) -> bool:
-        """Whether a topic is RocketMQ's own; the names of the cluster and of the broker are such topics."""
+        """Return whether the topic is RocketMQ's own; topics named after the cluster or the broker are RocketMQ's own,
+        too."""
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic as if it had been in the topics file, without a registration. An existing topic stays
-        unchanged."""
+        """Add the topic, if it does not exist, as if it had been in topics.json; no registration follows."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 
@@ -152,20 +152,19 @@ class TopicTable(VersionedTable):
         return created
 
     def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
-        """Replace the slave's topics and version by the master's. The master registers its topics with NameServers; the
-        slave need not."""
+        """Replace this slave's topics and DataVersion by the master's, without a registration."""
         self.topic_config_table = dict(topics)
         self._taken(version)
 
     def set_order(self, ordered: Iterable[str], *, now_ms: int) -> None:
-        """Mark these topics, and no others, as ordered (ORDER_TOPIC_CONFIG of the NameServers)."""
+        """Mark exactly these topics as ordered (namespace ORDER_TOPIC_CONFIG in the NameServers' KV configuration)."""
         names = frozenset(ordered)
         for topic in list(self.topic_config_table.values()):
             if topic.order != (topic.topic_name in names):
                 self.put(replace(topic, order=not topic.order), now_ms=now_ms)
 
     def encode(self) -> bytes:
-        """Return `{"dataVersion": …, "topicConfigTable": {…}}`: the body of the answer to code 21, and topics.json."""
+        """Return `{"dataVersion": …, "topicConfigTable": {…}}`: the answer to request 21, and topics.json."""
         return TopicConfigSerializeWrapper(
             data_version=self.data_version, topic_config_table=self.topic_config_table
         ).encode()

@@ -3,11 +3,11 @@
     RMQ_SYS_TRANS_HALF_TOPIC      the message as sent, its real topic and queue among its properties
     RMQ_SYS_TRANS_OP_HALF_TOPIC   "d" records: the half message at the offset in the body has been ended
 
-Every transactionCheckInterval the broker continues to read the half queue. The check skips transactions that have
-ended. If a message is older than transactionTimeOut, the broker asks its producer (39), and puts the message back at
-the queue's end with its number of checks. After transactionCheckMax checks the message goes to
-TRANS_CHECK_MAX_TIME_TOPIC. Offsets of the group CID_RMQ_SYS_TRANS say how far both queues have been read. Upstream:
-`TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
+Every transactionCheckInterval the broker reads on in the half queue. The check skips half messages whose transaction
+has ended. If a half message is older than transactionTimeOut, the broker asks its producer (39), and appends the half
+message to the half queue again with its number of checks. After transactionCheckMax checks a half message goes to
+TRANS_CHECK_MAX_TIME_TOPIC. Offsets of the group CID_RMQ_SYS_TRANS say how far half queue and op queue have been read.
+Upstream: `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ CHUNK = 200
 
 
 def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
-    """Return the half message: the form in which a message waits for commit or rollback, with these properties
-    added."""
+    """Return the half message of a message: what is stored until commit or rollback, with these properties added."""
     return replace(set_aside(message, HALF_TOPIC, 0, properties), sys_flag=message.sys_flag & ~ROLLBACK)
 
 
 def committed(stored: StoredMessage) -> PutMessage | None:
-    """Return the message that consumers get of a half message; None if the record has no topic and queue for it."""
+    """Return the message that consumers get when a half message is committed; None if the record lacks its topic or
+    queue."""
     meant = taken_up(stored)
     return meant and replace(
         meant,
@@ -50,7 +50,7 @@ def committed(stored: StoredMessage) -> PutMessage | None:
 
 
 class Transactions:
-    """The half messages of one broker. The methods of this class neither wait nor send."""
+    """The half messages of one broker. The methods of this class neither wait nor use the network."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -58,7 +58,7 @@ class Transactions:
         self._uniq_ids: UniqIdGenerator | None = None
 
     def open(self) -> None:
-        """Read from the op queue, after a restart, which half messages are ended."""
+        """After a restart, read from the op queue which half messages have been committed or rolled back."""
         store = self._services.store
         for offset in range(self._offset(OP_TOPIC), store.max_offset(OP_TOPIC, 0)):
             stored = self._look(OP_TOPIC, offset)
@@ -78,12 +78,13 @@ class Transactions:
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 
     def resume(self, stored: StoredMessage) -> None:
-        """Put a half message that was set aside back into the half queue. Raises MessageIllegal, StoreFull."""
+        """Put a half message back into the half queue, with 0 checks. Raises MessageIllegal, StoreFull."""
         properties = {**stored.properties, names.TRANSACTION_CHECK_TIMES: "0"}
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
-        """Record that a half message is ended, so that its producer is not asked. Raises MessageIllegal, StoreFull."""
+        """Record in the op queue that a half message is done, so that its producer is not asked. Raises MessageIllegal,
+        StoreFull."""
         services = self._services
         if self._uniq_ids is None:
             # not before one is needed: what is drawn here shifts everything that a seed repeats
@@ -103,7 +104,7 @@ class Transactions:
     # One turn of the check
 
     def begin(self) -> Turn:
-        """Begin a check of the half messages that are stored now. In 4.9 the first check creates the topic of half
+        """Begin a check of the half messages that are stored now. The first check creates the topic of half
         messages."""
         services, store = self._services, self._services.store
         services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)
@@ -111,9 +112,8 @@ class Transactions:
         return Turn(first, store.max_offset(HALF_TOPIC, 0))
 
     def step(self, turn: Turn) -> StoredMessage | None:
-        """Return this check's next half message whose producer must be asked; None if there is no more. The check is
-        over (`turn.over`) at the queue's end, or at a message that is too young, because later messages are younger
-        still.
+        """Check one half message; return it if its producer must be asked, else None. The check is over (`turn.over`)
+        at the end of the half queue, or at a half message that is too young, because later ones are younger still.
         """
         services, config = self._services, self._services.config
         if turn.next_offset >= turn.end:
@@ -205,8 +205,8 @@ class Turn:
 
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
-    """Return for how long the producer of a message is not asked, as the message's property says. For -1, or text that
-    is no number, the broker's own limit counts."""
+    """Return the age below which a half message's producer is not asked: `seconds`, the message's own property. If
+    `seconds` is -1 or no number, the result is `otherwise_ms`."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

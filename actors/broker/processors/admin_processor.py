@@ -1,10 +1,10 @@
 """What mqadmin asks of a broker: topics (17, 18, 21, 215, 351), groups (200, 201, 207, 225), connections (203, 204),
 statistics (202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
-Further requests: consume queues (321), times (303), every group's progress (317), all producers (328), system topics
-(305), unused data (306, 316, 329), half messages set aside (323). Requests 306 and 329 do nothing on this broker,
-because it makes consume queues at each start, and messages do not expire. Request 908 does nothing either, because
-slaves keep no copy of the master's metadata apart from their own.
+More requests of mqadmin: consume queues (321), times (303), every group's progress (317), all producers (328), system
+topics (305), unused data (306, 316, 329), half messages that were given up (323). Requests 306 and 329 do nothing on
+this broker, because its consume queues are rebuilt at each start and its messages do not expire. Request 908 does
+nothing, because a slave has no second copy of the master's metadata.
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
@@ -92,7 +92,7 @@ class AdminProcessor:
         return self._put_topics(connection, (topic,))
 
     def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 18: create several topics, or none if one of them is impossible."""
+        """Request 18: create several topics, or none if one of them is invalid."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
@@ -144,7 +144,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=topic.encode())
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 202: the topic's offsets by queue, and when each queue's last message was stored (0: never)."""
+        """Request 202: each queue's first and end offset, and when its last message was stored (0 if it is empty)."""
         name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -171,7 +171,7 @@ class AdminProcessor:
         return self._put_groups((bodies.SubscriptionGroupConfig.decode(request.body),))
 
     def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 225: create or change several groups, or none if one of them is impossible."""
+        """Request 225: create or change several groups, or none if one of them is invalid."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
@@ -265,7 +265,7 @@ class AdminProcessor:
     # The broker
 
     def update_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 25: change the configuration of the running broker. A request to change its name, cluster, port or
+        """Request 25: change the configuration of the running broker. A change of the broker's name, cluster, port or
         store path is refused."""
         try:
             changes = parse_properties(request.body)
@@ -288,7 +288,7 @@ class AdminProcessor:
         return RemotingCommand.response(header=header, body=body)
 
     def runtime_info(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """Request 28: what clusterList and brokerStatus show. The totals in the table count from the start of this
+        """Request 28: the broker's figures for clusterList and brokerStatus. Totals count from the start of the broker
         process."""
         services, store = self._services, self._services.store
         up_s = max(1.0, (services.now_ms - self._started_ms) / 1000)
@@ -330,7 +330,7 @@ class AdminProcessor:
     # What it looks into
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 321: entries of a consume queue from an index on, and the filter of the group if it is online."""
+        """Request 321: a consume queue's entries from an index on, and the group's subscription if it is online."""
         header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):
@@ -362,8 +362,8 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def time_span(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """303: for each queue, when its first, last and last consumed messages were stored, and how long the next
-        unconsumed message waits."""
+        """Request 303: for each queue, when its first, last and last consumed messages were stored, and how long its
+        next unconsumed message has waited."""
         header = headers.QueryConsumeTimeSpanRequestHeader.from_ext_fields(request.ext_fields)
         services, store, name = self._services, self._services.store, header.topic
         topic = services.topics.get(name)
@@ -440,7 +440,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def clean_unused_topics(self, connection: Connection, _: RemotingCommand) -> RemotingCommand:
-        """Request 316: forget messages of topics that no longer exist."""
+        """Request 316: delete the messages of topics that no longer exist."""
         services = self._services
         services.context.log.warning("invoke cleanUnusedTopic by %s", connection)
         for topic in services.store.topics():
@@ -449,7 +449,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def resume_check(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 323: ask again about a half message that was set aside."""
+        """Request 323: check a half message again that the broker gave up after transactionCheckMax checks."""
         header = headers.ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
         stored = self._services.store.look(parse_offset_msg_id(header.msg_id or "")[1])
         if stored is None:

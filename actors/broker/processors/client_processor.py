@@ -1,7 +1,7 @@
 """Requests of clients about themselves and their group: heartbeats, members, consumer offsets, queue locks.
 
-Request codes: 34, 35, 38, 46; 14, 15; 41, 42; the broker itself sends 40. Upstream: `ClientManageProcessor`,
-`ConsumerManageProcessor`, `DefaultConsumerIdsChangeListener`.
+Request codes: clients and members 34, 35, 38, 46; offsets 14, 15; locks 41, 42. The broker itself sends 40 (members
+changed). Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`, `DefaultConsumerIdsChangeListener`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,8 +110,8 @@ class ClientProcessor:
         self._notify(changed)
 
     def expire(self) -> None:
-        """Every 10 s, remove clients that sent no heartbeat for 120 s, and close their channels. As upstream, nobody
-        tells their groups, which notice it at their next rebalance (`ConsumerManager.scanNotActiveChannel`)."""
+        """Every 10 s, remove clients without a heartbeat for 120 s, and close their channels. As in RocketMQ, the other
+        consumers notice only at their next rebalance (`ConsumerManager.scanNotActiveChannel`)."""
         gone = self._services.clients.expire(now_ms=self._services.now_ms)
         for group, client in gone:
             self._services.context.log.warning(
@@ -149,8 +149,8 @@ class ClientProcessor:
     # Offsets
 
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 14: a group's committed offset. For a group without one: 0 if the whole queue is still in memory,
-        else an error."""
+        """Request 14: a group's committed offset. Without a committed offset the answer is 0 if the queue's first
+        message is recent enough to be in memory, else an error."""
         header = headers.QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)
@@ -166,7 +166,7 @@ class ClientProcessor:
         return entry is None or self._services.store.max_physical_offset - entry[0] <= IN_MEMORY_BYTES
 
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 15: store how far a group has consumed. Offsets of unknown topics and groups are not stored."""
+        """Request 15: store a group's offset of a queue. Offsets of unknown topics and groups are not stored."""
         header = headers.UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:

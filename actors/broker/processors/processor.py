@@ -1,4 +1,4 @@
-"""Calls the method that answers a request's code. Upstream: the processor tables of
+"""Passes each request to the method for its request code. Upstream: the processor tables of
 `BrokerController.registerProcessor`."""
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ Method = Callable[[Connection, RemotingCommand], Answer]
 
 
 class BrokerProcessor:
-    """Answers each request of the broker, at once or by an awaitable."""
+    """Answers each request that the broker gets; the result is the response or an awaitable of the response."""
 
     def __init__(
         self,

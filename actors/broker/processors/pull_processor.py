@@ -1,7 +1,7 @@
 """Pull requests (11, and 361 in 5.x) with long polling.
 
-A pull that finds nothing and may wait is kept. The broker runs the pull again when a wanted message arrives, when the
-check every 5 s finds that the queue has grown, or when the pull's time is up. The answer is then what the pull finds.
+A pull request that finds no message waits if it allows that. The broker runs a waiting pull again, and answers it, when
+a wanted message arrives, when the check every 5 s finds that the queue has grown, or when its waiting time is over.
 Pulls filter by tags, or by SQL92 if enablePropertyFilter is set. Upstream: `PullMessageProcessor`,
 `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """
@@ -27,9 +27,9 @@ from .client_processor import IN_MEMORY_BYTES
 
 @dataclass(slots=True)
 class HoldTimes:
-    """How long pulls waited that were answered between two checks, in milliseconds, for the history.
+    """The waiting times, in milliseconds, of the pulls answered between two checks, for the history.
 
-    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. A message's delay
+    A pull waits until a message comes, or for `suspendTimeoutMillis` and then until the next check. A message's delay
     is measured from its store time to the answer, so a message that wrongly woke no pull counts, too.
     """
 
@@ -139,7 +139,7 @@ class PullProcessor:
     # Waking
 
     def arrived(self, topic: str, queue_id: int) -> None:
-        """Answer the pulls that wait for messages of this queue, after the present request."""
+        """Answer the pulls that wait for messages of this queue, once the request that stored the messages is done."""
         key = (topic, queue_id)
         if key in self._services.holds:
             if not self._arrived:

@@ -1,10 +1,10 @@
-"""Request-reply: the broker stores a reply (324, 325), and pushes it (326) to the client that asked, on that client's
-channel.
+"""Request-reply: the broker stores a reply (324, 325), and pushes it (326) to the client that sent the request, on that
+client's channel.
 
     requester --send--> broker --pull--> replier --325--> broker --326--> requester
                                                               └ answers 325 when the requester has answered 326
 
-The broker finds the asking client by the client id in its producer heartbeats. Upstream: `ReplyMessageProcessor`.
+The broker finds the requester by the client id in its producer heartbeats. Upstream: `ReplyMessageProcessor`.
 """
 
 from collections.abc import Awaitable
@@ -31,8 +31,8 @@ class ReplyProcessor:
         self._send = send
 
     def reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """Answer a reply (324, 325) with code 0 if the asking client has received it, 1 if not. The reply is stored in
-        both cases."""
+        """Answer a reply (324, 325) with code 0 if the requesting client has received the reply, 1 if not. The reply is
+        stored in both cases."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self._send.checked(connection, request, header)
         return self._pushed(connection, request, header, topic)

@@ -1,6 +1,7 @@
 """Stores messages that are sent (10, 310, 320), and messages that a consumer sends back (36). A request's fields are
-checked in RocketMQ's order. A broker without write permission (brokerPermission) refuses only sends to ordered topics;
-other producers leave it by its routes. Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
+checked in the same order as in RocketMQ. A broker without write permission (brokerPermission) refuses only sends to
+ordered topics. Producers of other topics avoid such a broker because routes show its permission. Upstream:
+`SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
 from collections.abc import Coroutine
@@ -47,8 +48,8 @@ class SendProcessor:
     def send(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | Coroutine[object, object, RemotingCommand]:
-        """Store messages (10, 310, 320) and answer with their queue offset and ids. A SYNC_MASTER waits until a slave
-        has the messages, or answers that none has (`waitStoreMsgOK`)."""
+        """Store messages (10, 310, 320) and answer with their queue offset and ids. Unless waitStoreMsgOK is false, a
+        SYNC_MASTER answers when a slave has the messages, or with an error if no slave has them in time."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self.checked(connection, request, header)
         queue_id = header.queue_id
@@ -99,8 +100,8 @@ class SendProcessor:
     def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> TopicConfig:
-        """Return the topic for the message, created if necessary. Raises Refused if the topic does not allow the
-        send."""
+        """Return the message's topic; create the topic if it does not exist. Raises Refused if the topic does not allow
+        the send."""
         services = self._services
         name = header.topic
         topic = services.topics.get(name)
@@ -309,7 +310,7 @@ class SendProcessor:
         services.put([message])
 
     def acknowledge(self, stored: Append | None, queue_id: int, uniq_key: str | None) -> RemotingCommand:
-        """Return the answer to a send; None if nothing was stored and nothing failed."""
+        """Return the successful answer to a send; if `stored` is None, the answer has message id and offset 0."""
         host = self._services.store.store_host
         offsets = () if stored is None else stored.physical_offsets
         fields = {

@@ -28,8 +28,8 @@ class TransactionProcessor:
         self._asked = 0
 
     def end(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        """Request 37: commit a half message or roll it back. No answer (None) while its producer does not know the
-        outcome."""
+        """Request 37: commit a half message or roll it back. If the producer does not know the outcome yet, nothing
+        changes and the result is None."""
         header = EndTransactionRequestHeader.from_ext_fields(request.ext_fields)
         if self._services.config.is_slave:
             return RemotingCommand.response(ResponseCode.SLAVE_NOT_AVAILABLE)
