@@ -1,8 +1,8 @@
 """Nodes as Ray actors, each in its own process; the harness controls each by its name.
 
-`Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a Ray that is up (ray_host.py, joined_ray.py).
-Nodes' processes get signals by pid on their hosts (hosts.py), not through Ray, because a paused process answers no
-call, and only the kernel's SIGKILL is a crash. The methods block, and raise HarnessError on failure. Linux only.
+`Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a running Ray (ray_host.py, joined_ray.py). A
+node's process gets signals by pid on its host (hosts.py), not through Ray: a paused process answers no Ray call, and
+only SIGKILL is a real crash. The methods of `Cluster` block, and raise HarnessError on failure. Linux only.
 """
 
 import concurrent.futures
@@ -49,7 +49,7 @@ _Known = TypeVar("_Known", bound=Member)
 
 
 class NodesByName(ABC, Generic[_Known]):
-    """The nodes of an experiment by name, on the real clock or on virtual time. Context manager."""
+    """An experiment's nodes by name, in real or virtual time. Context manager."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -60,8 +60,7 @@ class NodesByName(ABC, Generic[_Known]):
         return tuple(self._members)
 
     def address(self, name: str) -> Address | None:
-        """Return the node's listening address, which is the same after every restart; None for a node that only
-        connects."""
+        """Return the node's listening address; None for a node that only connects to others."""
         return self._member(name).address
 
     def incarnation(self, name: str) -> int:
@@ -124,7 +123,7 @@ class Watch(Protocol):
 
 
 class Submitted(Protocol):
-    """A call of a node's method whose result nobody has waited for yet."""
+    """A running call of a node's method; `result` waits for the end of the call."""
 
     def result(self, timeout: float | None = None) -> Any: ...
 
@@ -144,10 +143,10 @@ class _Alarmed:
 class Cluster(NodesByName[_Member]):
     """Nodes as Ray actors. `shutdown` may be called at any moment, from any thread, and twice.
 
-    Times are RocketMQ milliseconds on `clock`, as in the history. A method calls `on_effect` as soon as the signal or
-    call has taken effect, before slower work. `watch` learns of each node's process and of each planned end. All
-    waiting ends when `alarm` rings. After this cluster has ended a node's process, `dials` refuses connections to the
-    node until the node's next process listens. `home` says on which host each node is.
+    Returned times are milliseconds on `clock`, as in the history. A method calls `on_effect` as soon as the signal or
+    call has taken effect, before slower work. Cluster tells `watch` about each new process of a node and each planned
+    end. When `alarm` rings, every waiting method raises the alarm's reason. Through `dials`, connections to a node
+    whose process has ended are refused until the node's next process listens. `home` says on which host each node is.
     """
 
     def __init__(
@@ -168,8 +167,8 @@ class Cluster(NodesByName[_Member]):
     # -- coming up ---------------------------------------------------------------------------------------------------
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Start the processes of all new nodes at once and bind their ports. Returns where each node listens; no node
-        works before `start`."""
+        """Start the processes of these new nodes at the same time and bind their ports. Returns each node's listening
+        address. The nodes do nothing else before `start`."""
         specs = tuple(specs)
         for spec in specs:
             if spec.name in self._members:
@@ -215,8 +214,8 @@ class Cluster(NodesByName[_Member]):
         return max([limit_s, *(self._members[name].spec.patience_s for name in names if name in self._members)])
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """Make the node connect only through these links from now on, after a restart, too. A paused node uses the new
-        links once it resumes."""
+        """Make the node connect to its peers only through these links (proxy addresses) from now on, after a restart,
+        too. A paused node uses the new links once the node resumes."""
         member = self._members.get(name)
         if member is None:
             return
@@ -228,7 +227,7 @@ class Cluster(NodesByName[_Member]):
             self._answers({name: asked}, "set_links", START_LIMIT_S)
 
     def start(self, *names: str) -> None:
-        """Make these nodes work, all at once; by default every node that has not started."""
+        """Start these nodes at the same time, after `listen`; by default all nodes not yet started."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._member(name).handle.start.remote() for name in chosen}
         for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
@@ -238,12 +237,12 @@ class Cluster(NodesByName[_Member]):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """Call the node's method; return its result or raise its exception. `timeout_s` is in the machine's time."""
+        """Call the node's method; return its result or raise its exception. `timeout_s` is real time."""
         ref = self._running(name).handle.call.remote(method, args, kwargs)
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
-        """Call the node's method without waiting. The returned future raises Ray's exceptions."""
+        """Call the node's method without waiting. The future's `result` raises Ray's exceptions."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 
@@ -253,7 +252,7 @@ class Cluster(NodesByName[_Member]):
         return None if process is None else process.pid
 
     def state(self, name: str) -> NodeState:
-        """Return the node's state, which is GONE also if the process ended by itself."""
+        """Return the node's state: GONE if the node's process has ended, also by itself."""
         member = self._member(name)
         if member.process is not None and member.process.gone():
             member.state = NodeState.GONE
@@ -262,8 +261,8 @@ class Cluster(NodesByName[_Member]):
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGKILL, even to a paused node. On return the process is gone; the result is when the signal was
-        sent."""
+        """Send SIGKILL to the node, even if paused, and wait for the end of its process. Returns the time of the
+        signal."""
         member = self._alive(name)
         assert member.process is not None
         self._plan_end(name)
@@ -273,8 +272,8 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """End the node cleanly: the node unregisters, then its process ends. Returns the time at which the node had
-        left."""
+        """Stop the node cleanly (a broker unregisters), then end its process. Returns the time at which the clean stop
+        was done."""
         member = self._running(name)
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))
@@ -285,7 +284,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGSTOP to the node. On return no thread of the process runs; the result is when the signal was sent."""
+        """Send SIGSTOP to the node. On return no thread of the process runs. Returns the time of the signal."""
         member = self._running(name)
         assert member.process is not None
         member.process.send(signal.SIGSTOP)
@@ -296,7 +295,7 @@ class Cluster(NodesByName[_Member]):
         return time_ms
 
     def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Send SIGCONT to the node. Returns the time at which the signal was sent."""
+        """Send SIGCONT to the node. Returns the time of the signal."""
         member = self._alive(name)
         if member.state is not NodeState.PAUSED or member.process is None:
             raise ClusterError(f"{name} is {member.state} and cannot be resumed")
@@ -305,8 +304,8 @@ class Cluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Start the node's next process with the same files and port. On return the node works; the result is when its
-        port was open. A running node is stopped cleanly first; a paused node is killed first."""
+        """Start the node's next process with the same files and port. A running node is stopped cleanly first; a paused
+        node is killed first. Returns, once the node has started, the time at which the node's port was open."""
         member = self._member(name)
         if self.state(name) is NodeState.PAUSED:
             self.kill(name)

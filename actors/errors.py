@@ -1,4 +1,4 @@
-"""Errors of a server's settings, and of the processes of an experiment; never a verdict."""
+"""Errors in a server's settings or in the harness; such an error is never a verdict on RocketMQ."""
 
 
 class HarnessError(Exception):

@@ -1,13 +1,13 @@
-"""The agent of an experiment on one host of a Ray cluster: one actor on each Ray node, which acts only on requests.
+"""The agent of an experiment on one host of a Ray cluster: an actor that does what the driver asks.
 
     driver ── RemoteHost.ask (hosts.py) ──► HostAgent ── signals, by pidfd ──► the nodes' processes of this host
                                                ├── parts: what the experiment opens here (its Toxiproxy, ports, probes)
                                                ├── folder of the run here: history/_raw, logs, data
                                                └── tells each pid to the Guardian, a process outside Ray
 
-When the driver is killed or cut off, Ray ends the agent's process. If Ray cannot, the agent ends itself after
-FORGOTTEN_S without a request. The guardian then kills the run's remaining processes on this host and removes the run's
-folder. Several threads may call the methods at once. Linux only.
+When the driver is killed or cut off, Ray ends the agent's process. If Ray does not, the agent ends itself after
+FORGOTTEN_S without a sign of the driver. When the agent has ended, the guardian kills the run's remaining processes on
+this host and removes the run's folder. Several threads can call the agent's methods at the same time. Linux only.
 """
 
 import asyncio
@@ -65,9 +65,9 @@ class AgentFacts(NamedTuple):
 
 
 class Guardian:
-    """A small process that outlives its maker, then ends the processes and removes the folder that its input lines
-    name. The guardian has its own session and is no child of the Ray worker, because a worker that ends kills its
-    children."""
+    """A small process that outlives the agent, then kills the processes and removes the folder that the agent named to
+    it. The guardian has its own session and is no child of the Ray worker, because Ray's worker kills its children when
+    it ends."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -93,11 +93,11 @@ class Guardian:
         self._tell(f"forget {pid}")
 
     def remove(self, folder: Path | None) -> None:
-        """Make the guardian remove this folder at the end, instead of the folder named before."""
+        """Make the guardian remove this folder (None: no folder) after the agent's end."""
         self._tell(f"folder {folder or ''}")
 
     def close(self) -> None:
-        """Kill the named processes, then end the guardian."""
+        """Make the guardian kill the processes named to it, then end."""
         with self._lock, suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -107,7 +107,7 @@ class Guardian:
 
 
 class HostAgent:
-    """The agent, undecorated, so that a test can drive it without Ray; joined_ray.py makes it an actor."""
+    """The agent as a plain class, so that a test can use it without Ray; joined_ray.py makes it an actor."""
 
     def __init__(self, niceness: int = 0, *, own_process: bool = True) -> None:
         """`niceness`: the wanted niceness of this process and its children, if it may be chosen; Ray's own is 15."""
@@ -144,13 +144,13 @@ class HostAgent:
         self._asked_s = time.monotonic()
 
     def monotonic_ns(self) -> int:
-        """CLOCK_MONOTONIC of this host, whose zero is arbitrary."""
+        """Return this host's CLOCK_MONOTONIC, whose zero is arbitrary."""
         return time.monotonic_ns()
 
     # -- a run
 
     def begin_run(self, clock: Clock) -> str:
-        """Make an empty folder for a new run on this host; `clock` is the run's clock as read on this host."""
+        """Make an empty folder for a new run on this host; `clock` gives the run's time on this host."""
         self.end_run()
         self._folder = temporary_folder("host")
         self._guardian.remove(self._folder)
@@ -161,7 +161,7 @@ class HostAgent:
         return str(self._folder)
 
     def end_run(self) -> None:
-        """End all processes and parts of the run on this host, and remove its files."""
+        """Kill the run's processes on this host, close what `open` made, and remove the run's folder."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.__exit__(None, None, None)
@@ -230,8 +230,8 @@ class HostAgent:
         self._events.put(("woken", None))
 
     def events(self) -> list[tuple[str, Any]]:
-        """Wait for events and return all since the last call: ("gone", (name, pid)) as soon as a watched process has
-        ended, then ("died", Death). Returns an empty list if no event came within EVENTS_S."""
+        """Wait at most EVENTS_S for an event, and return all events since the last call. A watched process that has
+        ended gives ("gone", (name, pid)) at once, then ("died", Death)."""
         self._asked_s = time.monotonic()
         found = []
         with suppress(queue.Empty):
@@ -243,13 +243,13 @@ class HostAgent:
     # -- parts of the experiment that live here
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run the function in this process and return its result. A coroutine function is awaited."""
+        """Run the function in the agent's process and return its result. A coroutine function is awaited."""
         result = function(*args)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
-        """Make a part of the experiment with the factory and keep it under this key. Returns the part's `opened` value,
-        if it has one. If the part is a context manager it is entered now, and left when the part is closed."""
+        """Make an object of the experiment (such as its Toxiproxy) with the factory and keep the object under this key.
+        Returns the object's `opened` value, if any. A context manager is entered now, and left by `close`."""
         return self._home.submit(self._open, key, factory, args).result()
 
     def _open(self, key: str, factory: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -3,8 +3,8 @@
     Cluster ──► Host ├── LocalHost   this machine: pidfds of our own, Ray places the actors
                      └── RemoteHost  a node of a Ray cluster: asked through its HostAgent, actors pinned to it
 
-`HostsWatch` does for all hosts what ProcessWatch does for this machine. A long poll asks each host which processes
-died. A host that does not answer counts as lost, with all its nodes.
+`HostsWatch` watches node processes on all hosts, as ProcessWatch does on this machine. A long poll asks each host's
+agent which processes have ended. A host that does not answer counts as lost, and its nodes as dead.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class AnyProcess(Protocol):
 
 
 class Family:
-    """A node's process and its child processes. A signal is sent to each of them, and the family is gone when each of
-    them is gone."""
+    """A node's process and its child processes. `send` sends a signal to all of these processes, and the family is gone
+    when all of them have ended."""
 
     def __init__(self, parent: AnyProcess) -> None:
         self._parent = parent
@@ -96,7 +96,7 @@ class Family:
 class Host(Protocol):
     @property
     def options(self) -> Mapping[str, Any]:
-        """Ray's options that place an actor on this host."""
+        """Return the Ray options that place an actor on this host."""
 
     def process(self, pid: int) -> AnyProcess:
         """Return the process with this pid on the host. Raises ProcessLookupError if there is no such process."""
@@ -113,7 +113,7 @@ LOCAL = LocalHost()
 
 
 class RemoteHost:
-    """One node of a Ray cluster, reached through the agent on it."""
+    """One Ray node of a Ray cluster, reached through nemesrv's agent on that Ray node."""
 
     def __init__(
         self,
@@ -136,11 +136,11 @@ class RemoteHost:
         return self.name if self.name == self.address else f"{self.name} ({self.address})"
 
     def ask(self, method: str, *args: Any, timeout_s: float = ASK_LIMIT_S, **kwargs: Any) -> Any:
-        """Call the agent's method; return its result or raise its exception. HostLost if the agent does not answer."""
+        """Call the agent's method; return its result or raise its exception. Raises HostLost if no answer comes."""
         return self.answer(self.asking(method, *args, **kwargs), timeout_s)
 
     def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the agent's method without waiting; pass the result to `answer`."""
+        """Call the agent's method without waiting. `answer` waits for the returned reference."""
         if self.lost:
             raise HostLost(f"the host {self} is lost")
         return getattr(self._agent, method).remote(*args, **kwargs)
@@ -161,8 +161,8 @@ class RemoteHost:
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
 
     def clock(self, clock: RealClock) -> RealClock:
-        """The driver's clock as read on this host; its error is that of the measured offset between the hosts'
-        clocks."""
+        """Return the clock with which this host reads the driver's time, as exactly as the clocks' offset was
+        measured."""
         return dataclasses.replace(clock, origin_monotonic_ns=clock.origin_monotonic_ns + self.offset_ns)
 
     @property
@@ -178,7 +178,7 @@ class RemoteHost:
 
 
 class RemoteProcess:
-    """A process on another host; on a lost host it counts as gone."""
+    """A process on another host. If the host is lost, the process counts as gone."""
 
     def __init__(self, host: RemoteHost, pid: int) -> None:
         self._host, self.pid = host, pid
@@ -207,8 +207,8 @@ class RemoteProcess:
 
 
 class HostsWatch:
-    """Context manager: one thread per host, whose agent reports dead processes. The methods are those of ProcessWatch
-    (watch.py). `host_of` returns a node's host. When a host is lost, its nodes count as dead at once."""
+    """Watches node processes on all hosts: a thread per host asks the host's agent. Context manager with ProcessWatch's
+    methods. `host_of` returns a node's host. A lost host's nodes count as dead."""
 
     def __init__(
         self,
@@ -239,8 +239,8 @@ class HostsWatch:
         self._host_of(name).ask("watch", name, pid)
 
     def remove(self, *names: str) -> None:
-        """Raise no alarm when these processes end, because their end is planned. Names that are not watched are no
-        error."""
+        """Raise no alarm when these processes end, because their end is planned. Names that are not watched are
+        ignored."""
         with self._lock:
             known = [name for name in names if self._watched.pop(name, None) is not None]
         by_host: dict[RemoteHost, list[str]] = {}

@@ -2,7 +2,7 @@
 the end.
 
 Ray's token and TLS settings come from the user's environment. Ray requires that the driver runs on one of the cluster's
-nodes; `ray://` (Ray Client) has no such driver and is refused.
+nodes; an address `ray://` (Ray Client), whose driver runs outside the cluster, is refused.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Head(NamedTuple):
 
 
 class JoinedRay:
-    """The joined Ray cluster, as a context manager. `stop` may be called at any moment and twice. `hosts` is set once
+    """The joined Ray cluster, as a context manager. `stop` can be called at any moment, also twice. `hosts` is set once
     Ray has been joined."""
 
     def __init__(self, address: str) -> None:
@@ -85,7 +85,7 @@ class JoinedRay:
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
-        """Join the cluster and start an agent on each present host. Raises ClusterError with one sentence if joining is
+        """Join the cluster and start an agent on each of its hosts. Raises ClusterError with one sentence if joining is
         not possible."""
         if self._joined:
             return self
@@ -163,17 +163,17 @@ class JoinedRay:
         return next(host for host in self.hosts if host.node_id == here)
 
     def servers(self) -> Mapping[str, int]:
-        """Return no process: Ray's processes are not watched on other hosts, because a lost host is noticed through its
-        agent."""
+        """Return an empty mapping: Ray's processes on other hosts are not watched, because agents show when a host is
+        lost."""
         return {}
 
     def said_of_the_head(self) -> str:
-        """The beginning of an error sentence, if Ray's head is gone; else ""."""
+        """Return the beginning of an error message if Ray's head does not answer, else ""."""
         return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
     def head_watch(self, alarm: Alarm) -> Repeating:
-        """Rings the alarm if Ray's control server on the head refuses two connections in a row. Ray itself waits a
-        minute for a lost head, and calls hang meanwhile."""
+        """Ring the alarm if Ray's control server on the head refuses two connections in a row. Ray itself notices a
+        lost head only after a minute, and its calls hang meanwhile."""
         head, failed = self._head, list[str]()
         assert head is not None
 

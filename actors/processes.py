@@ -1,4 +1,4 @@
-"""Processes by their pidfd, because by its pid a signal could reach a later process with the same pid. Linux only."""
+"""Processes addressed by pidfd, because a signal to a pid could reach a later process with the same pid. Linux only."""
 
 import ctypes
 import fcntl
@@ -41,9 +41,9 @@ class Process:
         """Readable when the process has ended."""
 
     def exit_code(self) -> int | None:
-        """Return the exit status as subprocess does: below 0 for a signal, None while the process runs or if the status
-        is unknown. The exit status of another program's child is known only while the child is a zombie; since Linux
-        6.15 also later, by its pidfd."""
+        """Return the exit status as subprocess does (negative for a signal), or None if the process runs or the status
+        is unknown. The exit status of another process's child is known only while the child is a zombie; since Linux
+        6.15 the pidfd tells it later, too."""
         if not self.gone():
             return None
         for _ in range(_TRIES):  # between the two it may have been asked for by its parent
@@ -67,7 +67,7 @@ class Process:
         return int(status) if told & _PIDFD_INFO_EXIT else None
 
     def send(self, signum: signal.Signals) -> bool:
-        """Send the signal. Returns whether the process was still there."""
+        """Send the signal. Returns False if the process has already ended."""
         try:
             signal.pidfd_send_signal(self.fd, signum)
         except ProcessLookupError:
@@ -154,12 +154,12 @@ def renice(niceness: int) -> None:
 
 
 def temporary_folder(what: str) -> Path:
-    """Return a new temporary folder. `sweep` removes the folder later if this process is killed."""
+    """Create and return a temporary folder. If this process is killed, a later `sweep` removes the folder."""
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{what}-"))
 
 
 def sweep() -> None:
-    """Remove temporary files that harnesses killed with SIGKILL have left."""
+    """Remove the temporary files of harness processes that were killed with SIGKILL."""
     for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for left in folder.glob(f"{FOLDER_PREFIX}[0-9]*-*"):
             owner = left.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
@@ -278,14 +278,14 @@ end([], folder)
 
 class Reaper:
     """A small process that kills this process's helpers if this process ends without `close`. The reaper acts when its
-    pipe closes, or when this process's first thread has ended. After a kill on a busy machine, a thread of low priority
+    pipe closes or when the harness's main thread has ended, because on a busy machine a killed process's other threads
     can keep the pipe open for many seconds.
 
     The reaper is needed for processes that do not die with their parent: Ray's agents try for a minute to report the
     parent's death. The reaper kills every process that has `folder` in its command line, and Ray's processes that have
     a file open in `folder` (they overwrite their command line), with all their descendants. Then it removes `folder`.
     The reaper is started before all other processes, so that it also ends half-started processes. With `after_ctrl_c_s`
-    the reaper also kills these processes that long after a Ctrl-C. The reaper learns of Ctrl-C at once
+    the reaper also kills the helpers that many seconds after a Ctrl-C. The reaper learns of Ctrl-C at once
     (`set_wakeup_fd`), even if this process is busy in C code.
     """
 

@@ -1,5 +1,5 @@
-"""A local Ray for this process, which can run clusters one after the other. When Ray ends, no process, port or file of
-it remains."""
+"""A local Ray for this process, on which clusters can run one after the other. When Ray has ended, no process, port or
+file of Ray remains."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def _environment(workers: int) -> dict[str, str]:
 
 
 class RayHost:
-    """A Ray of this process and this machine only. Context manager; `stop` may be called at any moment and twice. Start
-    Ray from a thread that lives longer, best the main thread, because Ray's processes end with the thread that started
-    them. `workers`: the number of Python processes started in advance, so that nodes and restarts need not wait for a
-    new interpreter. `after_ctrl_c_s`: Ray's processes are killed at the latest this long after a Ctrl-C; None: never
-    because of a Ctrl-C.
+    """A Ray that only this process uses, on this machine. Context manager; `stop` can be called at any moment, also
+    twice. Call `start` in a thread that outlives Ray, best the main thread, because Ray's processes end with the thread
+    that started them. `workers`: the number of Python processes started in advance, so that nodes and restarts need not
+    wait for a new interpreter. `after_ctrl_c_s`: Ray's processes are killed at the latest this long after a Ctrl-C;
+    None: never because of a Ctrl-C.
     """
 
     def __init__(self, *, workers: int = 12, after_ctrl_c_s: float | None = None) -> None:
@@ -62,7 +62,7 @@ class RayHost:
         self._left = ExitStack()
 
     def start(self) -> RayHost:
-        """Start Ray. ClusterError if it does not start, or if this process already runs another Ray."""
+        """Start Ray. Raises ClusterError if Ray does not start, or another Ray runs in this process."""
         if self._folder is not None:
             return self
         sweep()

@@ -37,7 +37,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the work ended, and the first signal that asked for its end."""
+    """How the supervised work ended, and the first signal that asked for the work's end."""
 
     status: int | None = None
     """Its own exit status; None when it ended by a signal."""
@@ -53,7 +53,7 @@ class Ended:
 
 
 class AtASignal(IntEnum):
-    """How the work reacts to a signal that asks for its end. A second signal ends the work at once."""
+    """How the supervised work reacts to a signal that asks it to end. A second signal ends it at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -68,16 +68,16 @@ _needs: mmap.mmap | None = None
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """Set how the work reacts to a signal from now on. The work calls this function; without a supervisor the call has
-    no effect."""
+    """Tell the supervisor how this process reacts to a signal from now on. In a process without supervisor,
+    `at_a_signal` has no effect."""
     if _needs is not None:
         _needs[0] = need
 
 
 def supervise(say: Callable[[str], None]) -> Ended | None:
-    """Fork. The child, which does the work, gets None at once; the calling process gets, after the work, how it ended.
-    The supervisor stops the work by one SIGINT, whatever signal came. `say` gets a line for the person who sent the
-    signal.
+    """Fork. In the child process, which does the work, `supervise` returns None at once. In the calling process, the
+    supervisor, `supervise` returns after the work how the work ended. The supervisor stops the work by one SIGINT,
+    whatever signal came. `say` gets a line for the person who sent the signal.
     """
     global _needs
     _needs = needs = mmap.mmap(-1, 1)
@@ -112,7 +112,7 @@ class _Supervisor:
         self._code: int | None = None
 
     def stand_by(self) -> Ended:
-        """Wait for the end of the work, or after a signal enforce it. Afterwards no descendant is left."""
+        """Wait until the work ends; after a signal, kill it in time. Afterwards no descendant is left."""
         asked: signal.Signals | None = None
         cut_short = False
         asked_s = deadline_s = float("inf")

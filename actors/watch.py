@@ -1,10 +1,10 @@
-"""Watches processes by pidfd, and reports those that died without the experiment's doing: when, and by which signal.
+"""Watches processes by pidfd, and reports each death that the experiment did not plan: when, and by which signal.
 
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
 
-If a node dies that the scenario did not kill, the experiment says nothing about RocketMQ. Every wait uses the Alarm, so
-it can end at once. In `nemesrv up`, `told` records the death and the cluster continues. Linux only.
+An unplanned death of a node ends the experiment, and the run gives no verdict on RocketMQ. Every waiting method uses
+the Alarm and so ends at once. In `nemesrv up`, `told` records the death and the cluster continues. Linux only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClusterError(HarnessError):
 
 
 class NodeFailed(ClusterError):
-    """A running node did not finish the harness's call in time, or failed; this is no failure of the harness."""
+    """A running node did not finish a call in time, or failed in the call; the node is at fault, not the harness."""
 
 
 class ProcessDied(ClusterError):
@@ -47,8 +47,7 @@ class ProcessDied(ClusterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """One unplanned end of a process. `at_ms` is RocketMQ time as in the history; `wall_s` is seconds since the
-    epoch."""
+    """One unplanned end of a process. `at_ms` is the time in the history; `wall_s` is seconds since the epoch."""
 
     name: str
     pid: int
@@ -78,14 +77,14 @@ class DialGate(Protocol):
     """Admits or refuses connections to a node. The gate's methods may raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
-        """Refuse connections to the node, because its process with this number is gone. If a newer process of the node
-        is already admitted, nothing changes."""
+        """Refuse connections to the node, because its process with this pid is gone. If `admit` has already been called
+        for a newer process of the node, nothing changes."""
 
     def make_way(self, name: str) -> None:
-        """Free the node's port, because the node's next process is about to listen."""
+        """Free the node's port for the node's next process, which is about to listen."""
 
     def admit(self, name: str, pid: int) -> None:
-        """Admit connections to the node, because the node's process with this number listens."""
+        """Admit connections to the node, because the node's process with this pid listens."""
 
 
 class Alarm:
@@ -96,7 +95,7 @@ class Alarm:
         self._lock = threading.Lock()
 
     def ring(self, reason: BaseException) -> None:
-        """Ring the alarm with this reason. Only the first reason counts."""
+        """Ring the alarm with this reason. An alarm that rings already keeps its first reason."""
         with self._lock:
             if not self._rung.done():
                 self._rung.set_exception(reason)
@@ -106,12 +105,12 @@ class Alarm:
             self._rung.result()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for this many seconds of the machine's time. If the alarm rings meanwhile, raise its reason."""
+        """Sleep for this many seconds of real time. If the alarm rings meanwhile, raise the alarm's reason."""
         concurrent.futures.wait([self._rung], timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         self.check()
 
     def wait(self, future: concurrent.futures.Future[Any], timeout_s: float | None) -> bool:
-        """Return whether the future is done within the time. If the alarm rings first, raise its reason."""
+        """Return whether the future is done within `timeout_s`. If the alarm rings first, raise the alarm's reason."""
         concurrent.futures.wait([future, self._rung], timeout_s, concurrent.futures.FIRST_COMPLETED)
         if not future.done():
             self.check()
@@ -147,9 +146,9 @@ class _Watched:
 
 
 class ProcessWatch:
-    """A thread that waits for the end of any watched process. Context manager. The thread calls `at_once` with name and
-    pid of the ended process, then `told` with the unplanned death. The `alarm` then rings, unless `told` returns True
-    because the experiment can continue.
+    """A thread that waits for the end of any watched process. Context manager. At an unplanned end the thread calls
+    `at_once` with the process's name and pid, then `told` with the Death. If `told` returns False, the alarm rings;
+    True means that the experiment can continue.
     """
 
     def __init__(
@@ -170,8 +169,8 @@ class ProcessWatch:
         self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
 
     def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
-        """Watch a process. `carries_others`: the process's end also ends others; the message then names this
-        process."""
+        """Watch a process. With `carries_others`, its end also ends others, and their deaths are reported after its
+        own."""
         try:
             process = Process(pid)
         except ProcessLookupError:
@@ -184,8 +183,8 @@ class ProcessWatch:
             self._poll.register(process.fd, select.EPOLLIN)
 
     def remove(self, *names: str) -> None:
-        """Do not report the end of these processes, because their end is planned. Names that are not watched are no
-        error."""
+        """Do not report the end of these processes, because their end is planned. Names that are not watched are
+        ignored."""
         with self._lock:
             for fd, watched in [*self._watched.items()]:
                 if watched.name in names:

@@ -91,8 +91,7 @@ class CommitLog:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Extend the previous file to its full size, which its last (filler) record declares, and begin the next
-        file."""
+        """Begin the next file; extend the previous file to its full size, as its last (filler) record declares."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()

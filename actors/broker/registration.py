@@ -84,8 +84,7 @@ class Registration:
             self._spawn(self._round(None, None))
 
     async def register_all(self) -> None:
-        """Register all topics with all NameServers; without forceRegister, only if some NameServer's DataVersion
-        differs."""
+        """Register all topics; with forceRegister false, only if a NameServer has another DataVersion or is silent."""
         if self._services.config.force_register or await self._need_register():
             await self._round(None, None)
 

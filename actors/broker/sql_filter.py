@@ -90,8 +90,7 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
 
     def expect(self, kind: str, *texts: str) -> str:
-        """Take and return the next token, which must be of `kind`, and one of `texts` if any are given. Raises
-        SqlError."""
+        """Take and return the next token, which must be of this kind and, if given, one of `texts`. Raises SqlError."""
         found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
             wanted = " or ".join(texts) or "a text in quotes"

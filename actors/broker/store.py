@@ -259,9 +259,8 @@ class MessageStore:
         return bytes(found)
 
     def copy(self, records: bytes) -> list[tuple[str, int]]:
-        """Append another store's records, as its method `records` returned them, at the same offsets. Returns (topic,
-        queue id) of each record. Raises StoreError at a record that does not continue this log; records before it stay
-        appended."""
+        """Append records that another store's `records` returned, at the same offsets. Returns (topic, queue id) of
+        each record. Raises StoreError at a record that does not continue this log; earlier records stay."""
         log, position, stored = self._commit_log, 0, []
         if not log.starts:
             log.add_file()

@@ -16,8 +16,7 @@ class FilterUnsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The messages that a subscription wants. If `tags_codes` is None, any tag matches; if `sql` is None, any
-    properties."""
+    """The messages that a subscription wants. `tags_codes` None allows any tag, `sql` None any properties."""
 
     tags_codes: frozenset[int] | None = None
     sql: Filter | None = None

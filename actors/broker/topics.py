@@ -81,8 +81,7 @@ class TopicTable(VersionedTable):
         return self._system
 
     def is_system(self, topic: str) -> bool:
-        """Return whether the topic is RocketMQ's own; topics named after the cluster or the broker are RocketMQ's own,
-        too."""
+        """Return whether the topic is RocketMQ's own, as the topics named after the cluster and the broker are."""
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:

@@ -38,8 +38,7 @@ def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
 
 
 def committed(stored: StoredMessage) -> PutMessage | None:
-    """Return the message that consumers get when a half message is committed; None if the record lacks its topic or
-    queue."""
+    """Return the message that consumers get after the commit; None if the record lacks the real topic or queue."""
     meant = taken_up(stored)
     return meant and replace(
         meant,
@@ -83,8 +82,7 @@ class Transactions:
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
-        """Record in the op queue that a half message is done, so that its producer is not asked. Raises MessageIllegal,
-        StoreFull."""
+        """Record that a half message is done, so that no check asks its producer. Raises MessageIllegal, StoreFull."""
         services = self._services
         if self._uniq_ids is None:
             # not before one is needed: what is drawn here shifts everything that a seed repeats
@@ -104,7 +102,7 @@ class Transactions:
     # One turn of the check
 
     def begin(self) -> Turn:
-        """Begin a check of the half messages that are stored now. The first check creates the topic of half
+        """Begin a check of the half messages that are stored now. In 4.9 the first check creates the topic of half
         messages."""
         services, store = self._services, self._services.store
         services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)

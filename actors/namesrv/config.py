@@ -1,8 +1,8 @@
 """The NameServer's settings under RocketMQ's own names and defaults, read from and written as Java properties.
 
-The settings of RocketMQ's two objects, `NamesrvConfig` and `NettyServerConfig`, are in one dataclass. `profile` is
-nemesrv's own key. 4.9 has fewer settings than 5.x; a setting that the profile lacks is stored and listed like an
-unknown key, without effect.
+The settings of RocketMQ's two objects, `NamesrvConfig` and `NettyServerConfig`, are in one dataclass. The key `profile`
+(version 4.9 or 5.x) exists only in nemesrv. With `profile` 4.9, a setting that only 5.x has is stored and listed like
+an unknown key, without effect.
 
 Upstream: `NamesrvConfig`, `NettyServerConfig`, `Configuration`, `MixAll.properties2Object`.
 """
@@ -44,8 +44,8 @@ def _at_least(default: int, least: int, most: int = 2**31 - 1, *, since_5: bool 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """Values that no settings file can change, because they are constants in Java. An experiment may change them to see
-    the effect."""
+    """Values that no settings file can change, because they are constants in Java. An experiment can change these
+    values to see the effect."""
 
     broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
     """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
@@ -120,7 +120,7 @@ class NamesrvConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], *, source: str = "properties") -> NamesrvConfig:
-        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and what is allowed."""
+        """Return the defaults, changed by `properties`. ConfigError names `source`, key, value and allowed values."""
         text = properties.get(PROFILE_KEY, Profile.V4_9.value)
         try:
             profile = Profile(text.strip())
@@ -140,8 +140,8 @@ class NamesrvConfig:
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
-        """Return every setting of the profile, and the file's unknown keys, as text, sorted by key. Paths without a
-        value are left out."""
+        """Return every setting of the profile, and the file's unknown keys, as text, sorted by key. Settings that are
+        paths are left out if they have no value."""
         found = dict(self.extra)
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)
@@ -165,7 +165,7 @@ class NamesrvConfig:
 
     @property
     def route_options(self) -> RouteOptions:
-        """The settings that the route table uses; 4.9's route table uses only the constant time of silence."""
+        """The settings that the route table uses; in 4.9 only the constant time limit for silent brokers."""
         expired_ms = self.constants.broker_channel_expired_ms
         if self.profile is Profile.V4_9:
             return RouteOptions(broker_channel_expired_ms=expired_ms)

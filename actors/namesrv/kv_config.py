@@ -1,8 +1,8 @@
 """The NameServer's free key-value configuration: namespace -> key -> value, kept in one JSON file.
 
-As in RocketMQ, every change rewrites the whole file, without fsync, before the request is answered; the old content
-goes to `<path>.bak`. In RocketMQ a crash can leave no file (4.9 deletes the old file before it renames the new one) or
-half a file (5.x overwrites in place). The NameServer of nemesrv replaces the KV file in one step.
+As in RocketMQ, every change rewrites the whole KV file, without fsync, before the request is answered; the old content
+goes to `<path>.bak`. A crash of Apache's NameServer can leave no KV file (4.9 deletes the old file before it renames
+the new one) or half a KV file (5.x overwrites in place). This NameServer replaces the KV file in one step.
 
 Upstream: `KVConfigManager`, `KVConfigSerializeWrapper`.
 """
@@ -34,7 +34,7 @@ class KVConfig:
 
     def load(self) -> None:
         """Read the table from the file; a missing file gives an empty table. Raises ValueError with file and reason if
-        the content is no table."""
+        the content is no KV table."""
         if self._path is None or not self._path.exists():
             return
         try:
@@ -61,7 +61,7 @@ class KVConfig:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Delete one value if it exists; rewrite the file in any case. A namespace without keys stays."""
+        """Delete one value, if it exists, and rewrite the file. A namespace stays even without keys."""
         items = self._table.get(namespace)
         if items is not None:
             value = items.pop(key, None)

@@ -1,8 +1,8 @@
 """A method for each request code that a NameServer answers: the method reads header and body, queries or changes the
 route table, and returns the response.
 
-The processor has no channels and timers. After each request the server calls `take_dropped` and the table's
-`take_changed_topics`, and then updates caches and history and notifies other nodes.
+The processor has no channels and timers. After each request the server calls `take_dropped` and the route table's
+`take_changed_topics`; then the server updates caches and history and notifies brokers.
 
 If a required header field is missing or unreadable, the request is refused with code 1 and a remark that names the
 field (docs/compatibility.md); RocketMQ would continue with null. An unknown request code gets no answer in 4.9, and
@@ -48,8 +48,8 @@ _SHOWN_MAX = 1024
 
 
 class Caller:
-    """The sender of a request: its remote address, and its channel's id, by which the channel's brokers are found when
-    the channel is lost."""
+    """The sender of a request: its remote address and its channel's id. When a channel is lost, the channel's brokers
+    are found by this id."""
 
     __slots__ = ("channel_id", "remote_address")
 

@@ -3,9 +3,10 @@
     105 -> our own table -> else a NameServer of production -> else code 17
 
 With `clusterTest`, answers always have fastjson's own dialect and the order configuration; `needWaitForService` and the
-route cache are not used. In 4.9 only look-ups (105) change. In 5.x every request is treated as a look-up, so no broker
-can register (`ClusterTestRequestProcessor` extends the client processor there). Production's NameServers come from
-`NAMESRV_ADDR` at the start, or regularly from an HTTP address server.
+route cache are not used. In 4.9, `clusterTest` changes only route look-ups (105). In 5.x with `clusterTest`, every
+request is treated as a route look-up, so no broker can register (`ClusterTestRequestProcessor` extends the client
+processor there). Production's NameServers come from `NAMESRV_ADDR` at the start, or regularly from an HTTP address
+server.
 
 Upstream: `ClusterTestRequestProcessor`, `NamesrvController.registerProcessor`, `MQClientInstance.startScheduledTask`,
 tags rocketmq-all-4.9.7 and rocketmq-all-5.3.3.
@@ -37,8 +38,8 @@ FetchAddresses = Callable[[], Awaitable[str | None]]
 
 
 class ProductEnvironment:
-    """Production's NameServers. A question goes to one NameServer after the other until one answers; the next question
-    begins with that one."""
+    """Production's NameServers. A look-up asks one NameServer after the other until one answers; the next look-up
+    begins with the NameServer that answered."""
 
     def __init__(self, context: NodeContext, client: Callable[[], RemotingClient], fetch: FetchAddresses) -> None:
         self._context, self._client, self._fetch = context, client, fetch
@@ -47,7 +48,7 @@ class ProductEnvironment:
         self._index = 0
 
     async def refresh(self) -> None:
-        """Ask the address server for production's NameServers. If the answer is not usable, the last list stays in
+        """Ask the address server for production's NameServers. If the answer is not usable, the previous list stays in
         use."""
         text = await self._fetch()
         if not text or not text.strip() or text == self._text:

@@ -1,13 +1,14 @@
-"""A cache of encoded answers to route requests, without I/O. Requests for the same route differ only in the opaque.
+"""A cache of encoded answers to route requests, without I/O. A client's requests for one route differ only in the
+opaque.
 
 A request's frame is split into the bytes before and after its opaque, and this pair is looked up:
 
     JSON       | ...,"opaque": | 4711 | ,"serializeType...} |        key = (before, after), opaque = the digits
     ROCKETMQ   | type..version | 4 bytes at 13 | flag...    |        key = (before, after), opaque = the bytes
 
-The pair includes the frame's length fields. Requests with the same pair differ only in the opaque, so the cached answer
-is right for all of them. A cached answer needs no parsing. Requests without a cached answer are answered in the
-ordinary way. The cache is limited in entries and bytes; entries of a topic are deleted when the topic's route changes.
+Frames with the same bytes before and after the opaque are the same request, so the cached answer is right for all of
+them. A request with a cached answer is not parsed. The cache is limited in entries and bytes; entries of a topic are
+deleted when the topic's route changes.
 """
 
 from collections.abc import Mapping, Set
@@ -37,7 +38,7 @@ class _Answer(NamedTuple):
 
 
 def may_be_route_request(frame: bytes) -> bool:
-    """Return quickly whether `frame` may be a route request (105); never False for one written by RocketMQ's own
+    """Return quickly whether `frame` may be a route request (105); never False for a route request of RocketMQ's own
     clients."""
     if len(frame) > MAX_FRAME:
         return False
@@ -76,8 +77,8 @@ class RouteCache:
         return b"".join((found[0], opaque, found[1], found[2]))
 
     def learn(self, frame: bytes, opaque: int, topic: str, response: bytes, body: bytes) -> None:
-        """Remember `response`, which ends with `body`, as the answer to each frame that differs only in its opaque.
-        Nothing is remembered if the frame's opaque cannot be located with certainty."""
+        """Remember `response`, which ends with `body`, as the answer to each frame that equals `frame` except for the
+        opaque. Nothing is remembered if the frame's opaque cannot be located with certainty."""
         if len(frame) > MAX_FRAME:
             return
         if frame[4] == SerializeType.ROCKETMQ:

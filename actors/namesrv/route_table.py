@@ -1,8 +1,8 @@
 """The route table: brokers, their topics, and the answers to clients.
 
-The route table runs in one thread and does no I/O: it has no files, channels or clock, and time is an argument. The
-other modules: processor.py decodes requests, server.py has channels and timers, unregister.py has the rules that remove
-brokers, tables.py the types of the tables.
+The route table runs in one thread and does no I/O: it has no files, channels or clock, and the time is an argument of
+its methods. The other modules: processor.py decodes requests, server.py has channels and timers, unregister.py has the
+rules that remove brokers, tables.py the types of the tables.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """
@@ -32,7 +32,7 @@ MAPPINGS_MAX = 64 * 1024 * 1024
 
 
 def why_refused(tables: Tables, r: Registration) -> str | None:
-    """Return the limit that the registration `r` would exceed, as a sentence; None if it exceeds no limit."""
+    """Return the limit that the registration `r` would exceed, as a sentence; None if there is none."""
     names = (r.cluster_name, r.broker_name, r.broker_addr, r.ha_server_addr, r.zone_name or "")
     if any(len(name) > NAME_MAX for name in (*names, *(r.filter_servers or ()))):
         return f"a name or address of the registration is longer than {NAME_MAX} characters"
@@ -53,8 +53,8 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
 
 
 def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterable[str]) -> str | None:
-    """Return the limit that the table would exceed with a new row for each topic and its broker name, as a sentence;
-    None if it exceeds no limit."""
+    """Return the limit that the route table would exceed with a row for each pair of topic and broker name, as a
+    sentence; None if it would exceed no limit."""
     table = tables.topic_queue_table
     long_name = f"a topic's name is longer than {NAME_MAX} characters"
     if (len(table) + len(topics)) * (len(tables.broker_addr_table) + 1) <= ROWS_MAX:  # never more rows than that
@@ -85,7 +85,7 @@ class RouteTable(Tables):
     # -- REGISTER_BROKER ---------------------------------------------------------------------------------------------
 
     def register(self, registration: Registration, *, now_ms: int) -> Registered:
-        """Register a broker, new or known. Returns the contents of the answer to the broker."""
+        """Register a broker, new or known. Returns what the answer to the broker must contain."""
         r = registration
         refused = why_refused(self, r)
         if refused is not None:
@@ -321,16 +321,16 @@ class RouteTable(Tables):
     def query_data_version(
         self, cluster_name: str, broker_addr: str, version: DataVersion, *, now_ms: int
     ) -> tuple[bool, DataVersion | None]:
-        """Answer QUERY_DATA_VERSION: whether the version has changed, and the stored version. The broker then counts as
-        alive, in 4.9 only if the version is unchanged."""
+        """Answer QUERY_DATA_VERSION: whether the version has changed, and the stored version. The query counts as a
+        heartbeat; in 4.9 only if the version is unchanged."""
         changed = self.is_changed(cluster_name, broker_addr, version)
         if not changed or self.profile is Profile.V5_X:
             self.heartbeat(cluster_name, broker_addr, now_ms=now_ms)
         return changed, self.data_version(cluster_name, broker_addr)
 
     def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
-        """Handle BROKER_HEARTBEAT: a known broker counts as alive now. The broker's channel remains the channel of its
-        registration."""
+        """Handle BROKER_HEARTBEAT: a known broker counts as alive now. The broker stays bound to the channel on which
+        it registered."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         if live is not None:
             live.last_update_ms = now_ms
@@ -338,11 +338,11 @@ class RouteTable(Tables):
     # -- changes asked for by an admin -------------------------------------------------------------------------------
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Clear the write bit in every row of the broker. Returns how many rows it has."""
+        """Take the write permission from every topic on this broker name. Returns the number of these topics."""
         return self._set_perms(broker_name, keep=~PERM_WRITE, put=0)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Set exactly the read and the write bit in every row of the broker. Returns how many rows it has."""
+        """Give every topic on this broker name read and write permission. Returns the number of these topics."""
         return self._set_perms(broker_name, keep=0, put=PERM_READ | PERM_WRITE)
 
     def _set_perms(self, broker_name: str, *, keep: int, put: int) -> int:
@@ -358,7 +358,7 @@ class RouteTable(Tables):
         return count
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
-        """Delete the topic, or only the rows of one cluster's brokers; unknown names are no error."""
+        """Delete the topic, or only its rows of one cluster's brokers; unknown names are ignored."""
         rows = self.topic_queue_table.get(topic)
         if rows is None:
             return
@@ -376,8 +376,8 @@ class RouteTable(Tables):
 
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
         """REGISTER_TOPIC_IN_NAMESRV (5.x): add the rows of a topic, up to the first row of an unknown broker. If a
-        broker is unknown, a new topic gets no row at all, and an existing topic keeps the rows added before (as
-        upstream).
+        broker is unknown, a new topic gets no row at all; an existing topic keeps the rows added before that broker's
+        row, as in RocketMQ.
         """
         rows = tuple(rows)
         refused = why_rows_refused(self, [topic] * len(rows), (row.broker_name for row in rows))
@@ -401,8 +401,8 @@ class RouteTable(Tables):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """Return the route of `topic`: all its rows, and those of its brokers that are registered; None without rows or
-        brokers."""
+        """Return the route of `topic`: all its queue data, and its brokers that are registered. None if one of the two
+        is empty."""
         rows = self.topic_queue_table.get(topic)
         if not rows:
             return None
@@ -469,8 +469,8 @@ class RouteTable(Tables):
         return tuple(dict.fromkeys(names)), some
 
     def topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
-        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, one row decides for the
-        whole topic."""
+        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, only the flags of a topic's
+        first row count."""
         return tuple(
             topic
             for topic, rows in self.topic_queue_table.items()

@@ -53,7 +53,7 @@ class ChannelLog:
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 
     def closed(self, connection: Connection, reason: str) -> None:
-        """Log that the channel has ended. `reason` comes from the transport: closed, exception or idle."""
+        """Log that the channel has ended. `reason`, from the transport, is closed, exception or idle."""
         address = connection.remote_address
         if reason == "idle":
             self._log.warning(_PIPELINE + "IDLE exception [%s]", address)
@@ -72,7 +72,7 @@ NOTIFY_TIMEOUT_S = 0.3
 
 
 class NameServer:
-    """One NameServer. The self-test's defects replace `_expire_brokers` or `_channel_lost` of the instance."""
+    """One NameServer. Planted defects of the self-test replace the instance's `_expire_brokers` or `_channel_lost`."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class NameServer:
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def listen(self) -> Address:
-        """Read the KV file and bind the port. ValueError for an unreadable KV file, OSError for a port in use."""
+        """Read the KV file and bind the port. Raises ValueError (unreadable KV file), OSError (port in use)."""
         self.kv_config.load()
         return await self._server.listen(self._listen)
 
@@ -149,7 +149,7 @@ class NameServer:
             self._spawn(self._unregister_worker())
 
     async def stop(self) -> None:
-        """Close every channel and wait until all are closed. The route table stays, and no other node is notified."""
+        """Close every channel and wait until all are closed. The route table stays, and no broker is notified."""
         self._stopping = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         await cancel_all(tasks)

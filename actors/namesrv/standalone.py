@@ -1,6 +1,6 @@
 """One NameServer in this process, as `mqnamesrv` runs one: boot line on stdout, log on stderr, until a signal.
 
-The stand-alone NameServer needs no Ray. Settings that RocketMQ takes from ROCKETMQ_HOME come from the `-c` file or do
+The stand-alone NameServer needs no Ray. Settings that RocketMQ reads below ROCKETMQ_HOME come from the `-c` file or do
 not exist. Only one environment variable is read, NAMESRV_ADDR, and only with `clusterTest`. Log lines have the form and
 the fixed GMT+8 of RocketMQ's namesrv.log, so programs that read namesrv.log can read this log, too.
 
@@ -84,7 +84,7 @@ FILES_MAX = 1_048_576
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings, 4 if the port is taken. A line
-    on stderr says why."""
+    on stderr gives the reason for 2 or 4."""
     try:
         config = load_config(config_file, listen_port)
     except ValueError as exc:
@@ -94,8 +94,8 @@ def run(config_file: str | None = None, listen_port: int | None = None) -> int:
 
 
 def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConfig:
-    """Return the settings of a `-c` file, or the defaults, with RocketMQ's default paths of files. Raises ValueError
-    with one sentence about what is wrong."""
+    """Return the settings of a `-c` file, or the defaults; file paths have RocketMQ's defaults. Raises ValueError with
+    one sentence about what is wrong."""
     config = NamesrvConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     if listen_port is not None:
         config = replace(config, listen_port=checked_port(listen_port))

@@ -7,8 +7,8 @@
     filter_server_table   live key     -> addresses of filter servers
     topic_queue_mapping_info_table     topic -> broker name -> mapping info      (5.x, static topics)
 
-A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as upstream keys them. route_table.py
-has the rules that add brokers and answer requests, unregister.py those that remove brokers.
+A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as in RocketMQ. route_table.py has the
+rules that add brokers and answer requests, unregister.py those that remove brokers.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 """
@@ -30,7 +30,7 @@ LiveKey = tuple[str, str]
 
 
 class Say(Protocol):
-    """A function with which the tables log what they did, in RocketMQ's words, such as `logging.Logger.log`."""
+    """A function like `logging.Logger.log`, with which the tables log their changes in RocketMQ's wording."""
 
     def __call__(self, level: int, msg: str, /, *args: object) -> None: ...
 
@@ -65,8 +65,8 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteOptions:
-    """The settings of NamesrvConfig that the tables use (5.x only), and the time of silence, a constant of both
-    profiles."""
+    """The NamesrvConfig settings that the tables use (5.x only), and, in 4.9 and 5.x, the constant time after which a
+    silent broker is removed."""
 
     support_acting_master: bool = False
     delete_topic_with_broker_registration: bool = False
@@ -77,9 +77,8 @@ class RouteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """One REGISTER_BROKER, decoded. `filter_servers`: None does not change the table of filter servers, an empty tuple
-    clears the broker's entry. `rows` are all topics of the broker, except unchanged topics, which `Tables.standing`
-    returns."""
+    """One REGISTER_BROKER, decoded. If `filter_servers` is None, the broker's filter servers stay; an empty tuple
+    removes them. `rows` has the broker's topics, except topics in the unchanged pieces (`Tables.standing`)."""
 
     cluster_name: str
     broker_name: str
@@ -113,8 +112,8 @@ class MinBrokerIdChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """The result of a registration. `refused` is the remark if the registration was refused, because of 5.x's
-    single-topic rule or a limit."""
+    """The result of a registration. `refused` is the remark of a registration refused because of 5.x's single-topic
+    rule or a limit."""
 
     refused: str | None = None
     master_addr: str | None = None
@@ -124,7 +123,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistration:
-    """A broker to remove, because it asked for that or its channel was lost."""
+    """A broker to remove, because the broker unregistered or its channel was lost."""
 
     cluster_name: str
     broker_name: str
@@ -190,7 +189,7 @@ class BrokerGroup:
 
 
 class Shown:
-    """A topic's row as RocketMQ's logs show it (`null` for none); the text is made only if it is logged."""
+    """A topic's row as RocketMQ's logs show it (`null` if there is none); the text is made only when logged."""
 
     __slots__ = ("_row", "_text")
 
@@ -209,8 +208,7 @@ class Shown:
 
 
 class ShownTopics:
-    """A registration's topics as RocketMQ 5.x logs them; fields that a row does not store are shown with their
-    default."""
+    """A registration's topics as RocketMQ 5.x logs them; TopicConfig fields that are not stored show their defaults."""
 
     __slots__ = ("_rows",)
 

@@ -1,7 +1,7 @@
 """The route tables, and how brokers leave the tables: by unregistering, by a lost channel, or after too long a silence.
 
 RocketMQ 4.9 removes a broker at once. RocketMQ 5.x puts an unregister request into a bounded queue, which one worker
-empties in batches. `run_unregistrations` is the worker's turn; server.py calls it.
+empties in batches. The worker in server.py calls `run_unregistrations` for each batch.
 
                          4.9                                   5.x
     UNREGISTER_BROKER    unregister: by broker id              submit_unregister, then by address
@@ -117,8 +117,8 @@ class Tables:
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
-        """Return the parts of this master's last registration whose rows are all unchanged in the table. The next
-        registration may leave out these parts."""
+        """Return the pieces of this master's last registration body if all its rows are unchanged in the table, else
+        none. Rows of unchanged pieces need not be decoded and registered again."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
         if (
@@ -157,8 +157,8 @@ class Tables:
     # -- 4.9: at once ------------------------------------------------------------------------------------------------
 
     def unregister(self, request: Unregistration) -> tuple[Dropped, ...]:
-        """In 4.9, remove the live entry of the address, and the address that is stored under the broker id. Returns the
-        removed brokers."""
+        """In 4.9, remove the broker's live entry, and whatever address is stored under its broker name and id. Returns
+        the removed brokers."""
         key = self._live_key(request.cluster_name, request.broker_addr)
         live = self.broker_live_table.pop(key, None)
         self._say(INFO, "unregisterBroker, remove from brokerLiveTable %s, %s", _ok(live), request.broker_addr)
@@ -184,8 +184,8 @@ class Tables:
     # -- lost channels -----------------------------------------------------------------------------------------------
 
     def on_channel_destroy(self, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
-        """Remove only the first broker found on the closed channel. 4.9 returns the removed broker; 5.x queues the
-        removal."""
+        """Remove the first broker found on the closed channel, and no other. 4.9 removes and returns it at once; 5.x
+        queues the removal."""
         found = next((key for key, live in self.broker_live_table.items() if live.channel_id == channel_id), None)
         if self.profile is Profile.V5_X:
             if found is not None:
