@@ -55,7 +55,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
-    """All that a process needs to become a node. cloudpickle pickles a NodeSpec, so `factory` can be a closure."""
+    """All that a process needs to become a node. Pickling uses cloudpickle, so `factory` can be a closure."""
 
     name: str
     role: str

@@ -141,7 +141,7 @@ class _Alarmed:
 
 
 class Cluster(NodesByName[_Member]):
-    """Nodes as Ray actors. `shutdown` may be called at any moment, from any thread, and twice.
+    """Nodes as Ray actors. `shutdown` can be called at any moment, from any thread, also twice.
 
     Returned times are milliseconds on `clock`, as in the history. A method calls `on_effect` as soon as the signal or
     call has taken effect, before slower work. Cluster tells `watch` about each new process of a node and each planned

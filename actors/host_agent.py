@@ -1,4 +1,4 @@
-"""The agent of an experiment on one host of a Ray cluster: an actor that does what the driver asks.
+"""The agent of an experiment on one host of a Ray cluster: an actor that obeys the driver.
 
     driver ── RemoteHost.ask (hosts.py) ──► HostAgent ── signals, by pidfd ──► the nodes' processes of this host
                                                ├── parts: what the experiment opens here (its Toxiproxy, ports, probes)
@@ -6,8 +6,9 @@
                                                └── tells each pid to the Guardian, a process outside Ray
 
 When the driver is killed or cut off, Ray ends the agent's process. If Ray does not, the agent ends itself after
-FORGOTTEN_S without a sign of the driver. When the agent has ended, the guardian kills the run's remaining processes on
-this host and removes the run's folder. Several threads can call the agent's methods at the same time. Linux only.
+FORGOTTEN_S without a sign of life from the driver. When the agent has ended, the guardian kills the run's remaining
+processes on this host and removes the run's folder. Several threads can call the agent's methods at the same time.
+Linux only.
 """
 
 import asyncio

@@ -61,7 +61,7 @@ class Family:
         return tuple(self._children)
 
     def take(self, pids: Iterable[int], process: Callable[[int], AnyProcess]) -> None:
-        """Set the process's children; children that have already ended are left out."""
+        """Set the family's child processes; children that have already ended are left out."""
         wanted = set(pids)
         for pid in [pid for pid in self._children if pid not in wanted]:
             self._children.pop(pid).close()

@@ -49,7 +49,7 @@ class LineLogger(logging.Logger):
         self._exceptions = logging.Formatter()
 
     def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
-        """Log as `logging.Logger.log` does, but quicker, because parents and handlers are not looked up."""
+        """Log as `logging.Logger.log` does, but quicker, because parent loggers and handlers are not looked up."""
         if level >= self.level and not self.disabled:
             self._log(level, msg, args, **more)
 
@@ -130,7 +130,7 @@ def checked_port(listen_port: int) -> int:
 
 @contextmanager
 def log_on_stderr(name: str) -> Iterator[logging.Logger]:
-    """Give a LineLogger that writes to stderr: only warnings, until the caller changes its level."""
+    """Yield a LineLogger that writes to stderr; until the caller lowers its level, it writes only warnings."""
     log = LineLogger(name, sys.stderr)
     log.setLevel(logging.WARNING)  # nothing of a start that fails is worth a line but its reason
     try:

@@ -53,7 +53,7 @@ class Ended:
 
 
 class AtASignal(IntEnum):
-    """How the supervised work reacts to a signal that asks it to end. A second signal ends it at once."""
+    """How the work reacts to a signal that asks the work to end. A second signal ends the work at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -76,8 +76,8 @@ def at_a_signal(need: AtASignal) -> None:
 
 def supervise(say: Callable[[str], None]) -> Ended | None:
     """Fork. In the child process, which does the work, `supervise` returns None at once. In the calling process, the
-    supervisor, `supervise` returns after the work how the work ended. The supervisor stops the work by one SIGINT,
-    whatever signal came. `say` gets a line for the person who sent the signal.
+    supervisor, `supervise` returns how the work ended, once the work has ended. The supervisor stops the work by one
+    SIGINT, whatever signal came. `say` gets a line for the person who sent the signal.
     """
     global _needs
     _needs = needs = mmap.mmap(-1, 1)
@@ -112,7 +112,7 @@ class _Supervisor:
         self._code: int | None = None
 
     def stand_by(self) -> Ended:
-        """Wait until the work ends; after a signal, kill it in time. Afterwards no descendant is left."""
+        """Wait until the work ends; a signal limits the wait. Afterwards no descendant is left."""
         asked: signal.Signals | None = None
         cut_short = False
         asked_s = deadline_s = float("inf")

@@ -1,10 +1,11 @@
-"""Watches processes by pidfd, and reports each death that the experiment did not plan: when, and by which signal.
+"""Watches processes by pidfd, and reports unplanned deaths: when, and by which signal.
 
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
 
-An unplanned death of a node ends the experiment, and the run gives no verdict on RocketMQ. Every waiting method uses
-the Alarm and so ends at once. In `nemesrv up`, `told` records the death and the cluster continues. Linux only.
+An unplanned death of a node ends the experiment, and the run gives no verdict on RocketMQ. An unplanned death rings the
+Alarm, and every waiting method ends at once. In `nemesrv up`, `told` records the death and the cluster continues. Linux
+only.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class ProcessDied(ClusterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """One unplanned end of a process. `at_ms` is the time in the history; `wall_s` is seconds since the epoch."""
+    """One unplanned end of a process. `at_ms` is milliseconds on the history's clock; `wall_s` is seconds since the
+    epoch."""
 
     name: str
     pid: int
@@ -74,7 +76,7 @@ class Death:
 
 
 class DialGate(Protocol):
-    """Admits or refuses connections to a node. The gate's methods may raise HarnessError."""
+    """Admits or refuses connections to a node. The gate's methods can raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
         """Refuse connections to the node, because its process with this pid is gone. If `admit` has already been called
@@ -88,7 +90,8 @@ class DialGate(Protocol):
 
 
 class Alarm:
-    """An alarm that rings once, with the reason why all waiting must end. Any thread may wait for it or ring it."""
+    """An alarm that rings once, with the reason why all waiting must end. Any thread can wait for the alarm, or ring
+    it."""
 
     def __init__(self) -> None:
         self._rung: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -169,8 +172,7 @@ class ProcessWatch:
         self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
 
     def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
-        """Watch a process. With `carries_others`, its end also ends others, and their deaths are reported after its
-        own."""
+        """Watch a process. `carries_others`: other processes end with this process, so its death is reported first."""
         try:
             process = Process(pid)
         except ProcessLookupError:

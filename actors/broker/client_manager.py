@@ -4,8 +4,8 @@ arguments.
     producers: group -> channel id -> client
     consumers: group -> settings, topic -> subscription, channel id -> client
 
-A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Methods return the
-consumer groups that they changed; the caller sends NOTIFY_CONSUMER_IDS_CHANGED to the groups' members. The table of
+A client leaves its groups by unregistering, by its channel closing, or after 120 s without a heartbeat. Methods return
+the consumer groups that they changed; the caller sends NOTIFY_CONSUMER_IDS_CHANGED to the groups' members. The table of
 locks says which client of a group may consume a queue in order. A queue lock lasts 60 s; the client locks the queue
 again to renew it. Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """

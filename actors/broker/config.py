@@ -162,7 +162,7 @@ class BrokerConfig:
 
     @property
     def acts_as_master(self) -> bool:
-        """Whether enableSlaveActingMaster is on. In 4.9 the setting does not exist."""
+        """Whether enableSlaveActingMaster is on, a setting that 4.9 does not have."""
         return self.enable_slave_acting_master and self.is_5x
 
     @property

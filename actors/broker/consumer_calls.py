@@ -73,8 +73,8 @@ class ConsumerCalls:
     # Offsets
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 222: move a group to the offsets of a timestamp (-1: each queue's end). In 5.x the request can
-        instead name one queue and its new offset."""
+        """Request 222: move a group's offsets to a timestamp (-1: to each queue's end). In 5.x the request can instead
+        name one queue and its new offset."""
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(
@@ -165,7 +165,7 @@ class ConsumerCalls:
         services.context.record("offset_reset", f=f, topic=topic, broker_name=services.config.broker_name, value=value)
 
     def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """Request 223: the offsets that each client of the group has for a topic."""
+        """Request 223: the offsets at which each client of a group is in a topic's queues."""
         header = GetConsumerStatusRequestHeader.from_ext_fields(request.ext_fields)
         consumers = self._services.clients.consumers.get(header.group)
         if consumers is None:

@@ -2,8 +2,8 @@
 
 A file is replaced whole, so that a reader (or the next start) sees the old content or the new, never half.
 
-If the process is killed while it writes, the file stays intact and a `.tmp` file may remain. Upstream: `ConfigManager`,
-which writes in place and keeps a `.bak`.
+If the process is killed while it writes, the file stays intact, and a `.tmp` file can remain. Upstream:
+`ConfigManager`, which writes in place and keeps a `.bak`.
 """
 
 import logging

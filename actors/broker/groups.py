@@ -73,5 +73,5 @@ class SubscriptionGroups(VersionedTable):
         return True
 
     def encode(self) -> bytes:
-        """Return `{"dataVersion": …, "subscriptionGroupTable": {…}}`: the answer to request 201, and the file."""
+        """Return `{"dataVersion": …, "subscriptionGroupTable": {…}}`: code 201's answer, and the file's content."""
         return SubscriptionGroupWrapper(subscription_group_table=self.table, data_version=self.data_version).encode()

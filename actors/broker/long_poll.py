@@ -1,8 +1,8 @@
 """The table of pull requests that found no message and wait for one. The table uses no clock and no connection.
 
-A waiting pull leaves the table in exactly one of four ways: a message that it may want arrived, the periodic check
-found such a message, its waiting time is over, or its connection closed. The code that takes a request out of the table
-also answers the request. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
+A waiting pull leaves the table in exactly one of four ways: a message that the consumer can want arrived, the periodic
+check found such a message, its waiting time is over, or its connection closed. The code that takes a request out of the
+table also answers the request. Upstream: `PullRequestHoldService`, `ManyPullRequest`.
 """
 
 from collections import Counter

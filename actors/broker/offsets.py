@@ -1,7 +1,7 @@
 """Each consumer group's offset in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
 
-The table's keys are `topic@group`, as in the file. The request processor decides which groups and topics may have an
-offset. Upstream: `ConsumerOffsetManager`.
+The table's keys are `topic@group`, as in consumerOffset.json. The request processor refuses offsets of unknown groups
+and topics. Upstream: `ConsumerOffsetManager`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ SEPARATOR = "@"
 
 
 class ConsumerOffsets(KeptTable):
-    """Offset by topic, group and queue."""
+    """The committed offsets of one broker, by topic, group and queue."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(path)
@@ -96,7 +96,7 @@ class ConsumerOffsets(KeptTable):
                 del table[key]
 
     def encode(self) -> bytes:
-        """Return `{"offsetTable": {"topic@group": {"0": 7}}}`: the answer to request 43, and the file."""
+        """Return `{"offsetTable": {"topic@group": {"0": 7}}}`: code 43's answer, and the file's content."""
         table = {
             key: {str(queue_id): offset for queue_id, offset in queues.items()} for key, queues in self._table.items()
         }

@@ -1,8 +1,8 @@
 """Recovers the commit log when a broker starts: reads every record again and cuts off an incomplete last record.
 
 An interrupted write leaves part of a record at the end of the log, and a power loss leaves zeros; recovery then ends
-the log after the last whole record. Damage before the newest file makes the start fail, because cutting there would
-lose acknowledged messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
+the log after the last whole record. Damage before the newest file makes the start fail, because cutting the log there
+would lose acknowledged messages. Upstream: `CommitLog.recoverAbnormally`, `checkMessageAndReturnSize`.
 """
 
 import mmap

@@ -8,9 +8,9 @@ limited to 10 to 60 s), and at once for a new topic.
 
 A round of registrations begins only when the previous round has ended, as in RocketMQ. The registration of one topic
 carries the DataVersion that the topic's change produced. If the last registration with a NameServer failed, the next
-one sends all topics instead of one; RocketMQ sends one. After one topic only, that NameServer would have the newest
-DataVersion but lack earlier topics, and ignore every full registration as unchanged. Upstream:
-`BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
+registration sends all topics; RocketMQ can send only the changed topic. A NameServer that had the newest DataVersion
+but lacked earlier changes would ignore full registrations as unchanged. Upstream: `BrokerController.registerBrokerAll`,
+`BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
 """
 
 import asyncio
@@ -38,9 +38,8 @@ RW = PERM_READ | PERM_WRITE
 
 
 class Registration:
-    """The registrations of one broker. Before each round, `targets` is called and returns the NameServers to register
-    with. After each round, `answered` is called with the first successful answer's header; a slave reads its master's
-    address there."""
+    """The registrations of one broker. For each round, `targets` returns the NameServers to register with. After the
+    round, `answered` gets the header of the first successful answer, in which a slave finds its master."""
 
     def __init__(
         self,

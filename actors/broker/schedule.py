@@ -62,12 +62,12 @@ class ScheduleService(KeptTable):
         self._timers.clear()
 
     def arrived(self, queue_id: int) -> None:
-        """Note that a message was stored in the queue of this delay level."""
+        """Start the delay level's timer, if none runs, because a message was stored in the level's queue."""
         if self._running and queue_id + 1 not in self._timers:
             self._set(queue_id + 1, 0.0)
 
     def encode(self) -> bytes:
-        """Return how far each delay level has been delivered: the answer to request 45, and the file."""
+        """Return how far each delay level has been delivered, as request 45's answer and delayOffset.json have it."""
         return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
 
     def take(self, body: bytes) -> None:

@@ -28,7 +28,7 @@ class HeldRequest:
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer the pull now, with the messages that the queue has. Returns the answer; None if none was made."""
+        """Answer the pull now with the queue's messages. Returns the answer; None if running the pull failed."""
         if self.answer.done():
             return None
         try:

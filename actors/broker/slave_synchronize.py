@@ -1,7 +1,7 @@
 """What a slave copies from its master besides messages: topics, consumer offsets, delay offsets, groups.
 
-Every 10 s, first after 3 s, the slave asks for these tables the master that a NameServer named last. A table that the
-master does not give is asked for again 10 s later. The master's consumer offsets replace the slave's own. As with
+Every 10 s, first after 3 s, the slave asks the master that a NameServer named last. If the master does not give a
+table, the slave asks for this table again 10 s later. The master's consumer offsets replace the slave's own. As with
 Apache's slaves, newer offsets that clients committed to the slave while the master was away are lost. Upstream:
 `SlaveSynchronize`.
 """

@@ -49,7 +49,7 @@ _SHOWN_MAX = 1024
 
 class Caller:
     """The sender of a request: its remote address and its channel's id. When a channel is lost, the channel's brokers
-    are found by this id."""
+    are found by the channel's id."""
 
     __slots__ = ("channel_id", "remote_address")
 

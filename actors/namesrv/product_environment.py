@@ -3,10 +3,9 @@
     105 -> our own table -> else a NameServer of production -> else code 17
 
 With `clusterTest`, answers always have fastjson's own dialect and the order configuration; `needWaitForService` and the
-route cache are not used. In 4.9, `clusterTest` changes only route look-ups (105). In 5.x with `clusterTest`, every
-request is treated as a route look-up, so no broker can register (`ClusterTestRequestProcessor` extends the client
-processor there). Production's NameServers come from `NAMESRV_ADDR` at the start, or regularly from an HTTP address
-server.
+route cache are not used. In 4.9, `clusterTest` changes only route look-ups (105). In 5.x, `clusterTest` treats every
+request as a route look-up, so no broker can register (`ClusterTestRequestProcessor` extends the client processor
+there). Production's NameServers come from `NAMESRV_ADDR` at the start, or regularly from an HTTP address server.
 
 Upstream: `ClusterTestRequestProcessor`, `NamesrvController.registerProcessor`, `MQClientInstance.startScheduledTask`,
 tags rocketmq-all-4.9.7 and rocketmq-all-5.3.3.

@@ -1,7 +1,7 @@
 """A cache of encoded answers to route requests, without I/O. A client's requests for one route differ only in the
 opaque.
 
-A request's frame is split into the bytes before and after its opaque, and this pair is looked up:
+The cache's key is the pair of the bytes before and the bytes after the opaque of a request's frame.
 
     JSON       | ...,"opaque": | 4711 | ,"serializeType...} |        key = (before, after), opaque = the digits
     ROCKETMQ   | type..version | 4 bytes at 13 | flag...    |        key = (before, after), opaque = the bytes

@@ -358,7 +358,7 @@ class RouteTable(Tables):
         return count
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
-        """Delete the topic, or only its rows of one cluster's brokers; unknown names are ignored."""
+        """Delete the topic, or only its queue data of one cluster's brokers; unknown names are ignored."""
         rows = self.topic_queue_table.get(topic)
         if rows is None:
             return
@@ -375,9 +375,9 @@ class RouteTable(Tables):
             self._say(INFO, "deleteTopic, remove the topic all queue %s %s", cluster_name, topic)
 
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): add the rows of a topic, up to the first row of an unknown broker. If a
-        broker is unknown, a new topic gets no row at all; an existing topic keeps the rows added before that broker's
-        row, as in RocketMQ.
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): add a topic's queue data, broker by broker, up to the first unknown broker.
+        As in RocketMQ, an unknown broker leaves a new topic without queue data; an existing topic keeps what was added
+        until then.
         """
         rows = tuple(rows)
         refused = why_rows_refused(self, [topic] * len(rows), (row.broker_name for row in rows))
@@ -469,8 +469,8 @@ class RouteTable(Tables):
         return tuple(dict.fromkeys(names)), some
 
     def topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
-        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, only the flags of a topic's
-        first row count."""
+        """Return the topics whose flags, masked by `mask`, equal `wanted`. As in RocketMQ, only the flags in a topic's
+        first QueueData count."""
         return tuple(
             topic
             for topic, rows in self.topic_queue_table.items()

@@ -48,8 +48,8 @@ class AddressServer:
 
         GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
 
-    `domain` may contain a port; the default is 8080. The client makes one request at a time, in its own thread. Only
-    the NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
+    `domain` can contain a port; the default port is 8080. The client makes one request at a time, in its own thread.
+    Only the NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
     `TopAddressing.fetchNSAddr`.
     """
 

@@ -8,7 +8,7 @@
     topic_queue_mapping_info_table     topic -> broker name -> mapping info      (5.x, static topics)
 
 A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as in RocketMQ. route_table.py has the
-rules that add brokers and answer requests, unregister.py those that remove brokers.
+rules that add brokers and answer requests, unregister.py the rules that remove brokers.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 """
@@ -78,7 +78,7 @@ class RouteOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """One REGISTER_BROKER, decoded. If `filter_servers` is None, the broker's filter servers stay; an empty tuple
-    removes them. `rows` has the broker's topics, except topics in the unchanged pieces (`Tables.standing`)."""
+    removes them. `rows` has the broker's topics; topics unchanged since the last registration can be missing."""
 
     cluster_name: str
     broker_name: str
@@ -178,7 +178,7 @@ class BrokerGroup:
         return min(self.addrs, default=0)
 
     def data(self, profile: Profile) -> BrokerData:
-        """Return a copy of the group as sent to clients; in 4.9 without the two fields of 5.x."""
+        """Return a copy of the group as sent to clients; in 4.9 without enableActingMaster and zoneName."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.broker_name,
@@ -189,7 +189,7 @@ class BrokerGroup:
 
 
 class Shown:
-    """A topic's row as RocketMQ's logs show it (`null` if there is none); the text is made only when logged."""
+    """A topic's QueueData as RocketMQ's logs show it (`null` for None); the text is made only when logged."""
 
     __slots__ = ("_row", "_text")
 

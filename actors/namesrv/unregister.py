@@ -117,8 +117,8 @@ class Tables:
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
-        """Return the pieces of this master's last registration body if all its rows are unchanged in the table, else
-        none. Rows of unchanged pieces need not be decoded and registered again."""
+        """Return this master's last registration body, in pieces, if the table still has every topic as registered;
+        else no piece. Topics in a piece that comes again unchanged need not be decoded and registered again."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
         if (
@@ -184,8 +184,8 @@ class Tables:
     # -- lost channels -----------------------------------------------------------------------------------------------
 
     def on_channel_destroy(self, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
-        """Remove the first broker found on the closed channel, and no other. 4.9 removes and returns it at once; 5.x
-        queues the removal."""
+        """Remove the first broker found on the closed channel, and no other. 4.9 removes and returns the broker at
+        once; 5.x queues the removal."""
         found = next((key for key, live in self.broker_live_table.items() if live.channel_id == channel_id), None)
         if self.profile is Profile.V5_X:
             if found is not None:

@@ -1,10 +1,10 @@
 """What mqadmin asks of a broker: topics (17, 18, 21, 215, 351), groups (200, 201, 207, 225), connections (203, 204),
 statistics (202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
-More requests of mqadmin: consume queues (321), times (303), every group's progress (317), all producers (328), system
-topics (305), unused data (306, 316, 329), half messages that were given up (323). Requests 306 and 329 do nothing on
-this broker, because its consume queues are rebuilt at each start and its messages do not expire. Request 908 does
-nothing, because a slave has no second copy of the master's metadata.
+More requests of mqadmin: consume queues (321), store times (303), every group's progress (317), all producers (328),
+system topics (305), unused data (306, 316, 329), half messages that were given up (323). Requests 306 and 329 do
+nothing on this broker, because its consume queues are rebuilt at each start and its messages do not expire. Request 908
+does nothing, because a slave has no second copy of the master's metadata.
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """

@@ -110,8 +110,8 @@ class ClientProcessor:
         self._notify(changed)
 
     def expire(self) -> None:
-        """Every 10 s, remove clients without a heartbeat for 120 s, and close their channels. As in RocketMQ, the other
-        consumers notice only at their next rebalance (`ConsumerManager.scanNotActiveChannel`)."""
+        """Every 10 s, remove clients without a heartbeat for 120 s, and close their channels. As in RocketMQ, other
+        consumers notice a removal only at their next rebalance (`ConsumerManager.scanNotActiveChannel`)."""
         gone = self._services.clients.expire(now_ms=self._services.now_ms)
         for group, client in gone:
             self._services.context.log.warning(

@@ -1,9 +1,9 @@
 """Pull requests (11, and 361 in 5.x) with long polling.
 
-A pull request that finds no message waits if it allows that. The broker runs a waiting pull again, and answers it, when
-a wanted message arrives, when the check every 5 s finds that the queue has grown, or when its waiting time is over.
-Pulls filter by tags, or by SQL92 if enablePropertyFilter is set. Upstream: `PullMessageProcessor`,
-`DefaultPullMessageResultHandler`, `PullRequestHoldService`.
+A pull request that finds no message waits if the client allows waiting. The broker runs a waiting pull again, and
+answers it, when a wanted message arrives, when the check every 5 s finds that the queue has grown, or when its waiting
+time is over. A pull returns the messages that match the consumer's tags, or its SQL92 filter if enablePropertyFilter is
+set. Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """
 
 import asyncio

@@ -35,8 +35,8 @@ class QueryProcessor:
         return RemotingCommand.response(header=headers.GetMinOffsetResponseHeader(offset=offset))
 
     def search_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 29: a queue's first message stored at that time or later (boundaryType UPPER: the last one at that
-        time or earlier)."""
+        """Request 29: a queue's first message stored at the requested time or later (boundaryType UPPER: the last
+        message at that time or earlier)."""
         header = headers.SearchOffsetRequestHeader.from_ext_fields(request.ext_fields)
         upper = (header.boundary_type or "").upper() == "UPPER"
         offset = self._services.store.offset_by_time(header.topic, header.queue_id, header.timestamp, upper=upper)

@@ -4,7 +4,7 @@ client's channel.
     requester --send--> broker --pull--> replier --325--> broker --326--> requester
                                                               └ answers 325 when the requester has answered 326
 
-The broker finds the requester by the client id in its producer heartbeats. Upstream: `ReplyMessageProcessor`.
+The broker finds the requester by the client id in producers' heartbeats. Upstream: `ReplyMessageProcessor`.
 """
 
 from collections.abc import Awaitable

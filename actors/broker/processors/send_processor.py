@@ -1,7 +1,6 @@
 """Stores messages that are sent (10, 310, 320), and messages that a consumer sends back (36). A request's fields are
-checked in the same order as in RocketMQ. A broker without write permission (brokerPermission) refuses only sends to
-ordered topics. Producers of other topics avoid such a broker because routes show its permission. Upstream:
-`SendMessageProcessor`, `AbstractSendMessageProcessor`.
+checked in RocketMQ's order. A broker whose brokerPermission lacks write refuses only sends to ordered topics: its
+routes keep producers of other topics away. Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
 from collections.abc import Coroutine
