@@ -1,4 +1,4 @@
-"""The experiment, by stages of a run: asked, made, recorded, expected, judged, told, proved (docs/architecture.md).
+"""Runs and judges experiments. A run's stages are: asked, made, recorded, expected, judged, told, proved.
 
     asked     scenarios/, settings/, faults/      expected  oracle/ (no Spark)
     made      experiment/                         judged    checks/, live/; judging.py is the one door

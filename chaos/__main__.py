@@ -131,7 +131,7 @@ for command in (
 
 
 def main() -> None:
-    """Run the command `nemesrv`. An error becomes one line on stderr and an exit status."""
+    """Run the command `nemesrv`; an error becomes one line on stderr and an exit status."""
     logging.basicConfig(
         level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
     )

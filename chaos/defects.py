@@ -1,4 +1,4 @@
-"""Functions to use in defect files (`nemesrv run --defect FILE.py`). The functions' names stay stable.
+"""Functions to use in defect files (`nemesrv run --defect FILE.py`). The functions' names will not change.
 
 | replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)    |
 | @around(part, "method")                   | calls go to this function, with the method before their arguments |
@@ -39,7 +39,8 @@ async def does_nothing_async(*_: object, **__: object) -> None:
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
-    """Make calls of this method of this object go to the decorated function, with the method as first argument."""
+    """Replace this method of this object by the decorated function, which gets the original method as first
+    argument."""
 
     def put(change: Change) -> Change:
         replace_part(part, name, partial(change, getattr(part, name)))
@@ -49,23 +50,24 @@ def around(part: object, name: str) -> Callable[[Change], Change]:
 
 
 def with_settings(part: object, name: str, **changed: Any) -> None:
-    """Change these fields of the settings that are the object's attribute of this name."""
+    """Change fields of the settings that the object has in its attribute `name`."""
     replace_part(part, name, replace(getattr(part, name), **changed))
 
 
 def so_many_times(part: object, name: str, field: str, factor: float) -> None:
-    """Multiply a whole-number field of the object's settings by a factor."""
+    """Multiply an integer field of the object's settings by a factor."""
     with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
 
 
 def every(nth: int) -> Callable[[], bool]:
-    """Return a function that says of each call whether it is the nth, or twice the nth, and so on."""
+    """Return a function that returns True at every nth call, and False at all other calls."""
     calls = count(1)
     return lambda: next(calls) % nth == 0
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """Apply the plant to parts that a broker creates when it listens: tables, stored messages, registration."""
+    """Apply the decorated change to parts that a broker creates only when it begins to listen: tables, stored messages,
+    registration."""
 
     @wraps(change)
     def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -81,7 +83,7 @@ def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Con
 
 
 def registers_with(broker: Broker, **changed: Callable[[str], str]) -> None:
-    """Change these fields in the header of each REGISTER_BROKER."""
+    """Change these header fields of every REGISTER_BROKER request that the broker sends."""
 
     @around(broker._registration, "_request")
     def request_with(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:

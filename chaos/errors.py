@@ -1,4 +1,4 @@
-"""Errors of the experiment itself, as opposed to the system under test; never a verdict."""
+"""Errors of nemesrv or its input, as opposed to errors of the system under test. These errors never give a verdict."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,7 +7,8 @@ from ..actors.errors import HarnessError as HarnessError
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """Return `; did you mean orders?` for a value that nearly equals a choice; "" for other values."""
+    """Return `; did you mean orders?` for a value that is similar to the choice `orders`; "" if no choice is
+    similar."""
     found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 
@@ -35,8 +36,8 @@ class ScenarioError(HarnessError):
 
 
 class NotAllowed(Exception):
-    """Raised for a value that a scenario must not have: key, value and what is allowed. The scenario's reader turns it
-    into a ScenarioError."""
+    """Raised for a value that a scenario must not have: key, value and what is allowed. The code that reads scenarios
+    turns NotAllowed into a ScenarioError."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed

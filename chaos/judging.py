@@ -1,4 +1,4 @@
-"""Makes every verdict: judges a history by its checks, and writes results for persons and CI servers.
+"""Makes every verdict: judges a history by its checks, and writes results for people and CI servers.
 
     run, self-test, pytest plugin ── of_run ─┐
     check: a folder, a URI, any size ─ find ─┼─► judge ─► keep ─► verdicts.json, junit.xml, report.html
@@ -56,7 +56,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Where a history is, by which checks it is judged, and where the verdicts are written."""
+    """The place of a history, the checks that judge the history, and the folder for the verdicts."""
 
     where: str
     checks: tuple[str, ...]
@@ -98,13 +98,13 @@ class Judged:
 
 
 def exit_status(judged: Iterable[Judged]) -> int:
-    """Return the exit status: that of INVALID if any check says so, else of UNKNOWN, else of VALID."""
+    """Return the exit status of the worst verdict: INVALID is worse than UNKNOWN, UNKNOWN is worse than VALID."""
     return EXIT_STATUS[worst(each.verdict for each in judged)]
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """Return the checks in a comma-separated list; `all` means every check, `default` the checks in the argument
-    `default`. None gives None. ScenarioError for an unknown check."""
+    """Return the checks in a comma-separated list; In the list, `all` stands for every check, and `default` for the
+    checks in the argument `default`. None gives None. ScenarioError for an unknown check."""
     if text is None:
         return None
     sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
@@ -125,9 +125,9 @@ def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
 
 
 def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
-    """Return the engine (Spark or plain Python) for this history; None: for a history not recorded yet. The default is
-    Spark if Spark is installed, but plain Python for a small history from the virtual clock. ScenarioError or
-    HarnessError if the requested engine cannot judge the history.
+    """Return the engine (Spark or plain Python) for this history; None stands for a history that is not recorded yet.
+    The default is Spark if Spark is installed, but plain Python for a small history from the virtual clock.
+    ScenarioError or HarnessError if the requested engine cannot judge the history.
     """
     if where is not None and local_path(where) is None:
         if asked == Engine.PLAIN:
@@ -144,10 +144,11 @@ def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | 
 
 
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
-    """Return the history at a path or URI; if `checks` is None, with the checks of the scenario.yaml beside it.
+    """Return the history at a path or URI. If `checks` is None, the history is judged by the checks in its
+    scenario.yaml.
 
-    `spark` is called for a history on another machine. ScenarioError for a path without a history, for other files, and
-    for a history with neither scenario nor checks.
+    `spark` is called only for a history on another machine. Raises ScenarioError if the path has no history, or if
+    neither a scenario nor `checks` says which checks to use.
     """
     path = local_path(where)
     if path is None:
@@ -202,8 +203,8 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
-    """Judge the history by its checks and write the verdicts. `say` gets what Spark is counting. HarnessError if the
-    history cannot be read, or is too large for plain Python."""
+    """Judge the history by its checks and write the verdicts. `say` is called with a text of what Spark is counting.
+    HarnessError if the history cannot be read, or is too large for plain Python."""
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.executors import awaited
@@ -234,11 +235,10 @@ def apart(
     promised: Collection[str] = (),
     without_consumers: bool = False,
 ) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts that count, and those left out because all checks were requested and these examined nothing.
-
-    The verdict of a failed check counts, and that of a check that could judge something in a longer run (but no check
-    of consuming in a run without consumers), and that of a check that judges what the scenario promises (`promised`).
-    If no verdict would count, all verdicts count.
+    """Return the verdicts that count, and the verdicts that are left out. If all checks were requested, a check that
+    examined nothing is left out, with three exceptions. A check counts if it failed itself, if it could judge something
+    in a longer run (but no check of consuming in a run without consumers), or if it judges what the scenario promises
+    (`promised`). If every verdict would be left out, all verdicts count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN and v.name not in promised]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
@@ -298,7 +298,7 @@ def show(
 ) -> None:
     """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
     path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
-    `took_s`: duration of the run. `names_left_out`: print the checks that examined nothing.
+    `took_s`: duration of the run. `names_left_out`: print the names of the checks that examined nothing.
     """
     history = judged.history
     if as_json:

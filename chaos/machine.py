@@ -1,5 +1,6 @@
 """Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. The
-measurement takes 0.1 s, because Java's version is read from the JDK's file `release`, if it exists."""
+measurement takes 0.1 s, because Java's version is read from the JDK's file `release` (if this file exists) without
+starting Java."""
 
 import multiprocessing
 import os
@@ -37,8 +38,9 @@ def processors() -> int:
 
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
-    """Return the result of `work` for each job, in order and as early as possible, from this many processes. A few
-    jobs, or one at a time, run in this process, because starting a process takes as long as a short job."""
+    """Yield the result of `work` for each job, in the order of `jobs`, as early as possible; `at_once` processes work
+    in parallel. If there are only a few jobs, or `at_once` is 1, this process does the work itself, because starting a
+    process takes as long as a short job."""
     at_once = min(at_once, len(jobs))
     if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
         yield from map(work, jobs)
@@ -56,7 +58,7 @@ def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """The `java` that Spark will start: JAVA_HOME's, else the first on PATH."""
+    """The `java` that Spark will start: the one in JAVA_HOME, else the first on PATH."""
 
     path: Path | None
     """None: none on PATH."""
@@ -75,7 +77,7 @@ class ToxiproxyProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What this machine has for an experiment. Sizes are in bytes; None means no limit."""
+    """What this machine has for an experiment. All sizes are in bytes; a size of None means no limit."""
 
     java: Java
     open_files: int
@@ -115,7 +117,8 @@ def measure(run_folder: Path) -> Machine:
 
 
 def allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files, which children inherit, up to the hard limit; never lower it."""
+    """Raise this process's limit of open files to this number, or at most to the hard limit; child processes inherit
+    the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _limit(soft) < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
@@ -147,7 +150,8 @@ def _version_of(java: Path) -> int | None:
 
 
 def java_version(text: str) -> int | None:
-    """Return the feature release in the output of `java -version` or a JDK's file `release`; 8 for 1.8."""
+    """Return Java's major version, read from the output of `java -version` or from a JDK's file `release`; 8 for
+    1.8."""
     found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
     return None if found is None else int(found[1])
 
@@ -183,7 +187,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Return the kernel's free memory, or less if a control group (v1 or v2) allows less."""
+    """Return the free memory in bytes: the machine's, or less if a control group (v1 or v2) allows less."""
     available = _UNLIMITED
     with suppress(OSError):
         found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
@@ -217,8 +221,8 @@ def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
 
 
 def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
-    """Return how many processes and threads this user may still start; None: no limit. The limit is `ulimit -u` (root
-    has none) or a control group's `pids.max`."""
+    """Return how many processes and threads this user may still start; None: no limit. The limit on processes is
+    `ulimit -u` (not for root) or a control group's `pids.max`."""
     user = os.getuid() if user is None else user
     allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]

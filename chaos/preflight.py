@@ -1,5 +1,5 @@
-"""Tests before anything is started whether this machine has what the command needs. If something is missing, a sentence
-names it and says what to do.
+"""Tests, before a command starts anything, whether this machine has what the command needs. For each missing thing, a
+sentence names the thing and says what to do.
 
     measure (machine.py) ─► Machine ─┐
          the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first missing part
@@ -82,7 +82,7 @@ class MachineNeeds:
 
     @classmethod
     def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> MachineNeeds:
-        """Return the largest need of these runs, for each part of the machine."""
+        """For each part of the machine, return the largest need among these runs."""
         needs = [cls.of_run(scenario, spark=spark) for scenario in scenarios]
         return max(needs, key=lambda each: (each.memory, each.open_files), default=cls.of_judging(spark=spark))
 
@@ -173,8 +173,8 @@ def _toxiproxy(machine: Machine) -> MachinePart:
 
 
 def require(needs: MachineNeeds, run_folder: Path) -> None:
-    """Raise HarnessError for the first missing part, before anything is started. Also raise the limit of open files as
-    needed."""
+    """Raise HarnessError for the first missing part, before anything is started. Also raise the limit of open files to
+    the needed number."""
     if sys.platform != "linux":
         return
     wrong = [each.mend for each in machine_parts(measure(run_folder), needs) if each.mend]
@@ -185,8 +185,8 @@ def require(needs: MachineNeeds, run_folder: Path) -> None:
 
 
 def require_programs(scenario: Scenario, scale: float) -> None:
-    """Fetch all of Apache's programs in the scenario by Maven, if necessary, and test that they can run at its rate.
-    Raises HarnessError with one sentence; nothing is started."""
+    """Fetch all of Apache's programs in the scenario by Maven, if necessary, and test that they can run at the
+    scenario's time scale. If not, raise HarnessError. No node is started."""
     if programs := programs_of(scenario):
         try:
             bring(programs, scale)
@@ -195,11 +195,12 @@ def require_programs(scenario: Scenario, scale: float) -> None:
 
 
 class PaceMissing(HarnessError):
-    """Apache's programs cannot run with time scaled at this rate on this machine."""
+    """Apache's programs cannot run at this time scale on this machine."""
 
 
 def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, ProgramPart], ...]:
-    """Return Apache's programs (implementation and part) that these nodes run now or later; None: all nodes."""
+    """Return Apache's programs (implementation and part) that these nodes run at any time of the run; None: all
+    nodes."""
     kinds = scenario.topology().kinds
     made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
@@ -212,7 +213,8 @@ def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tupl
 
 
 def bring(programs: Iterable[tuple[str, ProgramPart]], scale: float) -> None:
-    """Fetch these programs by Maven, if necessary, and test that they can run at the rate. Raises HarnessError."""
+    """Fetch these programs by Maven, if necessary, and test that they can run at this time scale. Raises
+    HarnessError."""
     for text, part in programs:
         if part is ProgramPart.CLIENTS:
             class_path(text)

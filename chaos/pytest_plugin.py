@@ -6,9 +6,9 @@
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
 The marker's checks judge the run even if the test does not ask for the verdict, or fails before. A failing test's
-report has seed, replay line, run folder and verdict; JUnit's properties have seed, replay line and run folder. Wrong
-markers end the session before any test, with a line for each wrong marker. Ray and Spark are imported when a cluster
-first needs them.
+report has seed, the command that repeats the run, run folder and verdict. The JUnit properties have seed, command and
+run folder. Wrong markers end the session before any test, with a line for each wrong marker. Ray and Spark are imported
+when a cluster first needs them.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Judge the run of a test that has not asked for its verdict, so that no test passes unjudged. A failed test stays
-    failed."""
+    """Judge the run of a test that has not asked for the verdict itself, so that no run stays unjudged. A test that
+    failed stays failed, whatever the verdict."""
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
     try:
         result = yield

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_verdicts(folder: RunFolder) -> list[Verdict]:
-    """The run's verdicts with their findings. HarnessError if the run was never judged."""
+    """The run's verdicts with their findings. Raises HarnessError if the run was never judged."""
     try:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
         found = _read_findings(folder)
@@ -70,7 +70,8 @@ def write_reports(folder: RunFolder) -> None:
 
 
 def write_replay(folder: RunFolder) -> None:
-    """Write report.html of a replay that was not judged: the comparison in replay.json, and the run's lanes."""
+    """Write report.html of a replay that was not judged, with the comparison from replay.json and each node's time
+    line."""
     from .reports.html import html_report
 
     scenario = folder.scenario()

@@ -70,7 +70,8 @@ class Options:
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
-        """Whether Spark will judge one of these scenarios, as far as it is known before the runs."""
+        """Whether Spark will judge a run of at least one of these scenarios, as far as this is known before the
+        runs."""
         engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
         return Engine.SPARK in engines
 
@@ -139,7 +140,7 @@ def require_parts(
     joins: bool = False,
     spark: bool,
 ) -> None:
-    """Raise HarnessError if this machine lacks something for the runs of command `what`; nothing is started. With
+    """Raise HarnessError if this machine lacks something that the runs of command `what` need. No node is started. With
     `joins`, nodes run on hosts of a Ray cluster, and each host reports what it lacks. With `spark`, Spark judges."""
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
     needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)
@@ -147,7 +148,7 @@ def require_parts(
 
 
 def processes_of(scenario: Scenario) -> int:
-    """Return the number of processes that the scenario's nodes need at most, plus one."""
+    """Return the largest number of processes that the scenario's nodes use, restarted nodes counted again, plus one."""
     ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
     return len(scenario.topology().nodes) + ended + 1
 
@@ -155,10 +156,10 @@ def processes_of(scenario: Scenario) -> int:
 def run_one(
     scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None, *, is_last: bool = False
 ) -> Judged:
-    """Run one experiment, judge it, and write its folder. `is_last`: this harness runs nothing afterwards.
+    """Run one experiment, judge it, and write its folder. `is_last`: no other run with this harness follows.
 
-    Only the self-test passes `defect`. A scenario's own defect is tried on the virtual clock first; if it never acts,
-    the run is UNKNOWN.
+    Only the self-test passes `defect`. A scenario's own defect is tried on the virtual clock first. If the defect has
+    no effect there, the run is UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"
@@ -243,10 +244,10 @@ def record_virtual(
     latest: bool = True,
     stage: VirtualStage | None = None,
 ) -> RunFolder:
-    """Record one run on the virtual clock into the folder `out` (None: a new one in runs/), for `nemesrv check`.
+    """Record one run on the virtual clock, without judging, into the folder `out` (None: a new folder in runs/).
 
-    Starts no Spark. `stage` replaces the default stage. For many runs call `record_virtual` in a pool of processes, and
-    judge all folders in one session.
+    Starts no Spark. `stage` replaces the default stage. For many runs, call `record_virtual` in a pool of processes,
+    then judge all folders with one Spark session.
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out, latest=latest)
@@ -270,7 +271,7 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
-    """Return `defect`, else the scenario's own defect; None without either."""
+    """Return `defect`, else the scenario's own defect; None if neither exists."""
     if defect is not None or scenario.defect is None:
         return defect
     found = found_defect(scenario.defect, file=scenario.name, key="defect")
@@ -279,7 +280,8 @@ def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
 
 
 def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
-    """The scenario with the user's defect as a file in the run folder, where `record` copies it."""
+    """Return the scenario with `defect` set to the name of the user's defect file, which `record` copies into the run
+    folder."""
     if defect is None or defect.source is None:
         return scenario
     return scenario.model_copy(update={"defect": defect.source.name})

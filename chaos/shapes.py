@@ -4,9 +4,9 @@
     ns-0 ╳ broker-a     ns-0     ╳ ns-1         ns-0 ═ ns-1 ═ ns-2      broker-a ╳ ns-0      broker-a ◄─╳─ producer-0
          ╳ producer-0   broker-a ╳ broker-b     broker-a ╳ broker-b     broker-b ╳ ns-1      broker-a ────► ns-0
 
-A shape is a link expression: a word and its nodes. `halves`, `majority` and `bridge` divide every kind of node in two,
-by name, so that each side has some of each kind; nodes of one side reach each other. The prober and outside clients are
-on no side, but are cut from isolated nodes.
+A shape is a link expression: a word and its nodes. `halves`, `majority` and `bridge` divide the nodes of each kind, in
+order of name, between two sides; nodes of one side reach each other. The prober and outside clients belong to no side,
+but are cut from isolated nodes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ KINDS = ("name_servers", "brokers", "producers", "consumers")
 
 class Members(Protocol):
     def of_kind(self, group: str) -> Sequence[str]:
-        """Return the nodes of one of KINDS, by name."""
+        """Return the nodes of one of KINDS, in order of name."""
 
     @property
     def zones(self) -> Mapping[str, Collection[str]]:
@@ -31,7 +31,7 @@ class Members(Protocol):
 
 
 class LinkExpressionError(ValueError):
-    """A link expression without a meaning; the error's text says what is allowed."""
+    """Raised for an invalid link expression; the error's text says what is allowed."""
 
 
 def is_shape(expression: str) -> bool:

@@ -35,7 +35,7 @@ EXTERNAL = "external"
 
 
 class NodeKind(StrEnum):
-    """What a node is. The history has this value as the node's role."""
+    """What a node is. The value is the node's role in the history."""
 
     NAME_SERVER = "name_server"
     BROKER = "broker"
@@ -52,7 +52,7 @@ class NodeKind(StrEnum):
 
 
 def broker_name(node: str) -> str:
-    """The brokerName of a broker node: a slave has its master's brokerName."""
+    """Return the brokerName of a broker node; a slave has its master's brokerName."""
     return node.partition("/")[0]
 
 
@@ -78,7 +78,8 @@ def is_slave(node: str) -> bool:
 
 
 def later_address(node: str, number: int) -> str:
-    """Return the name in links of a node at a later address: broker-a@2 at its second address."""
+    """Return the name that links use for a node at a later address, such as broker-a@2 for the second address of
+    broker-a."""
     return f"{node}@{number}"
 
 

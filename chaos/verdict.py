@@ -1,6 +1,6 @@
 """The result of a check: VALID, UNKNOWN or INVALID, with counts, bound, measured values and counterexamples. A check
-that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). Several verdicts together give the worst
-of them."""
+that examined nothing, or that failed itself, is UNKNOWN, never VALID (Jepsen). The verdict of several checks together
+is the worst of the checks' verdicts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ FINDINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One counterexample of a check: the guilty node, the other node or topic, when, and by how much. Times in RocketMQ
-    milliseconds."""
+    """One counterexample of a check: the node at fault, the other node or topic, the time, and by how much the limit
+    was exceeded. Times in RocketMQ milliseconds."""
 
     who: str = ""
     """The node whose doing it was: ns-0, consumer-1."""
@@ -83,7 +83,7 @@ class Example:
 
     @property
     def is_of_due_time(self) -> bool:
-        """Whether the value was wrong from the moment when it was due, and had not been right before."""
+        """Whether the value was wrong already at the time at which the right value became due."""
         return self.from_ms == self.due_ms
 
     @property
@@ -197,7 +197,7 @@ class Finding:
 
     @property
     def too_early(self) -> bool:
-        """Whether the measured value came before the window began."""
+        """Whether the measured time is before the earliest allowed time."""
         return _too_early(self.measured_ms, self.earliest_ms, self.bound_ms)
 
     @property
@@ -206,8 +206,8 @@ class Finding:
 
     @property
     def badness(self) -> tuple[bool, bool, float]:
-        """Return the sort key by which the worst finding is greatest: it exceeds its limit by most, or is nearest to
-        its limit."""
+        """Return a sort key that is greatest for the worst finding: the one that exceeds its limit by most or is
+        nearest to it."""
         if self.wrong or self.late:
             return self.wrong > 0, self.late > 0, self.over_ms
         margin_ms = -float("inf")
@@ -219,8 +219,8 @@ class Finding:
 
     @property
     def example(self) -> Example:
-        """Return the finding as a counterexample; without a limit in time the example has neither `due_ms` nor
-        `over_ms`."""
+        """Return the finding as a counterexample. If the finding has no time limit, the example has neither `due_ms`
+        nor `over_ms`."""
         bounded = self.bound_ms is not None or self.earliest_ms is not None
         return Example(
             who=self.subject,
@@ -272,7 +272,7 @@ _FAILED = "the check failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """A group of clients, equal in kind and implementation, that a verdict is about."""
+    """Clients of one kind and one implementation that a verdict is about."""
 
     kind: str
     """producer, consumer, prober."""
@@ -285,7 +285,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of one check. Times in milliseconds of RocketMQ time; every value can be written as JSON."""
+    """The result of one check. All times are milliseconds of RocketMQ time; every value can be written as JSON."""
 
     name: str
     verdict: Validity

@@ -9,8 +9,9 @@
     broker.log         boot success          boot
                        SCAN: remove expired  client_gone, expired: the group's client that was silent for longest
 
-The wire does not show what the store recovered, the broker's own timers (`scheduled_task`), and in which order the
-broker's threads executed concurrent requests. Commits are recorded in the order in which their requests arrived.
+The observed frames show neither what the store recovered, nor the broker's own timers (`scheduled_task`), nor the order
+in which the broker's threads executed concurrent requests. Commits are recorded in the order in which their requests
+arrived.
 """
 
 import math

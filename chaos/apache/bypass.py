@@ -26,7 +26,7 @@ def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
 ) -> list[str]:
     """Return the connections that avoid the fronts: `10.0.0.1:5 with 10.0.0.2:6`. `java`, `own`: socket inodes of the
-    program and of its node; `fronts`: their addresses.
+    program and of its node. `fronts`: addresses of the fronts.
 
     A closing connection on loopback whose other end is no longer in the socket table is not reported, because its owner
     is unknown.
@@ -55,7 +55,7 @@ def look(java: int, fronts: Collection[Address]) -> list[str]:
 
 
 def noted(folder: Path, found: Iterable[str]) -> None:
-    """Write the connection that avoids the fronts into the node's data folder, which outlives the process."""
+    """Write a connection that avoids the fronts into the node's data folder, which remains after the process ends."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
 

@@ -51,8 +51,8 @@ _SYSTEM_PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaClientConfig:
-    """The settings from which a client is made. `settings` have RocketMQ's names; addresses are those that the servers
-    advertise."""
+    """The settings from which a Java client is made. `settings` has RocketMQ's names as keys. All addresses are
+    advertised addresses."""
 
     implementation: str
     role: str
@@ -92,8 +92,8 @@ class JavaClientConfig:
 
 
 class JavaClient(JavaNode):
-    """One of Apache's clients: `prepare` starts the JVM, `start` starts the client in it. A producer sends from `begin`
-    to `finish`."""
+    """One client of Apache's: `prepare` starts its JVM, `start` starts the client in the JVM. A producer sends from
+    `begin` to `finish`."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)
@@ -222,7 +222,7 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """Make the client's fronts of these servers refuse connections or drop SYNs from now on."""
+        """From now on, make the client's fronts for these servers refuse connections or drop SYNs."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ def _real_clock(context: NodeContext) -> RealClock | None:
 
 
 class LateDials:
-    """Recognizes observations of one program that repeat what is already known. Call `is_news` for each observation in
-    order."""
+    """Recognizes reports of connection attempts of one program that its fronts have reported already. Call `is_news`
+    for each observation, in order of time."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()
@@ -305,7 +305,7 @@ class LateDials:
         """By front, when those were let in that nobody has told of yet."""
 
     def is_news(self, one: Observation) -> bool:
-        """Return False for an observation that repeats what is already known, or of an address without a front."""
+        """Return False for a connection attempt that a front has already reported, or to an address without a front."""
         match one:
             case Behaved():
                 refuses = one.behaviour.dials is behaviour.Dials.REFUSED
@@ -347,7 +347,7 @@ class RunDelay:
         self._before: dict[str, int] | None = None
 
     def longest_ms(self) -> float:
-        """How long the most delayed thread waited for a CPU, in the machine's milliseconds."""
+        """The time for which the most delayed thread waited for a CPU, in the machine's milliseconds."""
         now = self._waited()
         before, self._before = self._before, now
         if before is None:

@@ -20,7 +20,8 @@ from ..fronts.observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """The fronts by the name of their server. Open the fronts before the JVM starts, and close them after its end.
+    """The fronts of one Java process, by server name. Open the fronts before the JVM starts, and close them after its
+    end.
 
     vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
     nobody   entries of its list without a server of the run: they refuse
@@ -74,11 +75,12 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """Let the JVM connect, but keep its bytes back, because the JVM starts before its node works."""
+        """Let the JVM connect, but keep its bytes back until `release`. The JVM starts before its node begins to
+        work."""
         self._free.clear()
 
     def release(self) -> None:
-        """Pass all bytes on from now on, those kept back by `hold` first."""
+        """Pass on the bytes that `hold` kept back, then pass on all later bytes at once."""
         self._free.set()
 
     def tells(self, addresses: Mapping[str, str]) -> None:
@@ -116,13 +118,13 @@ class Dialler:
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """Return the behaviour of each front that refuses or changes anything, for a new observer."""
+        """Return the current behaviour of each front that does not simply pass everything on."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """Make the fronts of these servers refuse connections or drop SYNs from now on; all other fronts accept. The
-        Toxiproxy behind the fronts can do neither (fronts/behaviour.py)."""
+        """From now on, make the fronts for these servers refuse connections or drop SYNs; all other fronts accept.
+        Toxiproxy can neither refuse connections nor drop SYNs (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

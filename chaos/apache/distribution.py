@@ -66,10 +66,10 @@ class Distribution:
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
-        """Return the argument of `java -cp`, with every jar's checksum verified. JavaMissing says how to get what is
-        missing.
+        """Return the argument of `java -cp`, with every jar's checksum verified. Raises JavaMissing, whose text says
+        how to get a missing jar.
 
-        The jars of a user's folder are compared with lib/SHA256SUMS, if the file exists. `verified`: the jars'
+        The jars of a user's folder are compared with lib/SHA256SUMS, if the file exists. `verified`: True if the jars'
         checksums were already compared.
         """
         require("java")
@@ -106,7 +106,7 @@ _LIMIT_S = 120
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
     """Return the class path of a client of Apache's version, with nemesrv's compiled workload before the jars. Raises
-    JavaMissing, also without a working JDK. `verified`: the jars' checksums were already compared."""
+    JavaMissing if a jar or a working JDK is missing. `verified`: True if the jars' checksums were already compared."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation
     jars = made_by.class_path(ProgramPart.CLIENTS, verified=verified)

@@ -2,9 +2,9 @@
 
 A broker has three ports: its own, the VIP port two below it, and the HA port above it, at which slaves fetch the commit
 log. Peers get one address for the three ports, so that a fault of a link affects all ports. The front (the proxy before
-the broker) recognizes the caller by the first bytes. A RocketMQ frame begins with its length. A slave begins with the
-upper half of its offset, which is smaller than any length, or (5.x with a controller) with its state. Members of a
-DLedger group use frames with request codes of their own.
+the broker) recognizes the caller by the first bytes. A RocketMQ frame begins with its length. A slave first sends the
+upper half of its offset, which is smaller than any frame's length. With a controller (5.x) a slave first sends its
+state. Members of a DLedger group send frames with DLedger's own request codes.
 
     slave's JVM ─► its front of broker-a ─► link broker-a/1 -> broker-a ─► front at broker-a's address ─┬► port
                    port and port - 2                                                                   ├► + 1 (HA)
@@ -41,7 +41,8 @@ def is_slaves(first: bytes) -> bool:
 
 
 def tells(first: bytes) -> bool:
-    """Whether these first bytes are enough to recognize the caller: a slave's offset, or a frame's whole header."""
+    """Whether these first bytes suffice to recognize the caller: they contain a slave's offset or a frame's whole
+    header."""
     return is_slaves(first) or (len(first) >= _HEADER and len(first) >= _HEADER + _header_bytes(first))
 
 
@@ -58,7 +59,7 @@ def _header_bytes(first: bytes) -> int:
 
 
 def as_told(own: Address, told: Address) -> Mapping[str, str]:
-    """Return the advertised address that replaces each of the broker's own addresses."""
+    """Return, for each of the broker's own addresses, the advertised address that replaces it in frames."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
 
@@ -77,8 +78,8 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def door_of_controller(first: bytes) -> int:
-    """Return the distance from a NameServer's port to the port for a caller with these first bytes. The controller gets
-    requests that no NameServer gets, and heartbeats with a controller's epoch."""
+    """Return the distance from a NameServer's port to the port for a caller with these first bytes. The controller's
+    port gets the request codes that only controllers have, and heartbeats with an epoch."""
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
     if code is None:
@@ -100,6 +101,7 @@ def controller(port: int, folder: Path) -> dict[str, object]:
 
 
 def dledger_group(own: int, name: str, members: Mapping[int, Address]) -> dict[str, object]:
-    """Return the settings of a DLedger group's member: each member's number, and its address as this member sees it."""
+    """Return the settings of one member of a DLedger group: every member's number and the address at which this member
+    reaches it."""
     peers = ";".join(f"n{number}-{at}" for number, at in sorted(members.items()))
     return {"dLegerGroup": name, "dLegerSelfId": f"n{own}", "dLegerPeers": peers}

@@ -85,8 +85,8 @@ class JavaCommand:
 
     @property
     def temporary(self) -> Path:
-        """Folder for the program's temporary files while it runs, needed because Netty never removes each server's key
-        pair."""
+        """Folder for the program's temporary files, removed when the program ends, because Netty never removes its key
+        pairs."""
         return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:
@@ -95,8 +95,8 @@ class JavaCommand:
 
 
 class JavaProgram:
-    """One Java process. Call its methods in the event loop that started it. `said` gets each line of stdout without the
-    newline. `ended` gets the exit code, as subprocess gives it, if the Java process ends by itself."""
+    """One Java process. Call all methods in the event loop that called `start`. `said` is called with each line of
+    stdout. `ended` is called with the exit code (as in subprocess) if the Java process ends by itself."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """The pid of the running program, and that of the process that observes its connects."""
+        """The process ids of the running program and of the tracer that observes its connection attempts."""
         if self._process is None or self.exit_code is not None:
             return ()
         java = None if self._dials is None else self._dials.process
@@ -325,7 +325,7 @@ def end_as(code: int) -> None:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the last informative line of a program's output; in a stack trace this is the exception, not a frame."""
+    """Return the last informative line of a program's output; of a stack trace, the line that names the exception."""
     said = [line.strip() for line in lines if line.strip()]
     frames = ("at ", "... ")
     while said and said[-1].startswith(frames):

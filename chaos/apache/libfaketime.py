@@ -1,9 +1,9 @@
 """Makes a Java program's clocks follow the run's clock, by preloading libfaketime, if RocketMQ's time is scaled.
 
 The JVM's wall clock and monotonic clock show `RealClock.now_ms`, and the JVM's waits follow these clocks (measured:
-docs/apache.md). libfaketime reads the origin of its clocks from shared memory, which an environment variable names.
-This module creates the shared memory for each program and removes it once the program is up, because shared memory of
-libfaketime's own would remain after a kill.
+docs/apache.md). The library reads the origin of its clocks from shared memory, whose name is in an environment
+variable. This module creates the shared memory for each program and removes it once the program is up. Shared memory
+that libfaketime creates itself would remain after a kill.
 """
 
 import ctypes

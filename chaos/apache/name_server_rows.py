@@ -7,10 +7,10 @@ reason, and every topic's route over time.
     the broker gone from 106     broker_dropped, if no line said so within UNSAID_MS
     a look-up's answer           route: the topic's route at a moment between question and answer
 
-A route changed between the last look-up that was answered with the old route and the first answer with the new route.
-If a registration, an unregistration or a closed connection of the changed broker was seen in that time, the row has
-that event's time. If no such event was seen, the row has the middle of that time (Inexact), and a client's answer
-counts only if a poll confirms it.
+A route changed between the last look-up that was answered with the old route and the first answer with the new route. A
+`route` row has the time of the changed broker's registration, unregistration or closed connection, if the front saw one
+between the look-ups with the old and the new route. A `route` row without an observed cause has the middle between the
+two look-ups (Inexact), and is written only after a poll has also seen the new route.
 """
 
 import math

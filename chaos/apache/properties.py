@@ -79,8 +79,8 @@ def said(value: object) -> str:
 
 
 def write_logback(conf: Path, logs: Path | None) -> None:
-    """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO to `logs`/namesrv.log or broker.log; None: no log. 5.x
-    has its own logback file in its jars and logs below ${user.home}/logs/rocketmqlogs."""
+    """Write the logback file of 4.9 (ROCKETMQ_HOME/conf): INFO goes to `logs`/namesrv.log or broker.log; None: no log.
+    Version 5.x has its own logback file in its jars and logs below ${user.home}/logs/rocketmqlogs."""
     conf.mkdir(parents=True, exist_ok=True)
     for part in _LOGS:
         body = "<root level='OFF'/>" if logs is None else _LOGBACK.format(file=logs / f"{part}.log")
@@ -104,7 +104,7 @@ def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
     """Copy 5.x's own log settings of a `part` (namesrv, broker) from its jar into `conf`; None for 4.9.
 
     The logback file must be named explicitly, because with both jars on the class path, the NameServer would use the
-    broker's. JavaMissing names a file that is no jar.
+    broker's. Raises JavaMissing if the jar cannot be unpacked.
     """
     name = f"rmq.{part}.logback.xml"
     for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):

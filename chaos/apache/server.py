@@ -8,8 +8,8 @@ through fronts.
     stop      SIGTERM to the JVM, whose hooks run, until it has ended
     (killed)  the JVM dies with this process, and this process with the JVM
 
-`ApacheServer` has the same methods as nemesrv's own servers, and `have_topics`. server_rows.py makes the history's rows
-for the server.
+`ApacheServer` has all methods of nemesrv's own servers, plus `have_topics`. server_rows.py makes the history's rows for
+the server.
 """
 
 import asyncio
@@ -139,13 +139,13 @@ class ApacheServer(JavaNode):
             await self._boot()
 
     async def start(self) -> None:
-        """Send the broker's requests to other servers, which were kept back until now."""
+        """Pass on the JVM's bytes to other servers; until now the fronts kept these bytes back."""
         self._dialler.release()
         fronts = (dialler.own_addresses for dialler in self._diallers)
         self._begin(self._look_round(frozenset().union(*fronts)))
 
     async def stop(self) -> None:
-        """Stop the server cleanly: the JVM's hooks have run, a broker has unregistered, and the JVM has ended."""
+        """Stop the server cleanly: the JVM runs its shutdown hooks, a broker unregisters, and the JVM ends."""
         if self._rows is not None:
             self._read_logs()
             self._rows.stops()
@@ -163,7 +163,7 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """Make this node's fronts of these servers refuse connections or drop SYNs from now on."""
+        """From now on, make this node's fronts for these servers refuse connections or drop SYNs."""
         for dialler in self._diallers:
             await dialler.faulted(meets)
 

@@ -12,8 +12,8 @@ A row's `value.learnt` (in `route` rows: `f`) says how the change was seen: wire
 seen, the row has the middle between the observations before and after the change. A `timer_lag` row records the
 possible error, which every check allows.
 
-Rows are written once their cause is certain: not in order of time, up to SETTLES_MS and one polling period late. If the
-process is killed, undecided rows are lost.
+Each row is written once its cause is certain, up to SETTLES_MS plus one polling period late, so rows are not in order
+of time. If the process is killed, undecided rows are lost.
 """
 
 import math
@@ -78,7 +78,7 @@ class Inexact:
         self._worst_ms = 0.0
 
     def polled(self, began_ms: float, ended_ms: float) -> None:
-        """Note how long a poll took, answered or not."""
+        """Note how long a poll took, whether it was answered or not."""
         if self._since_ms is None:
             self._since_ms = began_ms
         self._worst_ms = max(self._worst_ms, ended_ms - began_ms)
@@ -94,7 +94,7 @@ class Inexact:
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
-        """Return the earliest time at which the log lines of this reading can have been written."""
+        """Return the earliest time at which log lines that were read at `read_ms` can have been written."""
         return min(max(self._looked_ms, read_ms - EVERY_MS * 60), read_ms - self._until_read_ms)
 
     def between(self, from_ms: float, to_ms: float) -> float:
@@ -108,7 +108,8 @@ class Inexact:
 
 
 class ServerRows(ABC):
-    """Makes the history's rows of one process of a server. `put` gets the rows, which are not in order of time."""
+    """Makes the history's rows of one process of a server. `put` is called with each row; the rows are not in order of
+    time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -116,14 +117,15 @@ class ServerRows(ABC):
 
     @abstractmethod
     def saw(self, one: Observation) -> None:
-        """Take an observation at the server's own front (named as the node) or at a client front, in order of time."""
+        """Process one observation at the server's own front (which has the node's name) or at a front to a peer. Call
+        in order of time."""
 
     @abstractmethod
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
         """Take a line of the server's logs that was read at that time."""
 
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:  # noqa: B027
-        """Take the result of a poll between `began` and `ended`: a NameServer's tables, or None if it did not
+        """Process the result of a poll between `began` and `ended`: a NameServer's tables, or None if it did not
         answer."""
 
     @abstractmethod
@@ -131,14 +133,14 @@ class ServerRows(ABC):
         """Decide the rows that waited, because time has passed."""
 
     def logged(self, at_ms: float, line: str) -> None:
-        """Take a new line of one of the server's log files, read at `at_ms`."""
+        """Process a new line of one of the server's log files, read at `at_ms`."""
         record = head_of(line)
         found = None if record is None else event_of(record.text)
         if found is not None:
             self._told(at_ms, *found)
 
     def passed(self, now_ms: float) -> None:
-        """Decide the waiting rows, because time has passed and all log lines until now have been read."""
+        """Write each waiting row whose cause is certain by now. Call after all log lines until now have been read."""
         self._decide(now_ms)
         self._inexact.looked(now_ms)
 
@@ -151,11 +153,11 @@ class ServerRows(ABC):
         return ()
 
     def recovered(self, consumer_offsets: str | bytes | None) -> None:  # noqa: B027
-        """Take the consumer offsets with which a broker starts, from its consumerOffset.json; None: the file does not
-        exist."""
+        """Process the consumer offsets with which a broker starts, from its consumerOffset.json; None: the file does
+        not exist."""
 
     def stops(self) -> None:  # noqa: B027
-        """Note that the server's process gets SIGTERM now; all log lines until now have been read."""
+        """Note that the server's process gets SIGTERM now. Call after all log lines until now have been read."""
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(TimedRow(at_ms, event, fields))

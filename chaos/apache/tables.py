@@ -93,7 +93,7 @@ class TablePoller:
         )
 
     async def poll(self) -> Poll:
-        """Poll the NameServer once. Never raises; a missing answer is part of the result."""
+        """Poll the NameServer once. Never raises: a missing answer is recorded in the returned Poll."""
         began_ms = self._clock.monotonic_s() * 1000.0
         topics = list(self._topics())
         table: Table | None = None
@@ -108,7 +108,8 @@ class TablePoller:
     async def keep_polling(
         self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
     ) -> None:
-        """Poll periodically until cancelled. `polled` gets each result. A slow poll does not delay later polls."""
+        """Poll periodically until cancelled. `polled` gets each result. After a poll that took longer than the period,
+        the next poll begins at once."""
         due_s = self._clock.monotonic_s()
         while True:
             polled(*await self.poll())

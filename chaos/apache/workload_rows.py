@@ -35,8 +35,8 @@ _CODES = {
 
 
 class JavaClock:
-    """Converts the JVM's System.nanoTime to the run's clock: the harness asks for the JVM's time, and the quickest
-    answer counts."""
+    """Converts the JVM's System.nanoTime to the run's clock. The harness asks the JVM for its time several times, and
+    uses the quickest answer."""
 
     def __init__(self) -> None:
         self._offset_ms: float | None = None
@@ -48,7 +48,7 @@ class JavaClock:
         return self._offset_ms is not None
 
     def answered(self, asked_ms: float, at_ns: int, heard_ms: float) -> None:
-        """Take the JVM's answer to a question for its time, with the times of question and answer on the run's
+        """Process the JVM's answer with its System.nanoTime, and the times of question and answer on the run's
         clock."""
         bound_ms = (heard_ms - asked_ms) / 2
         if bound_ms < self.bound_ms:
@@ -74,7 +74,7 @@ class _Send:
 
 @dataclass(slots=True)
 class WorkloadRows:
-    """Makes the history's rows of one JVM. `put` gets the rows, which are not in order of time."""
+    """Makes the history's rows of one JVM. `put` is called with each row; the rows are not in order of time."""
 
     put: Callable[[TimedRow], None]
     group: str
@@ -85,8 +85,7 @@ class WorkloadRows:
     _routes: dict[str, object] = field(default_factory=dict)
 
     def heard(self, at_ms: float, line: Mapping[str, Any]) -> None:
-        """Take one line that the JVM printed, and return the line's time. Lines that are not for the history are
-        ignored."""
+        """Process one line that the JVM printed, and return the line's time. A line without an event is ignored."""
         match line.get("f"):
             case "send":
                 self._send(at_ms, line)

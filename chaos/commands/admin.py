@@ -1,7 +1,7 @@
 """`nemesrv admin`: mqadmin's sub-commands and flags, executed by nemesrv's AdminClient.
 
 Commands that change something go to every NameServer of `-n`; the others ask the first reachable NameServer. Printed
-columns are those of upstream's `tools/command/**/*SubCommand`.
+columns are those of mqadmin (`tools/command/**/*SubCommand` in RocketMQ's source).
 """
 
 from __future__ import annotations
@@ -341,8 +341,8 @@ async def consumer_progress(session: AdminSession, group: str) -> None:
 
 
 class AdminSession:
-    """Sends the requests of one command of `nemesrv admin`. `client` is called with a server's address; `failed` has
-    the errors of `each`."""
+    """Sends the requests of one command of `nemesrv admin`. `failed` has the errors of the requests that `each`
+    sent."""
 
     def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
@@ -350,7 +350,7 @@ class AdminSession:
         self._left = list(name_servers)
 
     async def ask(self, question: Callable[[Address], Awaitable[T]]) -> T:
-        """Return the answer of one NameServer. All requests go to the same NameServer while it is reachable.
+        """Return the answer of one NameServer. All calls of `ask` use the same NameServer while it is reachable.
 
         ClickException for a refusal, HarnessError if none is reachable.
         """
@@ -395,7 +395,7 @@ class AdminSession:
         return [parsed(text) for data in datas for text in data.broker_addrs.values()]
 
     async def masters(self, cluster: str | None) -> list[Address]:
-        """Return the cluster's masters. Raises ClickException if the cluster has none."""
+        """Return the cluster's masters. Raises ClickException if the cluster has no master."""
         found = masters_of(brokers_of(await self.cluster_info(), cluster))
         if not found:
             raise click.ClickException(f"-c: cluster {cluster} has no master now")

@@ -107,8 +107,8 @@ def conform(
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
     Exit status: 0 every rule is VALID (or measured, if no profile is given), 1 a rule is INVALID, 2 the input is wrong,
-    3 a rule is UNKNOWN (also a rule of FILE, or of --rules, that the client gave no occasion to examine) or the
-    profile expects nothing of the rules, 4 nemesrv failed.
+    3 a rule is UNKNOWN (also a requested rule that CMD's behaviour left unexamined) or the profile has no expectation
+    for any rule, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write

@@ -2,8 +2,8 @@
 
     Python starts, with its own handlers (20 ms) ─► this module ─► other imports (100 ms) ─► main: ending.py's handlers
 
-The command imports this module first, because Ctrl-C before this import prints a stack trace. Programs that import
-nemesrv keep their own signal handlers.
+The command imports this module before all others, because Ctrl-C before this import prints a stack trace. In other
+programs that import nemesrv, this module does not change the signal handlers.
 """
 
 import os

@@ -33,8 +33,8 @@ class Stopped(BaseException):
 
 
 class CtrlC(KeyboardInterrupt):
-    """A KeyboardInterrupt of its own class, because once a plain KeyboardInterrupt has passed an `exec`, Python ends by
-    SIGINT instead of with the given exit status."""
+    """Raised for Ctrl-C instead of a plain KeyboardInterrupt. After a plain KeyboardInterrupt has passed an `exec`,
+    Python ends by SIGINT and ignores the given exit status."""
 
 
 _arrived: list[int] = []
@@ -44,7 +44,7 @@ _is_the_work = False
 
 
 def from_a_shell() -> None:
-    """Declare that this process is the command `nemesrv`, so it handles the signals."""
+    """Declare that this process is the command `nemesrv`, so that nemesrv handles SIGINT, SIGTERM and SIGHUP."""
     global _from_a_shell
     _from_a_shell = True
     signal.signal(signal.SIGTERM, _on_signal)
@@ -60,8 +60,9 @@ def _on_signal(signum: int, _frame: FrameType | None) -> None:
 
 
 def supervised(command: Callable[P, R]) -> Callable[P, R]:
-    """Run the command in a child process, of which nothing is left 10 s after a signal (actors/supervisor.py). Used for
-    every command that starts Ray, a JVM, Toxiproxy or other programs. Without effect if nemesrv was called from Python.
+    """Run the command in a child process. Within 10 s of a signal all processes of the command have ended
+    (actors/supervisor.py). Use `supervised` for every command that starts Ray, a JVM, Toxiproxy or other programs.
+    `supervised` has no effect if nemesrv was called from Python.
     """
 
     @functools.wraps(command)

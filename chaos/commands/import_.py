@@ -39,7 +39,7 @@ def import_logs(
     nemesrv import - --out runs/incident          read from standard input
 
     The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line,
-    ranked faults, and what clients suffered. Times of day are in the zone in which most of the logs are stamped.
+    ranked faults, and what clients suffered. Printed times of day are in the time zone that most of the logs use.
     `nemesrv replay` runs the incident again. The exit status is the same as of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge

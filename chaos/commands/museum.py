@@ -1,4 +1,5 @@
-"""`nemesrv museum`: reported incidents of RocketMQ, each as it was reported and with its fix (proof/museum.py)."""
+"""`nemesrv museum`: runs reported incidents of RocketMQ, each once as reported and once with its fix
+(proof/museum.py)."""
 
 import json
 import sys
@@ -24,11 +25,11 @@ def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete:
 @json_option
 @supervised
 def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_json: bool) -> None:
-    """Run reported incidents on the virtual clock, each as it was reported and with its fix.
+    """Run reported incidents of RocketMQ on the virtual clock, each once as reported and once with its fix.
 
     NAME is an incident's name or number (i03), and the default is all incidents.
 
-    Exit status: 0 the checks found each incident, and nothing wrong with its fix; 1 otherwise.
+    Exit status: 0 the checks found each incident, and found nothing wrong in the runs with a fix; 1 otherwise.
     """
     from ..machine import processors
     from ..proof.museum import chosen, document, print_museum, show

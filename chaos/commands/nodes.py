@@ -1,4 +1,4 @@
-"""`nemesrv namesrv` and `nemesrv broker`: one server in this process, no Ray."""
+"""`nemesrv namesrv` and `nemesrv broker`: each runs one server in this process, without Ray."""
 
 import sys
 

@@ -50,8 +50,8 @@ class WholeNumber(Number):
 
 
 class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """An option's value that is a text of a given form, converted to an object. `expected` describes the form to a
-    person."""
+    """An option's value that is text in a given format, which is converted to an object. `expected` describes the
+    format in an error message."""
 
     def __init__(
         self, name: str, pattern: str, expected: str, made: Callable[[re.Match[str]], Any] = lambda found: found[0]
@@ -90,7 +90,7 @@ SPARK_MASTER = Matching(
 
 
 class AppendedFile(click.Path):
-    """An option's value that names a file to append to at the end of the command. The file's folder must exist before
+    """An option's value that names a file to which the command appends at its end. The file's folder must exist before
     the command starts anything."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class AppendedFile(click.Path):
 
 
 class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """The address of an existing Ray cluster; `local`, Ray's own word, means no existing cluster."""
+    """The address of an existing Ray cluster. The value `local` (as in Ray) means that no existing cluster is used."""
 
     name = "auto|host:port"
 
@@ -149,7 +149,7 @@ class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a shipped scenario's name or a file name in the shell."""
+    """Complete, in the shell, the name of a shipped scenario or of a file."""
     from ..scenarios.loading import all_shipped
 
     names = [CompletionItem(name) for name in (*all_shipped(), "all") if name.startswith(incomplete)]
@@ -193,8 +193,8 @@ engine_option = click.option(
 
 
 def engine_asked(engine: str | None, spark_master: str | None) -> str | None:
-    """Return the engine that judges; Spark if a Spark cluster is named. ScenarioError for plain Python with a Spark
-    cluster."""
+    """Return the engine that the options request for judging; Spark if a Spark cluster is named. Raises ScenarioError
+    if plain Python and a Spark cluster are both requested."""
     if spark_master is not None and engine == "plain":
         raise ScenarioError("--spark-master", "", spark_master, "nothing with --engine plain, which is without Spark")
     return engine if spark_master is None else "spark"

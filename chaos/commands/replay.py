@@ -57,8 +57,8 @@ def replay(
 ) -> None:
     """Run a recorded run again, and say how similar the two runs are.
 
-    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The new folder has a history, scenario.yaml, which
-    you may edit and run, and replay.json with every transition of both runs.
+    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The new run folder has a history, a scenario.yaml
+    that you can edit and run, and replay.json with every transition of the two runs.
 
     \b
     nemesrv replay runs/latest

@@ -1,4 +1,4 @@
-"""`nemesrv run`: runs experiments; the exit status follows from their verdicts (runner.py)."""
+"""`nemesrv run`: runs and judges experiments; the worst verdict gives the exit status (runner.py)."""
 
 import sys
 from pathlib import Path

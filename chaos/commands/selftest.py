@@ -35,11 +35,11 @@ def selftest(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are
-    VALID.
+    """Plant every defect, and test that the expected checks find the defect and that the same nodes without the defect
+    are VALID.
 
-    Spark judges runs on the real clock, plain Python runs on the virtual clock. Spark and plain Python give the same
-    verdicts.
+    Runs on the real clock are judged by Spark, and runs on the virtual clock by plain Python. Spark and plain Python
+    give the same verdicts.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

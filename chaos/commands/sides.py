@@ -1,5 +1,5 @@
-"""Makes the two sides, A and B, that `nemesrv compare` compares. Folders are compared as they are; a scenario, or a
-folder with `--set`, is run first."""
+"""Makes the two sides, A and B, that `nemesrv compare` compares. Run folders are compared without a new run. A
+scenario, or a run folder with `--set`, is run first."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Side:
 
     @classmethod
     def of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
-        """Make a side from a folder, or from a scenario's name or file. With `sets` or `again`, a folder's run is run
-        again. ScenarioError for anything else.
+        """Make a side from a folder, or from a scenario's name or file. With `sets` or `again`, the runs of a folder
+        are repeated. ScenarioError for anything else.
         """
         if word in all_shipped() or Path(word).is_file():
             return cls(name, scenario=find(word, sets))
@@ -66,8 +66,8 @@ class Side:
 
 
 def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
-    """Return the runs of the two sides, A and B, of a comparison. A side that is a scenario is run and judged first;
-    two scenarios get the same seeds."""
+    """Return the runs of the two sides, A and B, of a comparison. If a side is a scenario, the scenario is run and
+    judged first; two scenarios get the same seeds."""
     if all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
             if value:

@@ -1,4 +1,4 @@
-"""`nemesrv up`: a cluster that runs until it is ended (live/up.py)."""
+"""`nemesrv up`: starts a cluster and keeps it running until Ctrl-C (live/up.py)."""
 
 import re
 import socket
@@ -99,9 +99,9 @@ def up(
 ) -> None:
     """Start a cluster of NameServers and brokers, and keep it running until Ctrl-C.
 
-    Your own clients and brokers can connect to the printed addresses. Faults can be injected with `nemesrv fault`,
-    Toxiproxy's own API or signals, and all faults are recorded. The exit status after Ctrl-C is the verdict's if checks
-    judge the cluster, else 0.
+    Your own clients and brokers can connect to the printed addresses. You can inject faults with `nemesrv fault`,
+    Toxiproxy's own API or signals; nemesrv records all faults. After Ctrl-C the exit status is that of the verdict if
+    checks judge the cluster, else 0.
     """
     if bind is not None and ray is not None:
         raise ScenarioError("--bind", "", bind, "none with --ray: there programs dial this host's own address")

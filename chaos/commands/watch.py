@@ -1,5 +1,5 @@
-"""`nemesrv watch`: compares a live cluster's NameServers until Ctrl-C, and prints a line when a problem is found and
-when it is over (operations/cluster/)."""
+"""`nemesrv watch`: compares a live cluster's NameServers until Ctrl-C, and prints a line when a problem begins and when
+a problem ends (operations/cluster/)."""
 
 import sys
 from typing import Any
@@ -26,7 +26,8 @@ from .options import AddressList, Number, WholeNumber, json_option
 )
 @json_option
 def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
-    """Compare all NameServers of a live cluster, without changing them, and report what is wrong and since when.
+    """Compare all NameServers of a live cluster, and report what is wrong and since when. Nothing is changed on the
+    servers.
 
     \b
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
