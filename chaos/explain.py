@@ -7,7 +7,7 @@ a run.
     quiet           when every operation must succeed
 
 Times are seconds of RocketMQ time from the start of the timeline. In a real run, allowed times count from the moment at
-which a fault took effect, and are wider by the machine's lateness.
+which a fault took effect, and are longer by the machine's measured delays.
 """
 
 import json

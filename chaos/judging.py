@@ -103,7 +103,7 @@ def exit_status(judged: Iterable[Judged]) -> int:
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """Return the checks in a comma-separated list; In the list, `all` stands for every check, and `default` for the
+    """Return the checks in a comma-separated list. In the list, `all` stands for every check, and `default` for the
     checks in the argument `default`. None gives None. ScenarioError for an unknown check."""
     if text is None:
         return None
@@ -236,9 +236,9 @@ def apart(
     without_consumers: bool = False,
 ) -> tuple[list[Verdict], list[Verdict]]:
     """Return the verdicts that count, and the verdicts that are left out. If all checks were requested, a check that
-    examined nothing is left out, with three exceptions. A check counts if it failed itself, if it could judge something
-    in a longer run (but no check of consuming in a run without consumers), or if it judges what the scenario promises
-    (`promised`). If every verdict would be left out, all verdicts count.
+    examined nothing is left out. But a check that failed itself counts, a check that a longer run could decide counts
+    (except checks of consuming in a run without consumers), and a check in `promised` counts. If every verdict would be
+    left out, all verdicts count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN and v.name not in promised]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]

@@ -1,11 +1,11 @@
-"""The pytest plugin: a running cluster and its fault controls for a test, judged when the test has done its steps.
+"""The pytest plugin: gives a test a running cluster with fault controls, and judges the run after the test's steps.
 
     @pytest.mark.nemesrv(name_servers=3, brokers=2)
     def test_routes_survive_a_partition(nemesrv_cluster):
         nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=155)
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
-The marker's checks judge the run even if the test does not ask for the verdict, or fails before. A failing test's
+The checks in the test's marker judge the run even if the test fails or does not ask for the verdict. A failing test's
 report has seed, the command that repeats the run, run folder and verdict. The JUnit properties have seed, command and
 run folder. Wrong markers end the session before any test, with a line for each wrong marker. Ray and Spark are imported
 when a cluster first needs them.

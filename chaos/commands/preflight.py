@@ -18,7 +18,7 @@ def preflight(scenario: str, out: Path) -> None:
     """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.
 
     Every run checks the same things first. Exit status: 0 nothing is missing; 4 something is missing, and a printed
-    line says how to get it.
+    line says what to do.
     """
     from ..installation import has
     from ..machine import measure

@@ -1,4 +1,4 @@
-"""Executes the entries of a timeline at their times, and ends all of them at the end."""
+"""Executes the entries of a timeline at their times, and ends all faults at the end."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -27,8 +27,8 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """One action at its time in the timeline. A step of a series comes at least `after_s` after the series' previous
-    step."""
+    """One action at its time in the timeline. A step of a series is executed at least `after_s` seconds after the
+    series' previous step."""
 
     at_s: float
     do: Callable[[], object]
@@ -106,23 +106,23 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. If they were not
-    reported, a run could be VALID though its last fault was never in force."""
+    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Without this, a
+    run could be VALID though the timeline's last fault was never in force."""
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")
 
     def began(self, fault_ids: Iterable[str], now_s: float) -> None:
-        """Note the faults that began now, or with no ids that another action was executed, so earlier faults have a
-        duration."""
+        """Note the faults that began now. Without ids: note that another action was executed now, so that the noted
+        faults have a duration."""
         self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
         self._at_s = now_s
 
     def tell(
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
-        """Record each noted fault as not done if it is still in force and no time has passed since its begin. Faults of
-        clients are left out, because a client that has just left comes back at the end."""
+        """Record each noted fault as not done if the fault is still in force but began just now. Faults of clients are
+        left out, because a client that has just left comes back at the end."""
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return
         clients = scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -151,8 +151,8 @@ def _in_force(
 
 @dataclass(slots=True, kw_only=True)
 class Actions:
-    """Executes a timeline's actions. `phase` gets the text of what begins. `or_not_done(node, what)` turns a node's
-    failure into a finding, and the run continues."""
+    """Executes a timeline's actions. `phase` is called with the text of each action that begins. `or_not_done(node,
+    what)` records a node's failure as a finding, so that the run continues."""
 
     scenario: Scenario
     nodes: AskedNodes
@@ -251,7 +251,7 @@ class Actions:
         self.heal_all()
 
     def heal_all(self) -> None:
-        """End all faults as `end_all` does, but do not record faults without a duration as not done."""
+        """End all faults as `end_all` does, but record no fault as not done, even if the fault began just now."""
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()

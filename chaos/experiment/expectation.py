@@ -1,5 +1,5 @@
-"""Makes the expected history of a scenario that was not run, and the oracle's World of it. Faults take effect exactly
-at the timeline's times.
+"""Makes the history that a scenario would give without a run, and the oracle's World (its view of that history). Faults
+take effect exactly at the timeline's times.
 
     timeline ──► Actions, as in a run (actions.py) ──► nodes and links that obey at once ──► rows
 

@@ -97,7 +97,7 @@ class Experiment:
             self.finish()
 
     def follow(self, steps: Iterable[TimelineStep], begin_s: float) -> None:
-        """Execute each step at its time after `begin_s`; within a series, after the previous step."""
+        """Execute each step at its time after `begin_s`; a step of a series waits for the series' previous step."""
         done_s: dict[int, float] = {}
         for step in steps:
             after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
@@ -109,8 +109,8 @@ class Experiment:
     def running(self) -> Iterator[None]:
         """Keep the cluster and its workload running within the block. Afterwards the history is in the run folder.
 
-        The block must call `finish` at its end; if it does not, the recorded part can still be judged. HarnessError or
-        ClusterError if the harness failed.
+        The block must call `finish` at its end; after a block without `finish`, the recorded rows can still be judged.
+        HarnessError or ClusterError if the harness failed.
         """
         stack = ExitStack()
         try:
@@ -223,8 +223,8 @@ class Experiment:
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """Let a node that joins during the run begin its work. A broker that joins has the workload's topic; a
-        NameServer starts as a new process."""
+        """Let a node that joins during the run begin its work. A broker that joins gets the workload's topic. A
+        NameServer that joins starts as a new process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
@@ -326,8 +326,8 @@ class Experiment:
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """Return the client under test, whose fronts (proxies) accept connections. A name that the scenario does not
-        have is added. ScenarioError for an impossible name or profile."""
+        """Return the client under test, whose fronts (proxies) accept connections. A client whose name the scenario
+        does not have is added to the run. ScenarioError for an impossible name or profile."""
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
@@ -343,7 +343,7 @@ class Experiment:
 
     @property
     def now_s(self) -> float:
-        """Return the RocketMQ seconds since the experiment began."""
+        """Return the seconds of RocketMQ time since the experiment began."""
         return self.stage.clock.monotonic_s()
 
     def wait(self, seconds: float) -> None:
@@ -365,8 +365,8 @@ class Experiment:
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
     def has_done(self, timeline: Sequence[ActionModel]) -> None:
-        """Use a test's steps so far as the scenario's timeline, because reading the queues at the end requires the
-        current masters."""
+        """Replace the scenario's timeline by the steps that a test has executed so far. The final reads of the queues
+        compute the current masters from this timeline."""
         self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
@@ -391,8 +391,9 @@ class Experiment:
         self.end()
 
     def end(self) -> None:
-        """End the experiment without ending faults, settling or reading queues. Later rows are not judged. HarnessError
-        if an outside program's connection avoided its proxies, because then nothing can be judged."""
+        """End the experiment without ending faults, settling or reading queues. Rows recorded after `end` are not
+        judged. HarnessError if an outside program's connection avoided its proxies, because then nothing can be
+        judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")
@@ -410,11 +411,11 @@ class Experiment:
 
 
 class FaultNews:
-    """Tells each front (the proxy before one of Apache's programs) which servers its program cannot reach now.
+    """Tells the fronts (proxies before Apache's programs) which servers each program cannot reach now.
 
     A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 
-    `submit` calls a node's method without waiting. A paused or ended node gets the news when its own fault ends.
+    `submit` calls a node's method without waiting. A paused or ended node is told only when its own fault ends.
     """
 
     def __init__(self, nodes: Iterable[str], submit: Callable[[str, str, Mapping[str, str]], object]) -> None:
@@ -444,8 +445,8 @@ class Heard:
 
 
 class Whereabouts:
-    """Where each server listens, and which address it advertises, now and after a restart elsewhere. `advertised`
-    changes when a server moves. `listen` has the addresses of all processes of each server."""
+    """The addresses at which each server listens, and the address that each server advertises, also after a move.
+    `advertised` changes when a server moves. `listen` has the addresses of all processes of each server."""
 
     def __init__(self, scenario: Scenario, stage: Stage) -> None:
         topology = scenario.topology()
@@ -457,14 +458,15 @@ class Whereabouts:
         self._servers, self._links = topology.servers, topology.links
 
     def upstreams(self) -> dict[Link, Address]:
-        """Return each link with its peer's address, and one link for each later address of a peer (`later_address`)."""
+        """Return, for each link, its peer's address; for each later address of a peer there is one more link
+        (`later_address`)."""
         found = {link: self.listen[link.peer] for link in self._links}
         return found | {
             Link(link.node, at): self.listen[at] for link in self._links for at in self._later.get(link.peer, ())
         }
 
     def told(self, advertised: Mapping[str, Address]) -> None:
-        """Return, from now on, the advertised address for each listening address."""
+        """Use, from now on, these advertised addresses, one for each address at which a server listens."""
         self._told = advertised
         self.advertised = {name: advertised[name] for name in self._servers}
 

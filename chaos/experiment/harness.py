@@ -32,11 +32,11 @@ HURRY_EACH_S = 0.5
 
 
 class Harness:
-    """Ray, Spark and ports of several runs, as a context manager. `ports` are reserved until it ends. `after_ctrl_c_s`
-    is RayHost's.
+    """Ray, Spark and reserved ports, which several runs share, as a context manager. `ports` are reserved until it
+    ends. `after_ctrl_c_s` is RayHost's.
 
-    `gentle`: Spark starts at the lowest priority, because nodes run on the machine's clock; not needed on the virtual
-    clock, where nothing can be late. `large`: Spark is started for a large history. `workers`: how many processes for
+    `gentle`: Spark starts at the lowest priority, so that it does not delay nodes on the machine's clock. On the
+    virtual clock nodes cannot be late. `large`: Spark is started for a large history. `workers`: how many processes for
     nodes are started in advance. `ray`: the address of an existing Ray cluster to join. `outside`: this machine's
     address to which outside programs connect.
     """
@@ -64,7 +64,8 @@ class Harness:
         self._hurried = False
 
     def start_spark(self) -> None:
-        """Begin to start the Spark session; a second call does nothing. HarnessError at once if there is no Java."""
+        """Start the Spark session without waiting for it; a second call does nothing. HarnessError at once if there is
+        no Java."""
         if self._spark_thread is None:
             from ..machine import require_java
 
@@ -133,7 +134,7 @@ class Harness:
                 os.setpriority(os.PRIO_PROCESS, int(one.name), niceness)
 
     def end_ray(self) -> None:
-        """Shut Ray down in a thread, because no further experiment follows."""
+        """Shut Ray down in a thread. Call `end_ray` only if no further experiment follows."""
         if self._ray_ends is None:
             self._ray_ends = threading.Thread(target=self.ray.stop, name="ray-end", daemon=True)
             self._ray_ends.start()

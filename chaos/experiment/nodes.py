@@ -1,7 +1,7 @@
 """Makes a scenario's nodes: the program and settings of each node.
 
-The function that makes a node (its factory) is pickled here and loaded in the node's own process. It uses only modules
-that are quick to import: programs.py, experiment/workloads/ and settings."""
+The function that makes a node (its factory) is pickled here and loaded in the node's own process. A factory uses only
+modules that are quick to import: programs.py, experiment/workloads/ and settings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +57,7 @@ class NodePlan:
         object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
-        """Return the factory of the node's program, with the planted defect if the program is nemesrv's own and the
+        """Return the factory of the node's program. The program has the planted defect if it is nemesrv's own and the
         defect concerns this node."""
         if (by_turns := self.scenario.upgrades().get(name)) is not None:
             plans = (self._apache_server(name, kind, made_by) for made_by in by_turns)
@@ -245,8 +245,8 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
 
 
 def client_profile_of(scenario: Scenario, name: str) -> str | None:
-    """Return the client's own profile; for a client of Apache's, that of its version; None if the run's profile
-    counts."""
+    """Return the profile that the client has in the scenario, or the profile of its version of Apache's client; None if
+    the client has the run's profile."""
     said = scenario.nodes.get(name)
     if said is not None and said.client_profile is not None:
         return said.client_profile
@@ -276,7 +276,8 @@ def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tup
 
 
 def cold(scenario: Scenario) -> tuple[str, ...]:
-    """Return the brokers that get a message before clients begin: Apache's masters, and those that may be elected."""
+    """Return the brokers that get a message before clients begin: Apache's masters, and Apache's brokers that can be
+    elected."""
     if not scenario.cluster.warm_up:
         return ()
     groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
@@ -285,7 +286,7 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
 
 
 def timers_of(scenario: Scenario) -> Timers:
-    """Return the timers that the run's nodes obey, from which checks compute allowed times."""
+    """Return the timers (periods and time-outs) of the run's nodes, from which checks compute allowed times."""
     return timers_and_differing(scenario)[0]
 
 

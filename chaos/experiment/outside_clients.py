@@ -4,9 +4,9 @@ traffic.
     program ──► front ──► proxy `go->ns-0` ──► ns-0            fronts live in one thread, on one event loop
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
 
-The front itself refuses connections while its server's process is gone or the link is cut, and drops SYNs during
-`syn_drop`, because the Toxiproxy behind it can do neither. In NameServers' answers, fronts replace brokers' addresses
-by those of fronts, so all traffic passes fronts.
+A front refuses connections while its server's process is gone or the link is cut, and drops SYNs during `syn_drop`.
+Toxiproxy, behind the front, can do neither of these. In NameServers' answers, fronts replace the brokers' addresses by
+addresses of fronts, so that all traffic passes through fronts.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ClientUnderTest:
         await self._probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """React to a `fault` row: the fronts refuse or drop connections where Toxiproxy cannot."""
+        """React to a `fault` row: make the fronts refuse connections or drop SYNs, which Toxiproxy cannot do."""
         server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
         front = self._fronts.get(server)
         if front is not None and behaviour.dials is not front.behaviour.dials:
@@ -218,8 +218,8 @@ class ClientUnderTest:
 
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
-    """Return the value of a client's `node` row, or EXTERNAL while the client has done nothing. `unclear` says why the
-    client cannot be distinguished from another client."""
+    """Return the value of a client's `node` row; `kind` is EXTERNAL while the client has done nothing. `unclear` says
+    why this client's traffic cannot be distinguished from another client's."""
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,
@@ -311,7 +311,7 @@ class OutsideClients:
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
-    """Return the client profile's rules by which several tries belong to one call (fronts/look_ups.py)."""
+    """Return the client profile's rules that say which attempts belong to one call (fronts/look_ups.py)."""
     return Rules(
         shuffled=profile.order is Order.SHUFFLED,
         start=profile.start.place(name_servers) or 0,
@@ -328,7 +328,7 @@ class ClientNode:
     """Writes the rows of one client under test into the run's history, where the client is a node of its own.
 
     Rows wait, at most WAITS_MS, until the client's traffic shows whether it is a producer or a consumer. `note` records
-    its `node` row; `spec` opens its file of rows.
+    the client's `node` row; `spec` opens the file for the client's rows.
     """
 
     def __init__(
@@ -357,7 +357,7 @@ class ClientNode:
         self._decide(now_ms)
 
     def end(self, now_ms: float, *, stopped: bool) -> None:
-        """End the observation of clients. `stopped`: the fronts end because the client has ended."""
+        """End the observation of clients. `stopped`: True if the fronts end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
             self._put(TimedRow(now_ms, "stopped", {}))
@@ -366,7 +366,7 @@ class ClientNode:
             self._record.close()
 
     def tell(self) -> None:
-        """Record the client's `node` row again, because more is known of the client."""
+        """Record the client's `node` row again with what has become known of the client."""
         if self.kind is not None:
             self._note(self.kind)
 

@@ -40,8 +40,8 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
 
 
 def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
-    """Return the node's program in its current process (first, second, …). After the last change of program, every
-    process has the last program."""
+    """Return the program that the node has in its current process: the first of `factories` in the first process, the
+    second in the second. All later processes have the last program."""
     return factories[min(context.incarnation, len(factories) - 1)](context)
 
 
@@ -52,8 +52,8 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
-    """Return the node with a defect: one of the self-test's by name, because functions may not be picklable, or a
-    user's."""
+    """Return the node with the defect planted in it. A defect of the self-test is given by name, because its function
+    may not be picklable; a user's defect is a function."""
     from ..scenarios.defect import shipped_defects
 
     node = factory(context)

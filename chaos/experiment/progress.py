@@ -35,9 +35,9 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
 
 
 class Progress:
-    """Prints each phase that `say` gets; on a terminal in one line that is rewritten, nothing if `quiet`. A long phase
-    is printed again: on a terminal each second, in a pipe after BEAT_S without output. `patient`: a pipe gets only the
-    repetitions, so quick work prints nothing.
+    """Prints each phase that `say` is called with. On a terminal one line is rewritten. Nothing is printed if `quiet`.
+    A long phase is printed again: on a terminal each second, in a pipe after BEAT_S without output. `patient`: in a
+    pipe only repetitions are printed, so a short phase prints nothing.
     """
 
     def __init__(

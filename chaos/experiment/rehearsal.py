@@ -1,8 +1,8 @@
 """Tests whether a planted defect has any effect in a scenario, by running it with and without the defect on the virtual
 clock.
 
-If a defect has no effect, all nodes are correct, and the verdict VALID says nothing about the defect. On the virtual
-clock a seed always gives the same history, so any difference is the defect's effect.
+If the planted defect has no effect, all nodes are correct, and a verdict VALID does not show that checks miss the
+defect. On the virtual clock a seed always gives the same history, so any difference is the defect's effect.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,9 @@ from .virtual.stage import VirtualStage
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
-    """Whether the histories with and without the defect differ. True, too, if the runs were not possible. `run` is the
-    run of the scenario with the defect, if that run is already recorded on the virtual clock with this seed."""
+    """Whether the histories with and without the defect differ. Also returns True if the two runs could not be made.
+    `run` is the folder of the run with the defect, if this run was already recorded on the virtual clock with this
+    seed."""
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
     with TemporaryDirectory(prefix="nemesrv-rehearsal-") as place:

@@ -56,7 +56,7 @@ class RunFolder:
 
     @property
     def findings_file(self) -> Path:
-        """The file with every finding of the checks, one JSON object per line, also for what was right."""
+        """The file with every finding of the checks, right or wrong, as one JSON object per line."""
         return self.path / "findings.jsonl"
 
     @property
@@ -76,7 +76,7 @@ class RunFolder:
         return self.path / "data"
 
     def keep(self, scenario: Scenario, defect: Defect | None) -> None:
-        """Write scenario.yaml and the user's defect file, so that the folder repeats the run."""
+        """Write scenario.yaml and the user's defect file, so that the run can be repeated from the folder."""
         if defect is not None and defect.source is not None:
             (self.path / defect.source.name).write_bytes(defect.source.read_bytes())
             scenario = scenario.model_copy(update={"defect": defect.source.name})
@@ -108,7 +108,7 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """Raise ScenarioError if `--out` names a file, a folder with contents, or a folder that cannot be made."""
+    """Raise ScenarioError if `--out` names a file, a folder that is not empty, or a folder that cannot be created."""
     try:
         if out is None:
             return

@@ -4,8 +4,8 @@
         cluster.black_hole("broker-a <-> ns-0", for_s=155)
         cluster.must_be_valid("routes_converge")
 
-The test's steps become the timeline of the run folder's scenario.yaml, which repeats the experiment without the test
-and its own clients. Times are seconds of RocketMQ time.
+The test's steps become the timeline of the run folder's scenario.yaml. A run of this scenario.yaml repeats the
+experiment without the test and its own clients. Times are seconds of RocketMQ time.
 """
 
 import logging
@@ -103,7 +103,7 @@ class RunningCluster:
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Return host:port of each broker name's master, for your client."""
+        """Return host:port of the master of each broker name, for your client."""
         return self._addresses(NodeKind.BROKER)
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
@@ -171,7 +171,7 @@ class RunningCluster:
             self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
-        """Keep the bytes on these links back until the end. `for_s`: wait this number of seconds, then end all
+        """Keep the bytes on these links back until the fault ends. `for_s`: wait this number of seconds, then end all
         faults."""
         self._act("black_hole", for_s, links=links, stream=stream)
 
@@ -224,8 +224,8 @@ class RunningCluster:
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """Execute one action of a timeline. Returns the ids of the faults that the action began. `of`: the place that
-        wrote the action, for the text of a ScenarioError."""
+        """Execute one action, as a scenario's timeline does. Returns the ids of the faults that the action began. `of`
+        says who asked for the action, for the text of a ScenarioError."""
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
         if do == "packet_loss" and self._scenario.clock == "real":
@@ -338,7 +338,7 @@ class RunningCluster:
         return self.verdicts
 
     def leave(self) -> Sequence[Verdict]:
-        """End the cluster without ending faults, and judge the rows until then."""
+        """End the cluster without ending faults, and judge the rows that were recorded until now."""
         if self.verdicts is None:
             self._over = True
             self.verdicts = self._judged()
@@ -359,7 +359,7 @@ class RunningCluster:
         return self._judge(self._experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
-        """Do as `check`, but raise NotValid if any check is not VALID."""
+        """Do what `check` does, and raise NotValid if any check is not VALID."""
         wrong = [verdict for verdict in self.check(*checks) if verdict.verdict is not Validity.VALID]
         if wrong:
             raise NotValid("\n".join(map(_advertised, wrong)))

@@ -50,7 +50,8 @@ class AskedNodes(Protocol):
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):
-    """Starts, faults and calls all nodes of the experiment (actors/cluster.py)."""
+    """Starts all nodes of the experiment, injects faults into their processes, and calls their methods
+    (actors/cluster.py)."""
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
     def start(self, *names: str) -> None: ...
@@ -71,8 +72,8 @@ class StageClock(Clock, ScaledClock, Protocol):
 
 
 class Stage(Protocol):
-    """What an experiment needs from its surroundings; it calls the methods in this order. A stage puts each clean-up
-    for the end on `stack`."""
+    """The clock, network and processes that an experiment runs on. The experiment calls the methods in the order in
+    which this class lists them. A stage registers each clean-up for the end in `stack`."""
 
     @property
     def clock(self) -> StageClock: ...
@@ -125,7 +126,7 @@ class Stage(Protocol):
         raise HarnessError(NOBODY_DIALS)
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
-        """React to a row of the history that the harness recorded."""
+        """React to a history row that the harness has recorded."""
         return None
 
     def sleep_until(self, at_s: float) -> None:
@@ -238,8 +239,8 @@ class RealStage(Stage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        """Record, within the block, faults that others inject into proxies and processes. Gives the object that records
-        the faults."""
+        """Record, within the block, faults that others inject into proxies and processes. The block gets the object
+        that records these faults."""
         from ..faults.outside import HostLooks, OutsideFaults
 
         here = HostLooks(self.toxiproxy.address)

@@ -1,3 +1,3 @@
-"""One experiment on many hosts: the placement of nodes, and the harness's parts on each host, reached through its agent
-(actors/).
+"""One experiment on many hosts: which host runs each node, and the harness's objects on each host, called through the
+host's agent (actors/).
 """

@@ -1,8 +1,8 @@
 """Reads every host's clock throughout a run and records `host_clock` rows, by which history/ corrects the times of
 other rows.
 
-Every EVERY_S one thread per host asks the host TIMES times for its clock. The quickest answer is recorded, because it
-is the most exact. A host with the harness's own clock is not asked.
+Every EVERY_S seconds, one thread per host asks the host for its clock, TIMES times. The quickest answer is recorded,
+because it is the most exact. A host with the harness's own clock is not asked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Milliseconds = Callable[[], float]
 
 
 def clock_identity() -> str:
-    """Return a value that is equal in two processes that share CLOCK_MONOTONIC: same boot, same time namespace."""
+    """Return a value that is equal in two processes if they share CLOCK_MONOTONIC (same boot, same time namespace)."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
     namespace = "none"
@@ -35,7 +35,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """Return the most exact of several readings of a host's clock, each made by calling `ask`."""
+    """Call `ask` several times to read a host's clock, and return the most exact reading."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()
@@ -45,7 +45,8 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading
 
 
 def offset_ns(ask_ns: Callable[[], int]) -> int:
-    """Return by how much a host's CLOCK_MONOTONIC is ahead of the harness's, according to the host's answer."""
+    """Return by how many nanoseconds a host's CLOCK_MONOTONIC is ahead of the harness's, computed from the host's
+    answer."""
     return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 

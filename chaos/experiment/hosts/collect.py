@@ -4,8 +4,8 @@
     driver one thread per host asks each FOLLOW_S ◄────────────────────────────────────────────┘
            run folder/history/_raw/*.jsonl, logs/*
 
-If a host is lost, its rows since the last answer are lost, too; a `rows_missing` row says since when. Readers skip a
-lost host's last line if it is incomplete.
+If a host is lost, the rows since the host's last answer are lost, too. A `rows_missing` row has the time of that
+answer. Readers skip a lost host's last line if it is incomplete.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FilePiece(NamedTuple):
 
 def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
     """Return the bytes of the run's files on this host after the offsets that the driver already has. If a process
-    continues in a new file, its older file comes first, because the reader deletes complete files."""
+    continues in a new file, the process's older file comes first, because the reader deletes complete files."""
     for pattern in FILES:
         paths = sorted(Path(folder).glob(pattern), key=_in_turn)
         for path, following in zip_longest(paths, paths[1:]):
@@ -81,8 +81,7 @@ def _goes_on(path: Path, following: Path) -> bool:
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """Return the next pieces of this host's files that the driver lacks, at most `count`: as many as one answer to the
-    driver has."""
+    """Return the next pieces of this host's files that the driver lacks, at most `count` pieces."""
     return [*islice(new_pieces(folder, known), count)]
 
 
@@ -104,15 +103,15 @@ class CollectedHost(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The loss of a host. Rows that the host recorded after this time are lost."""
+    """The loss of a host. Rows that the host recorded after `since_ms` are lost."""
 
     since_ms: float
     why: str
 
 
 class Collector:
-    """Context manager that collects rows and logs from all hosts; all rows are there when its block ends. `gone` has
-    the lost hosts. Logs of equal names get the host's name."""
+    """Context manager that collects rows and logs from all hosts; when the block ends, all rows are in the run folder.
+    `gone` has the lost hosts. If logs of two hosts have equal names, the host's name is put before the log's name."""
 
     def __init__(
         self, hosts: Iterable[CollectedHost], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S
@@ -165,8 +164,8 @@ class Collector:
         return self
 
     def finish(self) -> None:
-        """Fetch the remaining rows and logs from all hosts. `gone` then says why a lost host's rows are missing.
-        OSError if a file cannot be written."""
+        """Fetch the remaining rows and logs from all hosts. After `finish`, `gone` says why a lost host's rows are
+        missing. OSError if a file cannot be written."""
         self._ended.set()
         for thread in self._threads:
             with suppress(RuntimeError):  # it never began
@@ -179,7 +178,7 @@ class Collector:
 
 
 def record_missing(record: Recorder, gone: Mapping[str, Gone], nodes: Mapping[str, str]) -> None:
-    """Record a `rows_missing` row for each node of a lost host. `nodes` has each node's host."""
+    """Record a `rows_missing` row for each node of a lost host. `nodes` gives the host of each node."""
     for node, host in sorted(nodes.items()):
         if host in gone:
             value: dict[str, Any] = {"host": host, "why": gone[host].why, "since_ms": gone[host].since_ms}

@@ -1,4 +1,4 @@
-"""The harness's parts on each host, and the driver's parts that pass calls on to the hosts' parts.
+"""The harness's objects on each host (Toxiproxy, ports, fronts), and the driver's objects that call those on the hosts.
 
     Host…    runs on a host, in its agent's process (actors/host_agent.py): the same parts that an
              experiment on one machine has. Factories get the existing parts by their keys
@@ -72,7 +72,7 @@ class HostToxiproxy:
 
 
 class HostOutside(HostLooks):
-    """What others do on the host to proxies and processes."""
+    """Reads the faults that other people inject into the host's proxies and processes."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         super().__init__(parts[TOXIPROXY].api.address)
@@ -107,8 +107,8 @@ def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str
 
 
 class HostsToxiproxy:
-    """The Toxiproxy servers of all hosts as one client: a proxy's name decides which host is called. The methods are
-    those of Toxiproxy (faults/toxiproxy.py)."""
+    """One client for the Toxiproxy servers of all hosts; a proxy's name decides which host's server is called. The
+    methods are those of Toxiproxy (faults/toxiproxy.py)."""
 
     def __init__(self, hosts: Iterable[RemoteHost], host_of: HostOf) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of

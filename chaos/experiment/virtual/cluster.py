@@ -1,7 +1,7 @@
 """Nodes on virtual time, and their control by name: actors/cluster.py without processes.
 
-Each node has its own ProcessLoop, which runs the same NodeActor as a Ray worker does. Virtual time passes until a
-method's action has happened; then the method returns.
+Each node has its own ProcessLoop, which runs the same NodeActor as a Ray worker does. Each method lets virtual time
+pass until its action has happened, then returns.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Stop the node cleanly, then end its process. Returns the time at which the node had left."""
+        """Stop the node cleanly, then end its process. Returns the time at which the node had unregistered."""
         member = self._running(name)
         self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
@@ -164,8 +164,8 @@ class VirtualCluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Give the node a new process with the same files and port, which works on return. Returns the time at which
-        its port was open."""
+        """Give the node a new process with the same files and port, and wait until the process works. Returns the time
+        at which the port was open."""
         member = self._member(name)
         if member.state is NodeState.PAUSED:
             self.kill(name)

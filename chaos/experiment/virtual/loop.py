@@ -1,4 +1,5 @@
-"""Virtual time: one scheduler, and an event loop for each node, as each real node has its own process.
+"""Virtual time: one scheduler for all nodes, and one event loop for each node, because each real node has its own
+process.
 
     Scheduler.run(until)      ready callbacks, in the order in which they became ready ──► then the next timer's time
       ├─ ProcessLoop ns-0     runs
@@ -335,9 +336,9 @@ LOOK_S = 1.0
 
 @contextmanager
 def watched(scheduler: Scheduler) -> Iterator[None]:
-    """Within the block, raise `Hangs` in a callback that has used HANGS_CPU_S of processor time. Without this watch, a
+    """Within the block, raise `Hangs` in a callback that has used HANGS_CPU_S of processor time. Without `watched`, a
     node that never waits would stop virtual time, and the run would hang without a message. A thread checks regularly
-    which callback is running, and how long.
+    which callback is running, and for how long.
     """
     ended = threading.Event()
     ident = threading.get_ident()

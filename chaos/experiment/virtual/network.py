@@ -4,9 +4,10 @@
             ◄═ downstream pipe ═
 
 A byte takes 0.1 to 0.4 ms (drawn by the seed), as on a LAN; bytes stay in order. A connection to a dead peer is
-refused; under a black hole the proxy accepts the connection, but nobody answers. Kernels resend lost packets ever more
-rarely, so the end of packet loss is noticed late. The network does not model TCP segments and windows (one write is one
-segment, and senders never block), nor that a kernel gives up a connection after 15 minutes.
+refused; under a black hole the proxy accepts the connection, but nobody answers. Kernels resend lost packets at growing
+intervals, so a connection works again only some time after the end of packet loss. TCP segments and windows are not
+modelled: one write is one segment, and senders never block. Kernels never give up a connection (a real kernel does
+after 15 minutes).
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class MemoryTransport(asyncio.Transport):
             self.cut_off(None)
 
     def cut_off(self, exc: Exception | None) -> None:
-        """Tell this end's program that the connection has ended, for another reason than its own close."""
+        """Tell the program at this end that the connection has ended, although the program did not close it."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -138,7 +139,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class Pipe:
-    """One direction of one connection: holds the bytes that were written but not yet delivered."""
+    """One direction of one connection. A pipe has the bytes that were written but not yet delivered."""
 
     def __init__(self, network: MemoryNetwork, to: MemoryTransport, state: DirectionState) -> None:
         self._network, self.to, self.state, self._free = network, to, state, state == FREE
@@ -251,7 +252,7 @@ class Pipe:
         to.process.came_in(at_s, to.receive, data)
 
     def end_at_once(self, exc: Exception | None) -> None:
-        """Tell the receiving end that the connection has ended, once the bytes on their way have arrived."""
+        """Tell the receiving end that the connection has ended, once all bytes that were already sent have arrived."""
         at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
         self.to.process.came_in(at_s, self.to.cut_off, exc)
 
@@ -288,7 +289,7 @@ class MemoryConnection:
             self._wire.connections.pop(self, None)
 
     def sever(self, exc: Exception | None = None) -> None:
-        """Close both ends as a proxy does; both programs see `exc`."""
+        """Close the two ends of the connection as a proxy does; the programs at the two ends see `exc`."""
         for pipe in (self.upstream, self.downstream):
             pipe.close_off()
             pipe.end_at_once(exc)
@@ -403,7 +404,7 @@ class NodeNetwork:
         self._network, self._process, self._node = network, process, node
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Do nothing, because the network in memory itself knows the links."""
+        """Do nothing, because the network in memory already has the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)

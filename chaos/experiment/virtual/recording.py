@@ -1,5 +1,5 @@
-"""Records on virtual time: each node's rows in memory until the node ends, and its log with virtual times, so that a
-repeated run gives the same bytes.
+"""Records on virtual time, so that a repeated run gives the same bytes. Each node's rows are in memory until the node
+ends, and its log has virtual times.
 
 Files and lines of a virtual run are like those of a real process (chaos/history/recorder.py). The recorder of real runs
 is not used, because it flushes by machine time, which must not influence a virtual run.
@@ -48,7 +48,7 @@ class MemoryRecorder:
 
 
 class MemoryRecorderSpec(RecorderSpec):
-    """A spec whose recorder keeps the rows in memory until it is closed."""
+    """The settings of a recorder that keeps the rows in memory until the recorder is closed."""
 
     def open(self) -> MemoryRecorder:  # type: ignore[override]
         return MemoryRecorder(self.path, self.node, self.role, self.incarnation, self.clock)
@@ -95,8 +95,8 @@ class _File(logging.StreamHandler[TextIO]):
 
 
 def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
-    """Return the node's logger, which writes virtual times and is not registered with logging, and a function that
-    closes its file."""
+    """Return the node's logger and a function that closes its log file. The logger writes virtual times and is not
+    registered with `logging`."""
     log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
     if spec.log_file is None:
         log.addHandler(logging.NullHandler())

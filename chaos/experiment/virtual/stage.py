@@ -53,7 +53,7 @@ class VirtualStage(Stage):
         return VirtualLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        """Return a host address of its own for each server, with RocketMQ's usual port."""
+        """Return for each server an address with a host of its own and RocketMQ's usual port."""
         ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}
         of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
         return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
@@ -117,7 +117,8 @@ LAST_STARTS_S = 1.0
 
 
 def drawn_starts(scenario: Scenario, seed: int) -> Starts:
-    """Draw each node's start time by the seed, within its group's time. The prober starts with the brokers."""
+    """Draw each node's start time by the seed, within the time in which nodes of this kind start. The prober starts
+    with the brokers."""
     kinds = scenario.topology().kinds
     periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
 

@@ -1,9 +1,9 @@
 """Executes a timeline's acts by hand: commands of mqadmin, and registrations of brokers by a process that is no broker.
 
-An act by hand sends its request to all named nodes at once, over the node `admin`'s own links. It records one `admin`
-row per named node, when the answer comes or the request is given up. A registration by hand keeps a connection of its
-own to each NameServer, because NameServers identify brokers by their channels. A registration by hand ends by an
-unregistration, when the NameServer closes the channel, or with the node `admin`.
+An act by hand sends its request to all named nodes at once, over the node `admin`'s own links. The node `admin` records
+one `admin` row per named node, when the answer comes or the request is given up. A registration by hand keeps a
+connection of its own to each NameServer, because NameServers identify brokers by their channels. A registration by hand
+ends when it is unregistered, when the NameServer closes the channel, or when the node `admin` ends.
 """
 
 import asyncio
@@ -214,7 +214,7 @@ class _Registration:
         return await self.node._noted(self.act, self.asked, self.about, self._send)
 
     async def keep_registering(self) -> None:
-        """Register at a fixed rate, like a broker, even after a failure."""
+        """Register at a fixed rate, as a broker does, and continue after a failed registration."""
         clock = self.node._context.clock
         due_s = clock.monotonic_s()
         while not self.ended:
@@ -224,7 +224,8 @@ class _Registration:
                 await self.send()
 
     def end(self) -> None:
-        """Stop registering. The connection stays open until the unregistration, as when a broker stops."""
+        """Stop registering. The registration's connection stays open until the unregistration, as when a broker
+        stops."""
         self.ended = True
         if self.task is not None:
             self.task.cancel()

@@ -1,4 +1,4 @@
-"""The consuming workload: one DefaultMQPushConsumer that consumes every message at once."""
+"""The consuming workload: one DefaultMQPushConsumer that consumes every message without delay."""
 
 import asyncio
 from collections.abc import Sequence

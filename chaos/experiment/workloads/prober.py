@@ -1,9 +1,9 @@
 """The prober is the harness's own client. The prober creates the topic, starts many short-lived clients, and reads
 every queue at the end.
 
-Only many starts can show whether the first NameServer is chosen uniformly. Each short-lived client runs a client's own
-code up to its first route query, over the prober's links. All rows of one short-lived client
-have the same op_id.
+Only many starts of clients can show whether a client chooses its first NameServer uniformly. Each short-lived client
+runs the code of nemesrv's clients up to the first route query, over the prober's links. All rows of one short-lived
+client have the same op_id.
 """
 
 import asyncio
@@ -77,9 +77,9 @@ class ProberNode(Node):
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker at once. Returns each broker's answer time in seconds, without brokers that
-        did not answer in time. `brokers` has brokerName and address of each node. The message's topic is the broker's
-        name, as with `mqadmin clusterRT`; no client reads this topic.
+        """Send one message to each broker at once. Returns the answer time in seconds of each broker that answered in
+        time. `brokers` gives brokerName and address of each node. The message's topic is the broker's name, as with
+        `mqadmin clusterRT`; no client reads this topic.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
@@ -145,8 +145,8 @@ class ProberNode(Node):
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
         """Read every queue of each topic that was sent to, at each broker (name to address). `read_all` records each
-        message once. Broker names in `elected` are read at their current master. A `read_done` row is recorded for each
-        completely read queue; without this row, checks know that the queue was not read. Returns the number of
+        message once. The queues of broker names in `elected` are read at the current master. A `read_done` row is
+        recorded for each completely read queue, so checks know which queues were not read. Returns the number of
         messages.
         """
         read = 0
