@@ -1,6 +1,6 @@
-"""Acts by hand: requests that an operator or a stale process sends to NameServers and brokers
-(experiment/workloads/admin.py sends them). Each request of an act by hand has RocketMQ's own code and comes from the
-node `admin`, whose links faults can cut."""
+"""Acts by hand: requests as an operator or a stale process would send them to NameServers and brokers. The module
+experiment/workloads/admin.py sends these requests. Each request of an act by hand has RocketMQ's own code and comes
+from the node `admin`, whose links faults can cut."""
 
 from typing import Annotated, ClassVar, Literal, get_args
 
@@ -15,7 +15,7 @@ Perm = Literal[2, 4, 6]
 
 
 class ByHand(Action):
-    """Sends one request to each node that the entry names. The timeline does not wait for the answers."""
+    """Sends one request to each node that the timeline's entry names. The timeline does not wait for the answers."""
 
     acts_on = "nodes"
     asks: ClassVar[tuple[str, ...]] = ("name_server",)
@@ -30,7 +30,8 @@ class ByHand(Action):
 
 
 class Register(ByHand):
-    """Registers a broker by hand: under a foreign name, under the name of another broker, or in its place."""
+    """Registers a broker by hand, with any broker name, broker id and address: those of a broker in the scenario, or
+    others."""
 
     do: Literal["register"] = "register"
     codes = "REGISTER_BROKER (103)"
@@ -49,7 +50,7 @@ class Register(ByHand):
 
 
 class Unregister(ByHand):
-    """Unregisters a broker by hand, and ends a registration by hand."""
+    """Unregisters a broker by hand, and ends repeated registrations of this broker by hand."""
 
     do: Literal["unregister"] = "unregister"
     codes = "UNREGISTER_BROKER (104)"
@@ -114,7 +115,7 @@ class UpdateConfig(ByHand):
 
 
 class Switch(ByHand):
-    """Makes a slave the master of its name. The old master must have ended."""
+    """Makes a slave the master of its broker name. The old master's process must have ended."""
 
     do: Literal["switch"] = "switch"
     asks = ("slave",)
@@ -127,7 +128,7 @@ BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 class DoneByHand(Fault):
     """The effect of an act by hand on a broker's entry in a NameServer's table. From an act by hand until the broker's
-    next registration the table's contents count as unknown."""
+    next registration, the broker's entry counts as unknown."""
 
     title = "by hand"
     injection = "by_hand"
@@ -140,7 +141,7 @@ class DoneByHand(Fault):
 
 
 class OldAddress(DoneByHand):
-    """The effect of a broker's move on a client that still has the broker's old address."""
+    """The effect of a broker's change of address on a client that still has the broker's old address."""
 
     title = "at its old address"
     injection = "old_address"

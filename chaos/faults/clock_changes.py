@@ -1,8 +1,8 @@
 """Changes of a node's wall clock, which is Java's System.currentTimeMillis.
 
-Timers, time-outs, idle channels and the history use System.nanoTime, which does not change. Only a NameServer compares
-two readings of its wall clock, those at a registration and at a scan. A node gets its clock from the harness, so the
-machine's clock does not change.
+Timers, time-outs, idle channels and the history use System.nanoTime, which these changes do not affect. Only
+NameServers are affected: a NameServer compares its wall clock at a broker's registration with its wall clock at a scan.
+A node's clock is an object that the harness gives to the node, so the machine's clock does not change.
 """
 
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ class ClockAction(Action):
 
 
 class ClockStep(ClockAction):
-    """From now on the wall clock is this many seconds ahead, or behind."""
+    """From now on the node's wall clock is this many seconds ahead (negative: behind)."""
 
     do: Literal["clock_step"] = "clock_step"
     by_s: float = Field(ge=-100_000, le=100_000)
@@ -35,7 +35,7 @@ class ClockStep(ClockAction):
 
 
 class ClockDrift(ClockAction):
-    """From now on the wall clock runs at this rate."""
+    """From now on the node's wall clock runs at this rate."""
 
     do: Literal["clock_drift"] = "clock_drift"
     rate: float = Field(gt=0, le=100)
@@ -46,13 +46,13 @@ class ClockDrift(ClockAction):
 
 
 class ClockFreeze(ClockAction):
-    """From now on the wall clock stands still."""
+    """From now on the node's wall clock shows the same time."""
 
     do: Literal["clock_freeze"] = "clock_freeze"
 
 
 class ClockSync(ClockAction):
-    """The wall clock is right again and runs at the normal rate."""
+    """From now on the node's wall clock is right again and runs at the normal rate."""
 
     do: Literal["clock_sync"] = "clock_sync"
 
@@ -62,8 +62,8 @@ CLOCK_ACTIONS: dict[str, type[ClockAction]] = by_do(*get_args(AnyClockAction))
 
 
 def changed(what: ClockAction, rate: float) -> tuple[float | None, float]:
-    """Return the step in milliseconds (None: to the right time) and the rate after it. `rate` is the clock's rate
-    before the change."""
+    """Return the step of the wall clock in milliseconds (None: to the right time), and the clock's rate after the step.
+    `rate` is the clock's rate before the change."""
     match what:
         case ClockStep(by_s=by_s):
             return by_s * 1000, rate

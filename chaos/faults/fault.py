@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Loss(StrEnum):
-    """What a fault looks like to a NameServer that has the broker's route."""
+    """How a NameServer that has a broker's route sees a fault of the broker or of the link between them."""
 
     CRASH = "process crash, kernel closes its connections"
     GRACEFUL = "graceful shutdown"
@@ -33,7 +33,7 @@ class Loss(StrEnum):
 
 
 class Dial(StrEnum):
-    """What happens to a client that connects over a link, or to a process, during a fault and then sends a request."""
+    """What a client meets that connects and sends a request during a fault of the link or of the server's process."""
 
     ANSWERED = "accepted, answered"
     LATE = "accepted, answered late"
@@ -46,7 +46,7 @@ class Dial(StrEnum):
 
 
 class TimeLimits(Protocol):
-    """RocketMQ's time limits that a slow link may reach, by symbol (oracle/timers.py)."""
+    """RocketMQ's time limits that a slow link can exceed, by symbol (oracle/timers.py)."""
 
     @property
     def A_ms(self) -> float: ...
@@ -59,7 +59,7 @@ class TimeLimits(Protocol):
 
 
 class Delay(NamedTuple):
-    """The delay that a fault adds in each direction of a link, in RocketMQ milliseconds."""
+    """The delay that a fault adds in each direction of a link, in milliseconds of RocketMQ time."""
 
     upstream_ms: float
     downstream_ms: float
@@ -80,7 +80,7 @@ class Delay(NamedTuple):
 
 
 class TrueOrFalse:
-    """Stands for true or false where neither is allowed: pydantic would make 1 or 0 of it."""
+    """A wrong `true` or `false` in a scenario, wrapped so that pydantic refuses the value instead of reading 1 or 0."""
 
     def __init__(self, said: bool) -> None:
         self._said = said
@@ -90,7 +90,7 @@ class TrueOrFalse:
 
 
 class Strict(BaseModel):
-    """A part of a scenario: unknown keys are refused, and true is no number."""
+    """A part of a scenario, read strictly: unknown keys are refused, and true and false are not read as numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,8 +107,8 @@ class Strict(BaseModel):
 
 
 class Action(Strict):
-    """Something that a timeline can do. The fields of an action's class are the keys that a scenario may give, besides
-    the keys of every entry."""
+    """What one entry of a timeline does. The fields of an action's class are the keys that only this action's entries
+    have."""
 
     do: str
     acts_on: ClassVar[Literal["links", "nodes", "hosts", ""]] = ""
@@ -117,7 +117,8 @@ class Action(Strict):
 
     @property
     def about(self) -> str:
-        """Return in a word what the action acts on besides links and nodes; "" for nothing else."""
+        """Return the name of what the action affects, apart from links and nodes, for example a topic; "" if there is
+        nothing else."""
         return ""
 
 
@@ -144,7 +145,7 @@ class Fault(Action):
     """Whether the nodes' own rows can show it."""
 
     def loss(self, timers: TimeLimits) -> Loss:
-        """What the fault looks like to the peers of the affected node."""
+        """How the peers of the affected node see the fault."""
         return self.looks_like
 
     @property
@@ -153,7 +154,7 @@ class Fault(Action):
 
     @property
     def call_takes_ms(self) -> float:
-        """The shortest duration of a call that shows the fault; 0 if the fault does not delay."""
+        """The shortest time that a delayed call takes during the fault; 0 if the fault does not delay calls."""
         return 0.0
 
     @property
@@ -166,13 +167,13 @@ class Fault(Action):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The fault's parameters, as in its row of the history."""
+        """The fault's parameters with their values, as in the fault's row of the history."""
         said = {name: getattr(self, name) for name in self.parameters()}
         return {name: number for name, number in said.items() if number is not None}
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """The names of the fault's own parameters, in the order of the class."""
+        """The names of the parameters that this fault has, in the order in which its class defines them."""
         return tuple(name for name in cls.model_fields if name not in ("do", "stream"))
 
 
@@ -180,5 +181,5 @@ Kind = TypeVar("Kind", bound=Action)
 
 
 def by_do(*kinds: type[Kind]) -> dict[str, type[Kind]]:
-    """Return each action by the name that a timeline gives it."""
+    """Return each action's class by its name after `do:` in a timeline."""
     return {kind.model_fields["do"].default: kind for kind in kinds}

@@ -1,4 +1,5 @@
-"""Keeps account of the faults on an experiment's links, and records them. Subclasses inject the faults.
+"""Keeps track of the faults that are in force on an experiment's links, and records their begin and end. Subclasses
+inject the faults.
 
 `LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) into the
 network in memory.
@@ -20,7 +21,8 @@ from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
-    """A clock with the history's times. `scale` is the number of RocketMQ seconds in one second of the machine."""
+    """A clock that shows the history's times. `scale` is the number of RocketMQ seconds in one second of the
+    machine."""
 
     @property
     def scale(self) -> float: ...
@@ -48,8 +50,8 @@ def note_on_link(
 
 class LinkFaultInjector(ABC):
     """Keeps the links and their faults. As a context manager it ends every fault when its block ends. When a fault
-    begins or ends, `record` gets one `fault` row per link, right after the call took effect. Methods raise
-    ToxiproxyError if Toxiproxy refuses. A fault that cannot begin on every link begins on none.
+    begins or ends, `record` is called with one `fault` row per link, right after the change took effect. Methods raise
+    ToxiproxyError if Toxiproxy refuses. If a fault cannot begin on every link, the fault begins on no link.
     """
 
     loses_packets: ClassVar[bool] = False
@@ -105,8 +107,8 @@ class LinkFaultInjector(ABC):
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Keep faults from beginning and ending within the block. Gives False if a fault is already beginning or
-        ending."""
+        """Keep faults from beginning and ending within the block. The block gets False if a fault is already beginning
+        or ending."""
         return held_if_free(self._lock)
 
     def begin(
@@ -150,8 +152,8 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links; other faults continue. Nothing happens if the fault has
-        ended already."""
+        """End one fault on all its links, or only `on` these links; other faults continue. Nothing happens if the fault
+        has ended already."""
         with self._lock:
             if fault_id not in self._active:
                 return
@@ -183,7 +185,8 @@ class LinkFaultInjector(ABC):
                 self.end(fault_id, on)
 
     def heal_all(self) -> None:
-        """End every fault, the newest first. A failure is raised once the end of all faults was tried."""
+        """End every fault, the newest first. If a fault cannot be ended, the error is raised after all other faults
+        were ended."""
         with self._lock:
             failed: ToxiproxyError | None = None
             for fault_id in reversed(tuple(self._active)):

@@ -1,4 +1,5 @@
-"""All actions of a timeline, as one union on `do`, and how a recorded fault is recognized."""
+"""All actions of a timeline as one pydantic union, told apart by `do`; and the functions that recognize a recorded
+fault."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -71,7 +72,8 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` are as in the history."""
+    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` have the values from the
+    history."""
 
     how: str = ""
     injection = ""
@@ -105,8 +107,9 @@ _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECOR
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
-    """Return the fault of a row, recognized by its injection, or else by its name. Numbers are not validated, because
-    the fault has happened. A row without a necessary number gives UnknownFault."""
+    """Return the fault of a history row, recognized by how it was injected, or else by the fault's name. The fault's
+    numbers are not validated, because the fault has already happened. If the row lacks a necessary number, return an
+    UnknownFault."""
     kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
     if kind is not None:
         known = {name: value[name] for name in kind.parameters() if value.get(name) is not None}
@@ -120,7 +123,8 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
 
 
 def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
-    """Return the fault that matches a toxic set by somebody else, in RocketMQ's time, for either direction."""
+    """Return the fault that has the same effect as a toxic set by somebody else, in RocketMQ's time; the direction of
+    the toxic is ignored."""
     match toxic:
         case "bandwidth":
             rate = attributes.get("rate")

@@ -1,13 +1,13 @@
-"""Faults of links. A fault's class has the fault's keys in a scenario, what it does to bytes, and what it looks like to
-peers.
+"""Faults of links. A fault's class defines the fault's keys in a scenario, the effect on bytes, and how peers see the
+fault.
 
     LinkFault ── effect() ──► combine: the effect of all faults of a link ──► LinkState, for each direction
                                                                                │
         through Toxiproxy (toxiproxy_links.py)  ◄──────────────────────────────┴──► in memory (experiment/virtual/)
 
-A scenario's timeline names the class after `do:`; pydantic validates the entry. This module injects nothing, so the
-oracle can use the classes. Scenarios cannot use the `timeout` toxic, because its end closes every connection, as no
-network does. A `timeout` toxic set by hand is recorded.
+An entry of a scenario's timeline names the fault after `do:`; pydantic validates the entry. This module has no code
+that injects faults, so the oracle can import the classes. Scenarios cannot use the `timeout` toxic, because the toxic
+closes every connection when it ends, which no network does. A `timeout` toxic that a person sets is recorded.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class PacketLoss(LinkFault):
 
 
 class HalfOpen(LinkFault):
-    """Blocks connections that existed when the fault began; newer connections are not affected."""
+    """Blocks the connections that existed when the fault began. Connections made later are not affected."""
 
     do: Literal["half_open"] = "half_open"
     title = "half-open"
@@ -219,7 +219,7 @@ LINK_FAULTS: dict[str, type[LinkFault]] = by_do(*get_args(AnyLinkFault))
 
 
 class Toxic(NamedTuple):
-    """A toxic of Toxiproxy on one direction of a proxy. With toxicity 0 it affects no byte."""
+    """A toxic of Toxiproxy on one direction of a proxy. A toxic with toxicity 0 affects no byte."""
 
     name: str
     kind: str
@@ -257,15 +257,16 @@ class LinkState(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether the bytes of a direction wait for the end of the fault, so a new connection gets no answer."""
+        """Whether bytes of either direction are kept back until the end of the fault, so that a new connection gets no
+        answer."""
         return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
 
 
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
     """Return the combined effect of one link's faults, in the machine's time (RocketMQ's time divided by `scale`).
 
-    A cut, reset or packet loss is in effect while any of the faults has it. The lowest bandwidth counts; a black hole
-    has bandwidth 0. Latencies add up.
+    A link is cut, reset or loses packets while at least one of its faults does this. The lowest bandwidth of all faults
+    counts; a black hole has bandwidth 0. Latencies add up.
     """
     effects = [(fault, fault.effect()) for fault in faults]
 

@@ -1,9 +1,9 @@
 """Detects and records faults that a person sets: on links by Toxiproxy's API, on processes by signals.
 
-Proxies and processes are polled each POLL_S. POLL_S is less than `delivery_ms` (windows.py), so a route that changes
-before its fault is detected is within the checks' tolerance. Of processes this module detects only pauses, in /proc
-(Linux); actors/watch.py detects processes that end. Faults that the experiment itself injects (`nemesrv fault`) are
-left out.
+Proxies and processes are polled every POLL_S seconds. POLL_S is less than `delivery_ms` (windows.py). So if a route
+changes before the fault is detected, the checks' tolerance covers the difference. Of the faults of processes, this
+module detects only pauses, in /proc (Linux); actors/watch.py detects processes that end. Faults that the experiment
+itself injects (also by `nemesrv fault`) are left out.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
 
 
 class HostLooks:
-    """Reads the state of one host's proxies and processes, on that host. Of a host of a Ray cluster a part of its agent
-    (actors/host_agent.py)."""
+    """Reads the state of one host's proxies and processes, on that host. On a host of a Ray cluster, HostLooks runs in
+    the host's agent (actors/host_agent.py)."""
 
     def __init__(self, api: Address) -> None:
         self._shown = ProxiesShown(api)
         self.close = self._shown.close
 
     def look(self, pids: Mapping[str, int]) -> Seen:
-        """Return every proxy, or None if no proxy changed or Toxiproxy does not answer, and which of these nodes'
-        processes are paused."""
+        """Return all proxies, and for each of these nodes if its process is paused. The proxies are None if no proxy
+        changed or Toxiproxy does not answer."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):
@@ -78,9 +78,9 @@ class OutsideFaults:
     """Polls the proxies and processes of all hosts in a thread, and records faults that others set or end. Context
     manager.
 
-    `looks` has what reads each host (HostLooks.look), by its name, and `host_of` gives a node's host. `pids` gives the
-    process ids of the nodes. `record` is called from the thread. `links` and `processes` know the experiment's own
-    faults.
+    `looks` has, by host name, the function that reads a host's state (HostLooks.look). `host_of` gives a node's host.
+    `pids` gives the process ids of the nodes. `record` is called from the thread. `links` and `processes` have the
+    faults that the experiment itself injected.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class OutsideFaults:
         return links + [(fault_id, Pause().do, node) for node, fault_id in self._paused.items()]
 
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record the faults that ended or began since the last call, ends first. A deleted proxy counts as the end of
-        its faults."""
+        """Record the faults that ended since the last call, then the faults that began since the last call. A deleted
+        proxy counts as the end of its faults."""
         now: set[tuple[str, LinkFault]] = set()
         for name, proxy in proxies.items():
             theirs = self._links.without_ours(name, proxy)
@@ -128,7 +128,8 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, paused: Mapping[str, bool]) -> None:
-        """Record the pauses that began or ended since the last call. `paused` says for each node if it is paused."""
+        """Record the pauses that began or ended since the last call. `paused` says for each node if the node is paused
+        now."""
         for node, now in paused.items():
             before = self._paused.get(node)
             if now and before is None:
@@ -176,7 +177,7 @@ class OutsideFaults:
 
 
 class ProxiesShown:
-    """Polls Toxiproxy's GET /proxies over one connection. An answer equal to the last is not parsed."""
+    """Polls Toxiproxy's GET /proxies over one connection. An answer that equals the previous answer is not parsed."""
 
     def __init__(self, api: Address) -> None:
         self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
@@ -184,7 +185,7 @@ class ProxiesShown:
         self.close = self._connection.close
 
     def changed(self) -> Proxies | None:
-        """Return every proxy; None if no proxy changed. OSError, ValueError or HTTPException if Toxiproxy does not
+        """Return all proxies; None if no proxy changed. OSError, ValueError or HTTPException if Toxiproxy does not
         answer."""
         try:
             self._connection.request("GET", "/proxies")

@@ -1,9 +1,10 @@
 """Ports reserved for the length of an experiment, so that a restarted node or proxy gets the same port again.
 
-The reserved ports are below Linux's ephemeral range. A bound socket that does not listen reserves each port. With
-SO_REUSEADDR on both sockets (asyncio and Go set it) the node can still listen there. While the node does not listen,
-connections are refused, and no other program gets the port. The kernel frees the ports when this process ends. If
-connections must stay without an answer instead, the reserving socket listens (`swallow`).
+The reserved ports are below Linux's ephemeral range. Each port is reserved by a bound socket that does not listen. A
+node can still listen on a reserved port, because the two sockets have SO_REUSEADDR (asyncio and Go set it). While no
+node listens on a reserved port, connections are refused, and no other program gets the port. The kernel frees the ports
+when this process ends. For connections that must get no answer, the reserving socket listens and never answers
+(`swallow`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class PortHolder:
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
         """Return an unused address of this host, reserved until `close`. HarnessError if no port is free. `beside`:
-        also reserve the port this far above it. `vip`: also reserve a broker's VIP port, two below it."""
+        also reserve the ports that are this far above the returned port. `vip`: also reserve the VIP port, two below
+        the returned port."""
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
             others = [address.port + each for each in beside] + ([address.vip_channel.port] if vip else [])
@@ -57,8 +59,8 @@ class PortHolder:
         return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
-        """Return an address for each proxy of these nodes. For links of outside clients the VIP port, two below, is
-        reserved, too, because old Java clients use it."""
+        """Return an address for each proxy of these nodes. For links of outside clients the VIP port, two below each
+        proxy's port, is reserved, too, because old Java clients use the VIP port."""
         return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
@@ -127,8 +129,8 @@ class FullAcceptQueue:
         self._filler: socket.socket | None = socket.create_connection(self.address)
 
     def open(self, to: Address) -> None:
-        """Let pending connection attempts reach `to` at their kernel's next SYN. Call `open` only when no new attempts
-        come."""
+        """Forward pending connection attempts to `to` when the connecting kernel repeats its SYN. Call `open` only when
+        no new connection attempts come."""
         self._front.listen(128)
         threading.Thread(target=self._let_in, args=(to,), name="accept-queue", daemon=True).start()
 

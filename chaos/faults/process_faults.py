@@ -16,7 +16,7 @@ class ProcessFault(Fault):
 
 
 class Gone(ProcessFault):
-    """The process ends without a word, or is not there."""
+    """The process ends without unregistering, or is not running yet."""
 
     done_by = "kill"
     dial = Dial.REFUSED
@@ -60,16 +60,16 @@ class Pause(ProcessFault):
 
 
 class StoodStill(Pause):
-    """A time in which the machine did not run the process, measured by the process's own timers. Scenarios cannot use
-    this fault."""
+    """A time in which the machine did not run the process, noticed by the process because its timers were late.
+    Scenarios cannot use this fault."""
 
     title = "stood still"
     injection = "timer_lag"
 
 
 class Remove(Gone):
-    """Takes a NameServer away for the rest of the run. Brokers cannot be removed, because every queue is read at the
-    end of a run."""
+    """Ends a NameServer's process for the rest of the run. Brokers cannot be removed, because every queue is read at
+    the end of a run."""
 
     do: Literal["remove"] = "remove"
     title = "removed"
@@ -110,7 +110,7 @@ class Restart(Action):
 
 
 class RollingRestart(Action):
-    """Restarts one node after the other, each a fixed time after the previous node listens again."""
+    """Restarts the nodes one after another: each node a fixed time after the previous node listens again."""
 
     do: Literal["rolling_restart"] = "rolling_restart"
     pause_s: float = Field(30, ge=0, le=100_000)
@@ -155,7 +155,7 @@ class HostAction(Action):
 
 
 class LoseHost(HostAction):
-    """Makes the nodes of a host stop answering, without closing a connection."""
+    """Kills the nodes of a host in such a way that peers get no answer and see no connection close."""
 
     do: Literal["lose_host"] = "lose_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host, then `kill` of its nodes"

@@ -1,9 +1,10 @@
 """Executes faults of processes (kill, stop, pause, resume, restart) and records their rows.
 
-process_faults.py defines the faults. A fault's `start` row is recorded once the signal is sent; for a stop, once the
-node has left, or was killed because it did not leave in time. The `end` row is recorded when the node continues, or can
-be reached again. Between `start` and `end`, a `gone` row says when the process had ended, its connections were closed
-and new connections refused. On a busy machine this takes time, for which no NameServer is to blame.
+process_faults.py defines the faults. A fault's `start` row is recorded once the signal is sent. A stop's `start` row is
+recorded once the node has stopped cleanly, or was killed because it did not stop in time. A fault's `end` row is
+recorded when a paused node continues, or when a restarted node can be reached again. Between `start` and `end`, a
+`gone` row has the time at which the process had ended, its connections were closed, and new connections were refused.
+On a busy machine there is some time from a fault's `start` to `gone`, for which no NameServer is to blame.
 """
 
 import threading
@@ -39,13 +40,13 @@ def note(
 
 
 def not_done(record: Recorder, node: str, what: str, why: str) -> None:
-    """Record that a node did not execute a call of the harness."""
+    """Record that a node did not do what the harness asked of it."""
     record("not_done", source=node, value={"f": what, "why": why})
 
 
 @contextmanager
 def held_if_free(lock: threading.RLock) -> Iterator[bool]:
-    """Take the lock for the block if it is free. Gives whether it was free."""
+    """Hold the lock within the block if the lock is free. The block gets whether the lock was free."""
     free = lock.acquire(blocking=False)
     try:
         yield free
@@ -56,7 +57,7 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 class ProcessFaults:
     """Executes faults of processes, keeps each node's current fault, and records the rows. `heal_all` resumes paused
-    nodes and restarts those that are down."""
+    nodes and restarts nodes that have ended."""
 
     def __init__(
         self,
@@ -83,7 +84,8 @@ class ProcessFaults:
         return {node: fault_id for node, (fault_id, _) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Keep faults from beginning and ending within the block. Gives False if a fault is doing so already."""
+        """Keep faults from beginning and ending within the block. The block gets False if a fault is already beginning
+        or ending."""
         return held_if_free(self._lock)
 
     def resume(self, node: str) -> None:
@@ -98,13 +100,14 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Note a kill that somebody else did and that is already recorded, so that `restart` can end it."""
+        """Note that somebody else killed the node's process, so that `restart` can end this fault. The kill is already
+        recorded."""
         with self._lock:
             self._active[node] = (fault_id, Kill())
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
-        """End every fault that can end, in the order in which they began. `but`: nodes whose faults continue. If an end
-        fails, the remaining faults are ended before the failure is raised."""
+        """End every fault that can end, in the order in which they began. `but`: nodes whose faults are not ended. If
+        an end fails, the remaining faults are ended before the failure is raised."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
@@ -170,8 +173,8 @@ class ProcessFaults:
 
 
 class UnplannedDeaths:
-    """Records processes that ended without the harness. An unplanned end is recorded as a kill, because peers see the
-    same; the process is not restarted."""
+    """Records node processes that ended though the harness did not end them. An unplanned end of a process is recorded
+    as a kill, because it looks the same to peers. The process is not restarted."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -179,8 +182,8 @@ class UnplannedDeaths:
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
-        """Record the unplanned end of a process. Within the block the caller refuses connections to the node; the
-        block's end records `gone`."""
+        """Record the unplanned end of a process. Within the block the caller makes the node's proxies refuse
+        connections; at the block's end a `gone` row is recorded."""
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

@@ -4,7 +4,7 @@ through Toxiproxy.
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 
 A slow round trip means that the proxies, or the harness itself, were not running. The lateness is recorded as
-`timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds. Checks add it to their tolerance
+`timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds. Checks add this lateness to their tolerance
 (checks/record/lateness.py), because a send that timed out in the proxies says nothing about RocketMQ.
 """
 
@@ -30,9 +30,9 @@ ROW_S = 0.100
 
 
 class ProxyLagProbe:
-    """Measures how late Toxiproxy is, as a context manager. `record` is called from a thread of its own. If the
-    pause between two round trips (`step_s`) is longer than STEP_S, a stall in the pause could go unseen, so each
-    recorded lag gets the excess of the pause over STEP_S."""
+    """Measures how late Toxiproxy is, as a context manager. `record` is called from a thread of its own. A stall in the
+    pause between two round trips (`step_s`) can go unseen. So if the pause is longer than STEP_S, each recorded lag is
+    increased by the difference."""
 
     def __init__(
         self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder, *, step_s: float = STEP_S

@@ -3,8 +3,9 @@
     node ── connects ─► proxy `node->peer` ── upstream ──► peer          upstream: bytes from the node to the peer
                                          ◄─ downstream ──              downstream: bytes from the peer to the node
 
-toxiproxy-python keeps host and port on its class, has no time limit and ignores most HTTP errors. `Toxiproxy` adds a
-subclass per server, a time limit, and ToxiproxyError. Every call is idempotent, so it may be repeated.
+The package toxiproxy-python keeps host and port on its class, has no time limit and ignores most HTTP errors.
+`Toxiproxy` adds to toxiproxy-python a subclass per server, a time limit, and ToxiproxyError. Every call can be
+repeated, because a second call changes nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ START_LIMIT_S = 10.0
 
 
 class Toxiproxy:
-    """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError, after three attempts if the
-    connection failed."""
+    """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError if a request fails; a request whose
+    connection failed is tried three times."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -53,8 +54,8 @@ class Toxiproxy:
         return str(self._call("get", "/version").json()["version"])
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
-        """Create every proxy in one call. `proxies` gives (listen, upstream) by name. An existing proxy with these
-        values does not change."""
+        """Create every proxy in one call. `proxies` gives (listen, upstream) by name. A proxy that already exists with
+        these values does not change."""
         body = [
             {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
             for name, (listen, upstream) in proxies.items()
@@ -93,8 +94,8 @@ class Toxiproxy:
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
-        """Add the toxic at the end of its direction's chain. If the chain has a toxic of that name, change that
-        toxic."""
+        """Add the toxic at the end of its direction's chain. If the chain already has a toxic with this name, change
+        that toxic instead."""
         name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:
@@ -182,10 +183,10 @@ def _text(exc: BaseException) -> str:
 
 class ToxiproxyServer:
     """A toxiproxy-server process that ends with this process, even if this process is killed. Context manager; `stop`
-    may be repeated.
+    can be called again.
 
-    Start the server from a thread that lives longer, best the main thread, because the kernel counts the starting
-    thread as the parent.
+    Start the server from a thread that lives longer than the server, best the main thread, because the server also ends
+    when the thread that started it ends.
     """
 
     def __init__(self, log_file: Path, *, ports: PortHolder, binary: Path | None = None) -> None:

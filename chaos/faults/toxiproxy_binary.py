@@ -11,7 +11,7 @@ from ..installation import how_to_get_toxiproxy
 
 def find_server() -> Path:
     """Return the path of toxiproxy-server: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. Raises
-    ToxiproxyError if it is nowhere."""
+    ToxiproxyError if toxiproxy-server is in none of these places."""
     named = os.environ.get("NEMESRV_TOXIPROXY")
     if named:
         found = shutil.which(named)

@@ -3,21 +3,21 @@
 link_faults.py defines the faults; this module turns a link's state into toxics. No toxic loses packets.
 
 The toxics of one chain affect each other. A toxic added behind a black hole releases the kept bytes. A toxic removed
-before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid this, a direction's chain of toxics is
-created once, before the first fault, and then only changed in place. `combine` computes the effect of overlapping
-faults first:
+before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid both, a direction's chain of toxics is
+created once, before the first fault, and later only changed in place. `combine` computes the effect of overlapping
+faults before a chain is changed.
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
 The proxies to a dead process are disabled until its successor listens, because Toxiproxy would accept connections and
-then close them: a client would lose seconds that a crash does not cost. Under a black hole a connection must get no
-answer even then: the proxy stays enabled, and the dead peer's port accepts (`PortHolder.swallow`).
+then close them: a client would lose seconds that a crash does not cost. Under a black hole, a connection to a dead
+process must get no answer, so the proxy stays enabled and the dead process's port accepts (`PortHolder.swallow`).
 
 Toxics affect all connections of a proxy. For a fault of new or old connections only, the node gets another port to
-connect to (`tell`). For half_open a second proxy has this port, while the first blocks its connections; for syn_drop
-the port has a full accept queue. Outside clients cannot be given another port. Old clients send to the broker's VIP
-port, two below the proxy's port. A second proxy there leads to the first, so faults of the link affect old clients,
-too.
+connect to (`tell`). For half_open the other port is that of a second proxy, and the first proxy blocks its connections.
+For syn_drop the other port has a full accept queue. Outside clients cannot be given another port. Old clients connect
+to a VIP port, two below the proxy's port. At the VIP port a further proxy leads to the link's proxy, so faults of the
+link affect old clients, too.
 """
 
 from collections import defaultdict
@@ -141,7 +141,8 @@ class LinkFaults(LinkFaultInjector):
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
-        """Return the advertised address of each server: the one for outside clients, if any, else the server's own."""
+        """Return the address that a server advertises: its address for outside clients if the run has any, else its own
+        address `peer`."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
@@ -155,8 +156,8 @@ class LinkFaults(LinkFaultInjector):
     # -- processes behind the proxies (actors.watch.Dials)
 
     def refuse(self, name: str, pid: int) -> None:
-        """Refuse connections to the node, because its process is gone; but over a link with a black hole they get no
-        answer."""
+        """Refuse connections to the node, because its process is gone. Connections over a link with a black hole get no
+        answer instead."""
         with self._lock:
             at = self._at(name)
             if at not in self._gone and self._pids.get(name, pid) == pid:
@@ -214,8 +215,8 @@ class LinkFaults(LinkFaultInjector):
             self._ports.refuse(address)
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what others did to a proxy, from Toxiproxy's description; None while the state of nemesrv's own faults
-        there is unknown."""
+        """Return Toxiproxy's description of a proxy without nemesrv's own toxics; None while nemesrv does not know the
+        state of its own toxics."""
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:

@@ -139,7 +139,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Stop the node cleanly, then end its process. Returns the time at which the node had unregistered."""
+        """Stop the node cleanly, then end its process. Returns the time at which the node had stopped."""
         member = self._running(name)
         self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
