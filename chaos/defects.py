@@ -24,8 +24,8 @@ Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 def replace_part(target: object, name: str, with_what: object) -> None:
-    """Replace a method or setting of this object. AttributeError if the object has no such method or setting, because
-    the defect would have no effect."""
+    """Replace a method or setting of this object. Raises AttributeError if the object has no such method or setting,
+    because the defect would have no effect."""
     getattr(target, name)
     setattr(target, name, with_what)
 

@@ -25,7 +25,7 @@ class ToxiproxyError(HarnessError):
 
 
 class ScenarioError(HarnessError):
-    """The scenario, configuration or command is wrong (exit status 2): the error has file, key, value and what is
+    """The scenario, configuration or command is wrong (exit status 2). The error has file, key, value and what is
     allowed, or only a message ("no such file")."""
 
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:

@@ -7,8 +7,8 @@
     extra `statistics`   compare
     extra `watch`        the metrics of `nemesrv watch`
 
-In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from where nemesrv itself
-was installed: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
+In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from the source of
+nemesrv's own installation: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
 """
 
 import json
@@ -52,7 +52,8 @@ def has(extra: str) -> bool:
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """Raise HarnessError if an extra that `what` needs is not installed, in one sentence for all such extras."""
+    """Raise HarnessError if an extra that `what` needs is not installed; the error's sentence names all missing
+    extras."""
     absent = [extra for extra in dict.fromkeys(extras) if not has(extra)]
     if absent:
         modules = [next(module for module in EXTRAS[extra] if find_spec(module) is None) for extra in absent]

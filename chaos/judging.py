@@ -6,7 +6,7 @@
                                              └─ show ◄─ Judged ─► exit_status
 
 Spark and plain Python (`engine_for`) give the same verdicts. Verdicts are written into the run folder if it is on this
-machine. The report reads every event, so it is drawn only for small histories, and for a run that has just ended.
+machine. The report reads every event, so a report is made only for small histories and for a run that has just ended.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def exit_status(judged: Iterable[Judged]) -> int:
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
     """Return the checks in a comma-separated list. In the list, `all` stands for every check, and `default` for the
-    checks in the argument `default`. None gives None. ScenarioError for an unknown check."""
+    checks in the argument `default`. None gives None. Raises ScenarioError for an unknown check."""
     if text is None:
         return None
     sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
@@ -126,7 +126,7 @@ def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
 
 def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
     """Return the engine (Spark or plain Python) for this history; None stands for a history that is not recorded yet.
-    The default is Spark if Spark is installed, but plain Python for a small history from the virtual clock.
+    The default is Spark if Spark is installed, but plain Python for a small history from the virtual clock. Raises
     ScenarioError or HarnessError if the requested engine cannot judge the history.
     """
     if where is not None and local_path(where) is None:
@@ -204,7 +204,7 @@ def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
     """Judge the history by its checks and write the verdicts. `say` is called with a text of what Spark is counting.
-    HarnessError if the history cannot be read, or is too large for plain Python."""
+    Raises HarnessError if the history cannot be read, or is too large for plain Python."""
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.executors import awaited

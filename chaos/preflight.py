@@ -5,9 +5,9 @@ sentence names the thing and says what to do.
          the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first missing part
                                                        └► `nemesrv preflight`: all parts, a line each
 
-The needs were measured in runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files,
-Toxiproxy 1 for each link and 2 for each connection. All processes of a run of eight nodes take 1.9 GB, of which 0.6 GB
-are Spark's.
+The needs were measured in runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files;
+Toxiproxy opens 1 file for each link and 2 files for each connection. All processes of a run of eight nodes take 1.9 GB
+of memory, of which Spark takes 0.6 GB.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 
 The checks in the test's marker judge the run even if the test fails or does not ask for the verdict. A failing test's
 report has seed, the command that repeats the run, run folder and verdict. The JUnit properties have seed, command and
-run folder. Wrong markers end the session before any test, with a line for each wrong marker. Ray and Spark are imported
-when a cluster first needs them.
+run folder. Wrong markers end the session before any test, with a line for each wrong marker. Ray and Spark are not
+imported before a cluster needs them.
 """
 
 from __future__ import annotations
@@ -239,8 +239,8 @@ def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
 
 
 def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
-    """The scenario that a test's marker describes, with seed and clock. UsageError says what is wrong with the
-    marker."""
+    """The scenario that a test's marker describes, with seed and clock. Raises UsageError, which says what is wrong
+    with the marker."""
     import secrets
 
     from .checks import CHECKS

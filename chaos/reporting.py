@@ -38,7 +38,7 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
 
 
 def read_left_out(folder: RunFolder) -> dict[str, str]:
-    """Checks that had nothing to examine in this judged run, each with the reason."""
+    """Return the checks that had nothing to examine in this judged run, each with the reason."""
     found: dict[str, str] = json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
     return found
 
@@ -59,7 +59,7 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
 
 
 def write_reports(folder: RunFolder) -> None:
-    """Write junit.xml and report.html. HarnessError if the folder has no verdicts."""
+    """Write junit.xml and report.html. Raises HarnessError if the folder has no verdicts."""
     require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     from .reports.html import RunToDraw, html_of  # Bokeh: half a second that other commands need not wait for

@@ -1,4 +1,4 @@
-"""Runs scenarios: records, judges and reports each run. The worst verdict gives the exit status."""
+"""Runs scenarios: records, judges and reports each run. The worst verdict of all runs gives the exit status."""
 
 import secrets
 import shutil
@@ -77,7 +77,7 @@ class Options:
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
-    """Run all scenarios. Returns the exit status of the worst verdict: INVALID before UNKNOWN before VALID."""
+    """Run all scenarios. Returns the exit status of the worst verdict: INVALID is worst, then UNKNOWN, then VALID."""
     refuse_used(options.out)
     for scenario in scenarios:
         _require_injectable(scenario, options)
@@ -158,8 +158,8 @@ def run_one(
 ) -> Judged:
     """Run one experiment, judge it, and write its folder. `is_last`: no other run with this harness follows.
 
-    Only the self-test passes `defect`. A scenario's own defect is tried on the virtual clock first. If the defect has
-    no effect there, the run is UNKNOWN.
+    Only the self-test gives the argument `defect`. A scenario's own defect is tried on the virtual clock first. If the
+    defect has no effect there, the run is UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"
@@ -289,7 +289,7 @@ def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
 
 def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:
     """Return the scenario with seed, clock, time scale, planted defect and versions, so that the run can be repeated.
-    On the virtual clock the scale is 1."""
+    On the virtual clock the time scale is 1."""
     name = defect.name if defect is not None else options.defect or scenario.defect
     virtual = options.is_virtual(scenario)
     _require_injectable(scenario, options)

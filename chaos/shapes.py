@@ -4,9 +4,9 @@
     ns-0 ╳ broker-a     ns-0     ╳ ns-1         ns-0 ═ ns-1 ═ ns-2      broker-a ╳ ns-0      broker-a ◄─╳─ producer-0
          ╳ producer-0   broker-a ╳ broker-b     broker-a ╳ broker-b     broker-b ╳ ns-1      broker-a ────► ns-0
 
-A shape is a link expression: a word and its nodes. `halves`, `majority` and `bridge` divide the nodes of each kind, in
-order of name, between two sides; nodes of one side reach each other. The prober and outside clients belong to no side,
-but are cut from isolated nodes.
+A shape is a link expression that consists of the shape's name and nodes. `halves`, `majority` and `bridge` divide the
+nodes of each kind, in order of name, between two sides; nodes of one side reach each other. The prober and outside
+clients belong to no side, but are cut from isolated nodes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ class Members(Protocol):
         """Return the nodes of each zone."""
 
     def meant(self, word: str, expression: str) -> frozenset[str]:
-        """Return the nodes that the name of a node, group or zone stands for. ValueError for another name."""
+        """Return the nodes that the name of a node, group or zone stands for. Raises ValueError for another name."""
 
 
 class LinkExpressionError(ValueError):
@@ -35,12 +35,12 @@ class LinkExpressionError(ValueError):
 
 
 def is_shape(expression: str) -> bool:
-    """Whether the expression begins with a shape's word."""
+    """Whether the link expression begins with the name of a shape."""
     return expression.split()[:1] != [] and expression.split()[0] in SHAPES
 
 
 def shape_of(expression: str, members: Members) -> Separates:
-    """Return the links that the named partition cuts. LinkExpressionError says what is allowed."""
+    """Return the links that the named partition cuts. Raises LinkExpressionError, which says what is allowed."""
     word, *rest = expression.split()
     return SHAPES[word](expression, rest, members)
 

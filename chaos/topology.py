@@ -216,7 +216,8 @@ class Topology:
         return tuple(links)
 
     def parse_links(self, *expressions: str) -> tuple[Link, ...]:
-        """Return the links that these expressions name, each once. LinkExpressionError says what is allowed."""
+        """Return the links that these expressions name, each once. Raises LinkExpressionError, which says what is
+        allowed."""
         named: dict[Link, None] = {}
         for expression in expressions:
             named |= dict.fromkeys(self._parse_one(expression))
@@ -269,7 +270,8 @@ class Topology:
         return named
 
     def meant(self, name: str, expression: str) -> frozenset[str]:
-        """Return the nodes that the name of a node, group or zone stands for; LinkExpressionError for another name."""
+        """Return the nodes that the name of a node, group or zone stands for. Raises LinkExpressionError for any other
+        name."""
         if name.startswith(_ZONE):
             zone = name.removeprefix(_ZONE).strip()
             if zone not in self.zones:

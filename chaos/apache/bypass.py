@@ -25,8 +25,8 @@ FILE = "round-the-proxies"
 def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
 ) -> list[str]:
-    """Return the connections that avoid the fronts: `10.0.0.1:5 with 10.0.0.2:6`. `java`, `own`: socket inodes of the
-    program and of its node. `fronts`: addresses of the fronts.
+    """Return the connections that avoid the fronts, as text such as `10.0.0.1:5 with 10.0.0.2:6`. `java`, `own`: socket
+    inodes of the program and of its node. `fronts`: addresses of the fronts.
 
     A closing connection on loopback whose other end is no longer in the socket table is not reported, because its owner
     is unknown.

@@ -1,4 +1,4 @@
-"""The program of a node (nemesrv's own, or a version of Apache's from Maven or a folder), and the program's jars.
+"""Finds the program of a node (nemesrv's own, or a version of Apache's from Maven or a folder), and the program's jars.
 
 ours                     nemesrv's own
 apache-5.3.3             org.apache.rocketmq of that version, resolved into the user's cache folder on first use
@@ -88,8 +88,8 @@ class Distribution:
 
 
 def distribution(text: str) -> Distribution | None:
-    """Return the implementation that a scenario names for a node; None for nemesrv's own. ValueError for an unknown
-    name."""
+    """Return the implementation that a scenario names for a node; None for nemesrv's own. Raises ValueError for an
+    unknown name."""
     if text == OURS:
         return None
     if match := _VERSION.fullmatch(text):

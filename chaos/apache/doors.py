@@ -88,8 +88,8 @@ def door_of_controller(first: bytes) -> int:
 
 
 def controller(port: int, folder: Path) -> dict[str, object]:
-    """Return the settings of a NameServer that is also the only controller, at the port above its own. The controller's
-    log is in `folder`. Brokers ask the controller for the new master."""
+    """Return the settings of a NameServer that is also the only controller. The controller listens at the next higher
+    port. The controller's log is in `folder`. Brokers ask the controller for the new master."""
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",

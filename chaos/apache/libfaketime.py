@@ -38,8 +38,8 @@ def found(places: Iterable[str] = PLACES) -> Path | None:
 
 
 class FakedTime:
-    """The environment that makes a program's clocks follow `clock`; empty at normal speed. Call `forget` once the
-    program is up or has ended, so that no shared memory remains. `name` must be unique on this machine."""
+    """The environment variables that make a program's clocks follow `clock`; none at normal speed. Call `forget` once
+    the program is up or has ended, so that no shared memory remains. `name` must be unique on this machine."""
 
     def __init__(self, clock: RealClock, name: str) -> None:
         self.environment: dict[str, str] = {}
@@ -83,8 +83,8 @@ def missing(scale: float) -> str:
 
 
 def wrong(clock: RealClock) -> str | None:
-    """Test with the program `date` whether its clock follows `clock`. Returns None if so, else a sentence that says
-    what is wrong."""
+    """Test with the program `date` whether its clock follows `clock`. Returns None if the clock of `date` follows, else
+    a sentence that says what is wrong."""
     if clock.scale == 1:
         return None
     if found() is None:

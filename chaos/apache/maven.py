@@ -1,7 +1,7 @@
 """Fetches Apache RocketMQ's programs by Maven into the user's cache folder, once, and verifies them at every use.
 
-The machine's settings.xml names the repositories. Maven compares each jar with its published checksum; before every
-use, nemesrv compares the jars with its own list of checksums.
+Maven's settings.xml on this machine names the repositories. Maven compares each jar with its published checksum; before
+every use, nemesrv compares the jars with its own list of checksums.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _OF_PROJECT = re.compile(
 
 
 class JavaMissing(HarnessError):
-    """Apache's programs cannot be found or fetched on this machine. The text says what is missing."""
+    """Apache's programs cannot be found or fetched on this machine. The error's text says which program is missing."""
 
 
 def require(*programs: str) -> None:
@@ -98,8 +98,8 @@ def keep_sums(folder: Path) -> None:
 
 
 def verify(folder: Path, mend: str) -> None:
-    """Raise JavaMissing, which says what to do, if a jar has changed. In a folder without a list of checksums, write
-    the list."""
+    """Raise JavaMissing, which says what to do, if a jar has changed. If the folder has no list of checksums, write
+    one."""
     try:
         text = (folder / SUMS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -116,6 +116,6 @@ def read_sums(text: str) -> dict[str, str]:
 
 
 def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """Return the first jar that is missing, differs from the list of checksums, or is not on it; None if all jars
-    match."""
+    """Return the first jar that is missing, or whose checksum differs from the list or is not in the list; None if all
+    jars match."""
     return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

@@ -1,7 +1,7 @@
 """Writes RocketMQ's configuration files for Apache's programs: namesrv.conf, broker.conf and logback's.
 
-The keys are RocketMQ's own. `name_server` and `broker` return the default settings, which a scenario's or a test's
-settings override. Store files are small enough for a dozen brokers on one machine.
+The keys in these files are RocketMQ's own. `name_server` and `broker` return the default settings, which a scenario's
+or a test's settings override. Store files are small enough for a dozen brokers on one machine.
 """
 
 import contextlib
@@ -103,8 +103,8 @@ _LOGBACK = """
 def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
     """Copy 5.x's own log settings of a `part` (namesrv, broker) from its jar into `conf`; None for 4.9.
 
-    The logback file must be named explicitly, because with both jars on the class path, the NameServer would use the
-    broker's. Raises JavaMissing if the jar cannot be unpacked.
+    The logback file must be named explicitly: with both jars on the class path, the NameServer would use the broker's
+    logback file. Raises JavaMissing if the jar cannot be unpacked.
     """
     name = f"rmq.{part}.logback.xml"
     for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):

@@ -63,8 +63,8 @@ runs faster than the machine's."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """The settings with which the node's process begins; the plan can be pickled. Addresses are the advertised
-    addresses."""
+    """The settings with which the node's process begins; the plan can be pickled. All addresses in the plan are
+    advertised addresses."""
 
     implementation: str
     kind: NodeKind

@@ -49,7 +49,7 @@ class Table:
 
 
 def route_of(code: int, body: bytes) -> tuple[bool, Route | None]:
-    """Return whether the answer to a look-up is readable, and its route."""
+    """Return whether the answer to a look-up is readable, and the route in the answer."""
     if code == ResponseCode.TOPIC_NOT_EXIST:
         return True, None
     if code != ResponseCode.SUCCESS or not body:

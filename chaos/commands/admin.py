@@ -352,7 +352,7 @@ class AdminSession:
     async def ask(self, question: Callable[[Address], Awaitable[T]]) -> T:
         """Return the answer of one NameServer. All calls of `ask` use the same NameServer while it is reachable.
 
-        ClickException for a refusal, HarnessError if none is reachable.
+        Raises ClickException if a NameServer refuses the request, and HarnessError if no NameServer is reachable.
         """
         gone: list[tuple[Address, RocketMQError]] = []
         while self._left:
@@ -441,7 +441,7 @@ def masters_of(datas: Iterable[BrokerData]) -> list[Address]:
 
 
 def parsed(text: str) -> Address:
-    """Return a broker's registered address. HarnessError if the address is invalid."""
+    """Return a broker's registered address. Raises HarnessError if the address is invalid."""
     try:
         return Address.parse(text)
     except ValueError as exc:

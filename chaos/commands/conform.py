@@ -168,7 +168,7 @@ def conform(
 
 
 def _named(rules: str | None) -> tuple[str, ...] | None:
-    """Return the rules in a comma-separated list. None gives None. ScenarioError for an unknown rule."""
+    """Return the rules in a comma-separated list. None gives None. Raises ScenarioError for an unknown rule."""
     from ...conformance.rules import RULES
 
     if rules is None:

@@ -90,8 +90,8 @@ def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
 
 
 def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Send the request to the cluster that runs in this run folder, and return its answer. HarnessError if no cluster
-    runs there."""
+    """Send the request to the cluster that runs in this run folder, and return its answer. Raises HarnessError if no
+    cluster runs there."""
     gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
     try:
         door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))
@@ -109,7 +109,8 @@ def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_up(root: Path) -> Path:
-    """Return the run folder of the newest running cluster under `root`. HarnessError if no cluster is running."""
+    """Return the run folder of the newest running cluster under `root`. Raises HarnessError if no cluster is
+    running."""
     for door in sorted(root.glob(f"*/{DOOR}"), key=lambda path: path.stat().st_mtime, reverse=True):
         try:
             pid = int(json.loads(door.read_text(encoding="utf-8"))["pid"])

@@ -17,8 +17,8 @@ from .options import scenario_names
 def preflight(scenario: str, out: Path) -> None:
     """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.
 
-    Every run checks the same things first. Exit status: 0 nothing is missing; 4 something is missing, and a printed
-    line says what to do.
+    Every run makes the same tests before its start. Exit status: 0 nothing is missing; 4 something is missing, and a
+    printed line says what to do.
     """
     from ..installation import has
     from ..machine import measure

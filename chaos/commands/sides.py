@@ -50,7 +50,7 @@ class Side:
     @classmethod
     def of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
         """Make a side from a folder, or from a scenario's name or file. With `sets` or `again`, the runs of a folder
-        are repeated. ScenarioError for anything else.
+        are repeated. Raises ScenarioError for any other text.
         """
         if word in all_shipped() or Path(word).is_file():
             return cls(name, scenario=find(word, sets))
@@ -109,7 +109,8 @@ def _measured(job: _Job) -> ComparedRun:
 
 
 def run_folders(side: str, path: Path) -> list[Path]:
-    """Return this folder if it is a run folder, else the run folders in it. ScenarioError if there is none."""
+    """Return this folder if it is a run folder, else the run folders in it. Raises ScenarioError if there is no run
+    folder."""
     if not path.is_dir():
         raise ScenarioError("compare", side, str(path), _ALLOWED)
     found = [path] if _is_run(path) else _runs_in(path)

@@ -27,8 +27,8 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """One action at its time in the timeline. A step of a series is executed at least `after_s` seconds after the
-    series' previous step."""
+    """One action of a timeline, and the time of the action. A step of a series is executed at least `after_s` seconds
+    after the series' previous step."""
 
     at_s: float
     do: Callable[[], object]
@@ -246,7 +246,7 @@ class Actions:
         return links
 
     def end_all(self) -> None:
-        """End every fault, correct every clock, and close the operator's connections."""
+        """End every fault, correct every clock, and close the connections of registrations by hand."""
         self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
         self.heal_all()
 

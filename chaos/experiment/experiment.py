@@ -62,7 +62,8 @@ def _quiet(_text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """One experiment on the given stage (real or virtual clock). Call `run` once. `say` gets the text of each phase."""
+    """One experiment on the given stage (real or virtual clock). Call `run` once. `say` is called with the text of each
+    phase."""
 
     scenario: Scenario
     seed: int
@@ -87,8 +88,8 @@ class Experiment:
     """Passes faults on to nodes that connect through their own fronts."""
 
     def run(self) -> None:
-        """Run the experiment and write its history into the run folder. HarnessError or ClusterError if the harness
-        fails."""
+        """Run the experiment and write its history into the run folder. Raises HarnessError or ClusterError if the
+        harness fails."""
         with self.running():
             begin_s = self.now_s
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
@@ -107,10 +108,10 @@ class Experiment:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the cluster and its workload running within the block. Afterwards the history is in the run folder.
+        """Keep the cluster and its workload running within the block. After the block the history is in the run folder.
 
         The block must call `finish` at its end; after a block without `finish`, the recorded rows can still be judged.
-        HarnessError or ClusterError if the harness failed.
+        Raises HarnessError or ClusterError if the harness failed.
         """
         stack = ExitStack()
         try:
@@ -321,13 +322,13 @@ class Experiment:
 
     @property
     def addresses(self) -> Mapping[str, Address]:
-        """Return the address at which clients reach each server: their own proxy's, if the scenario has outside
-        clients."""
+        """Return the address at which clients reach each server. If the scenario has outside clients, this is the
+        address of their proxy."""
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
         """Return the client under test, whose fronts (proxies) accept connections. A client whose name the scenario
-        does not have is added to the run. ScenarioError for an impossible name or profile."""
+        does not have is added to the run. Raises ScenarioError for an impossible name or profile."""
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
@@ -392,8 +393,8 @@ class Experiment:
 
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading queues. Rows recorded after `end` are not
-        judged. HarnessError if an outside program's connection avoided its proxies, because then nothing can be
-        judged."""
+        judged. Raises HarnessError if a connection of an outside program avoided the program's proxies, because such a
+        run cannot be judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")

@@ -32,8 +32,8 @@ HURRY_EACH_S = 0.5
 
 
 class Harness:
-    """Ray, Spark and reserved ports, which several runs share, as a context manager. `ports` are reserved until it
-    ends. `after_ctrl_c_s` is RayHost's.
+    """Ray, Spark and reserved ports, which several runs share, as a context manager. `ports` are reserved until the
+    harness ends. `after_ctrl_c_s` is RayHost's.
 
     `gentle`: Spark starts at the lowest priority, so that it does not delay nodes on the machine's clock. On the
     virtual clock nodes cannot be late. `large`: Spark is started for a large history. `workers`: how many processes for
@@ -64,8 +64,8 @@ class Harness:
         self._hurried = False
 
     def start_spark(self) -> None:
-        """Start the Spark session without waiting for it; a second call does nothing. HarnessError at once if there is
-        no Java."""
+        """Start the Spark session without waiting for it; a second call does nothing. Raises HarnessError at once if
+        Java is missing."""
         if self._spark_thread is None:
             from ..machine import require_java
 

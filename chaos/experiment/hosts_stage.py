@@ -7,7 +7,7 @@ Toxiproxy, ports and probes on each host.
       clocks.0.jsonl  ◄── each host's clock, read all the time (experiment/hosts/clock_probe.py)
 
 A node's clock is the driver's, shifted by the offset between the two hosts' clocks at the begin of the run. The merge
-corrects that offset's error and the drift (history/host_clocks.py).
+of the history's rows corrects errors of this offset and the drift of the clocks (history/host_clocks.py).
 """
 
 from __future__ import annotations

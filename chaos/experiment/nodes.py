@@ -99,8 +99,9 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """Return the NameServers with which a broker or client is configured: its own list, or all. With an address
-        server this list is empty; only the prober gets the address server's first list."""
+        """Return the NameServers with which a broker or client is configured: those in its own list, or all
+        NameServers. If an address server gives the list instead, return no NameServers; but for the prober, return the
+        address server's first list."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)
@@ -258,8 +259,7 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
 
 
 def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
-    """Return the value of a node's `node` row in the history. For a client under test `about_client` makes the
-    value."""
+    """Return the value of a node's `node` row in the history. For a client under test, call `about_client` instead."""
     value: dict[str, object] = {"kind": str(kind)}
     if (profile := client_profile_of(scenario, name)) is not None:
         value["client_profile"] = profile

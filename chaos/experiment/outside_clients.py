@@ -48,8 +48,8 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The servers that a client under test connects to: each server's address in the history, and its proxy's
-    address."""
+    """The servers to which a client under test connects: each server's address in the history, and the address of the
+    server's proxy."""
 
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
@@ -90,7 +90,8 @@ class ClientUnderTest:
 
     @property
     def name_server_list(self) -> str:
-        """Return the NameServers' fronts as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
+        """Return the addresses of the NameServers' fronts as one text, in the format of `namesrvAddr` and
+        NAMESRV_ADDR."""
         return ";".join(self.name_servers)
 
     @property
@@ -131,7 +132,7 @@ class ClientUnderTest:
             await front.behave(behaviour)
 
     async def dials(self, dials: Mapping[Address, Address]) -> None:
-        """Make the fronts connect to these proxies (by advertised address) from now on."""
+        """From now on, make the fronts connect to these proxies, given by the servers' advertised addresses."""
         for name, at in (*self.servers.name_servers.items(), *self.servers.brokers.items()):
             if at in dials:
                 self._fronts[name].upstream = dials[at]
@@ -325,10 +326,10 @@ WAITS_MS = 5_000.0
 
 
 class ClientNode:
-    """Writes the rows of one client under test into the run's history, where the client is a node of its own.
+    """Writes the rows of one client under test into the run's history. In the history the client is a node.
 
-    Rows wait, at most WAITS_MS, until the client's traffic shows whether it is a producer or a consumer. `note` records
-    the client's `node` row; `spec` opens the file for the client's rows.
+    Rows are kept back, at most for WAITS_MS, until the client's traffic shows whether the client is a producer or a
+    consumer. `note` records the client's `node` row; `spec` opens the file for the client's rows.
     """
 
     def __init__(

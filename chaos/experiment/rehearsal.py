@@ -1,8 +1,9 @@
-"""Tests whether a planted defect has any effect in a scenario, by running it with and without the defect on the virtual
-clock.
+"""Tests whether a planted defect has any effect in a scenario, by running the scenario with and without the defect on
+the virtual clock.
 
 If the planted defect has no effect, all nodes are correct, and a verdict VALID does not show that checks miss the
-defect. On the virtual clock a seed always gives the same history, so any difference is the defect's effect.
+defect. On the virtual clock a seed always gives the same history, so any difference between the two histories is the
+defect's effect.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = 
 
 
 def same(one: RunFolder, other: RunFolder) -> bool:
-    """Whether two runs on the virtual clock recorded the same rows, apart from the defect's name."""
+    """Whether two runs on the virtual clock recorded equal rows, apart from the defect's name."""
     return dict(_rows(one)) == dict(_rows(other))
 
 

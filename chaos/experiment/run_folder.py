@@ -23,8 +23,8 @@ class RunFolder:
     def create(
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
-        """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. HarnessError if the folder cannot
-        be made. ScenarioError if `out` is a file or not empty."""
+        """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. Raises HarnessError if the folder
+        cannot be made. Raises ScenarioError if `out` is a file or not empty."""
         if out is not None:
             refuse_used(out)
         path = out or root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -83,7 +83,7 @@ class RunFolder:
         self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
     def scenario(self) -> Scenario:
-        """Return the scenario that was run in this folder. ScenarioError if the folder is no run folder."""
+        """Return the scenario that was run in this folder. Raises ScenarioError if the folder is no run folder."""
         if not self.scenario_file.is_file():
             if not self.path.exists():
                 raise ScenarioError(str(self.path), "", "no such run folder", "")

@@ -47,7 +47,8 @@ _SERIES = ("rolling_restart", "restart_storm")
 
 
 class NotValid(AssertionError):
-    """Raised if a check says INVALID or UNKNOWN. The text names each such check with its reason and first example."""
+    """Raised if a check says INVALID or UNKNOWN. The error's text names each check that is not VALID, with the reason
+    and the first example."""
 
 
 def __tracebackhide__(_exception: object) -> bool:
@@ -75,8 +76,8 @@ class _InTheTest:
 
 
 class RunningCluster:
-    """A running cluster of NameServers, brokers and workload, and control over it. An impossible step (unknown link or
-    node) raises ScenarioError and changes nothing."""
+    """A running cluster of NameServers, brokers and workload, with methods that control the cluster. An impossible step
+    (unknown link or node) raises ScenarioError and changes nothing."""
 
     def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
         self._experiment, self._judge, self._end = experiment, judge, end
@@ -98,7 +99,7 @@ class RunningCluster:
 
     @property
     def name_server_list(self) -> str:
-        """Return the NameServers' addresses as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
+        """Return the NameServers' addresses as one text, in the format of RocketMQ's `namesrvAddr`."""
         return ";".join(self.name_servers)
 
     @property
@@ -107,11 +108,11 @@ class RunningCluster:
         return self._addresses(NodeKind.BROKER)
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """Return a client under test: `name_server_list` for its programs, and the profile that judges it.
+        """Return a client under test. Give the client's programs the returned object's `name_server_list`.
 
-        `profile` is a profile of docs/client-profiles.md; None: that of nemesrv's own clients. The history records the
-        client's traffic as node `name`; the checks of docs/clients-under-test.md judge it. The checks are UNKNOWN if
-        the client makes no connection.
+        `profile` is the profile by which the client is judged (docs/client-profiles.md); None: the profile of nemesrv's
+        own clients. In the history, the client's traffic is that of a node `name`. The checks of
+        docs/clients-under-test.md judge this traffic. These checks are UNKNOWN if the client never connects.
         """
         self._running()
         with _InTheTest("client"):
@@ -128,7 +129,7 @@ class RunningCluster:
 
     @property
     def scenario(self) -> Scenario:
-        """Return the scenario with the steps so far as its timeline."""
+        """Return the scenario, with the steps executed so far as timeline."""
         return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
 
     @property
@@ -158,7 +159,7 @@ class RunningCluster:
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
         """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
-        `for_s`: wait this number of seconds, then end the faults of all links. A flapping action (`period_s`) takes
+        `for_s`: wait this number of seconds, then end the faults of all links. An action that flaps (`period_s`) needs
         `for_s`. Methods such as `black_hole` and `heal` execute one kind of action each.
         """
         kind = ACTIONS.get(do)
@@ -324,8 +325,8 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """End faults, settle, read every queue, end the cluster, and judge by these checks; by default by those of the
-        pytest marker."""
+        """End faults, settle, read every queue, end the cluster, and judge by these checks; the default is the checks
+        of the pytest marker."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
@@ -381,8 +382,8 @@ def _advertised(verdict: Verdict) -> str:
 def session(
     scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
 ) -> Iterator[RunningCluster]:
-    """Run the cluster for the block. Afterwards no process is left, and the history can be judged. `scenario` has a
-    seed and no timeline. HarnessError or ClusterError if the harness fails."""
+    """Run the cluster for the block. After the block no process is left, and the history can be judged. `scenario` has
+    a seed and no timeline. Raises HarnessError or ClusterError if the harness fails."""
     assert scenario.seed is not None
     folder.keep(scenario, defect)
     experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage, defect=defect)

@@ -1,7 +1,7 @@
 """The parts of an experiment that differ between the real clock and the virtual one.
 
 `RealStage` uses Ray actors, Toxiproxy and the machine's time. The stage in chaos/experiment/virtual/ uses one process,
-a network in memory and a virtual clock. experiment.py is the same on both stages.
+a network in memory and a virtual clock. The code in experiment.py is the same for the real and the virtual stage.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Stage(Protocol):
         """Start slow parts such as Ray. The clock starts now, at 0."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """Return when each node begins to work, and when the timeline starts; the default is as soon as all nodes
-        listen."""
+        """Return when each node begins to work, and when the timeline starts. By default both start as soon as all
+        nodes listen."""
         return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
@@ -108,21 +108,21 @@ class Stage(Protocol):
         """Create the proxy of every link, before any node exists."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        """Return the addresses that servers advertise: `addresses`, or those for outside clients."""
+        """Return the addresses that servers advertise: `addresses`, or the servers' addresses for outside clients."""
         return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Return for each advertised address the address at which `node` must connect."""
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        """Open the links of an outside client that joins. HarnessError if the stage allows no outside client."""
+        """Open the links of an outside client that joins. Raises HarnessError if the stage allows no outside client."""
         raise HarnessError(NOBODY_DIALS)
 
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
-        """Return the client under test of this name, the same object at each call. HarnessError if the stage allows no
-        client under test."""
+        """Return the client under test of this name, the same object at each call. Raises HarnessError if the stage
+        allows no client under test."""
         raise HarnessError(NOBODY_DIALS)
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
@@ -308,8 +308,8 @@ def disk_full(folder: Path, free: int) -> HarnessError:
 
 
 def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
-    """Raise the alarm if fewer than LOW_BYTES are free, now or later. The experiment then ends while the recorded rows
-    can still be saved."""
+    """Raise the alarm if fewer than LOW_BYTES are free on the disk, now or later. After the alarm the experiment ends
+    while the recorded rows can still be saved."""
 
     def look() -> None:
         free = free_bytes(folder)

@@ -15,7 +15,8 @@ Perm = Literal[2, 4, 6]
 
 
 class ByHand(Action):
-    """Sends one request to each node that the timeline's entry names. The timeline does not wait for the answers."""
+    """Sends one request to each node that the timeline's entry names. The timeline does not wait for the answers to
+    these requests."""
 
     acts_on = "nodes"
     asks: ClassVar[tuple[str, ...]] = ("name_server",)
@@ -75,7 +76,7 @@ class UpdateTopic(ByHand):
 
 
 class DeleteTopic(ByHand):
-    """mqadmin deleteTopic at the brokers and NameServers named."""
+    """mqadmin deleteTopic: deletes the topic at the named brokers and NameServers."""
 
     do: Literal["delete_topic"] = "delete_topic"
     asks = ("name_server", "broker")
@@ -86,7 +87,7 @@ class DeleteTopic(ByHand):
 
 
 class WipeWritePerm(ByHand):
-    """mqadmin wipeWritePerm at the NameServers named."""
+    """mqadmin wipeWritePerm: takes a broker's write permission away at the named NameServers."""
 
     do: Literal["wipe_write_perm"] = "wipe_write_perm"
     codes = "WIPE_WRITE_PERM_OF_BROKER (205)"
@@ -94,7 +95,7 @@ class WipeWritePerm(ByHand):
 
 
 class AddWritePerm(ByHand):
-    """mqadmin addWritePerm at the NameServers named."""
+    """mqadmin addWritePerm: gives a broker's write permission back at the named NameServers."""
 
     do: Literal["add_write_perm"] = "add_write_perm"
     codes = "ADD_WRITE_PERM_OF_BROKER (327)"

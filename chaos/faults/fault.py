@@ -123,7 +123,8 @@ class Action(Strict):
 
 
 class Fault(Action):
-    """An action that lasts until it is ended. A history records the fault's name, injection, stream and numbers."""
+    """An action that lasts until it is ended. A history records a fault's name, how it was injected, its direction and
+    its numbers."""
 
     title: ClassVar[str]
     """Its name in words: for a link as in "black hole broker-a → ns-0", for a process as in "ns-0 killed"."""

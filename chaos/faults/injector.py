@@ -32,8 +32,8 @@ class ScaledClock(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LinkUnderFault:
-    """One link, its faults, and the link's state under these faults. The state is None (unknown) after a failed
-    call."""
+    """One link, its faults, and the link's state under these faults. The state is None (unknown) after a call of
+    Toxiproxy failed."""
 
     link: Link
     active: dict[str, LinkFault] = field(default_factory=dict)
@@ -49,9 +49,10 @@ def note_on_link(
 
 
 class LinkFaultInjector(ABC):
-    """Keeps the links and their faults. As a context manager it ends every fault when its block ends. When a fault
-    begins or ends, `record` is called with one `fault` row per link, right after the change took effect. Methods raise
-    ToxiproxyError if Toxiproxy refuses. If a fault cannot begin on every link, the fault begins on no link.
+    """Keeps track of the links and of the faults in force on each link. As a context manager, LinkFaultInjector ends
+    every fault when the block ends. When a fault begins or ends, `record` is called with one `fault` row per link,
+    right after the change took effect. Methods raise ToxiproxyError if Toxiproxy refuses a request. If a fault cannot
+    begin on every link, the fault begins on no link.
     """
 
     loses_packets: ClassVar[bool] = False

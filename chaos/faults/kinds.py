@@ -72,8 +72,8 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """A fault in a history, or at a proxy, that nemesrv does not know. `do` and `how` have the values from the
-    history."""
+    """A fault that was found in a history or at a proxy, but that nemesrv does not know. `do` and `how` have the values
+    from the history."""
 
     how: str = ""
     injection = ""

@@ -185,7 +185,8 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic. A `timeout` toxic is recorded if a person sets it; nemesrv never injects it."""
+    """Toxiproxy's `timeout` toxic. A `timeout` toxic that a person sets is recorded; nemesrv never injects this
+    toxic."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0
@@ -229,8 +230,8 @@ class Toxic(NamedTuple):
 
 
 class DirectionState(NamedTuple):
-    """What one direction of a link should do with bytes, in the machine's time. If a field is None, bytes pass at
-    once."""
+    """What one direction of a link should do with bytes, in the machine's time. If a field is None, the field does not
+    change the bytes or their time."""
 
     rate_kb_s: int | None = None
     delay_ms: tuple[int, int] | None = None

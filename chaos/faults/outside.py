@@ -79,8 +79,8 @@ class OutsideFaults:
     manager.
 
     `looks` has, by host name, the function that reads a host's state (HostLooks.look). `host_of` gives a node's host.
-    `pids` gives the process ids of the nodes. `record` is called from the thread. `links` and `processes` have the
-    faults that the experiment itself injected.
+    `pids` gives the process ids of the nodes. `record` is called from the thread that polls. `links` and `processes`
+    have the faults that the experiment itself injected.
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class ProxiesShown:
         self.close = self._connection.close
 
     def changed(self) -> Proxies | None:
-        """Return all proxies; None if no proxy changed. OSError, ValueError or HTTPException if Toxiproxy does not
-        answer."""
+        """Return all proxies; None if no proxy changed. Raises OSError, ValueError or HTTPException if Toxiproxy does
+        not answer."""
         try:
             self._connection.request("GET", "/proxies")
             answer = self._connection.getresponse().read()

@@ -38,9 +38,9 @@ class PortHolder:
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
-        """Return an unused address of this host, reserved until `close`. HarnessError if no port is free. `beside`:
-        also reserve the ports that are this far above the returned port. `vip`: also reserve the VIP port, two below
-        the returned port."""
+        """Return an unused address of this host, reserved until `close`. Raises HarnessError if no port is free.
+        `beside`: also reserve the ports that are this far above the returned port. `vip`: also reserve the VIP port,
+        two below the returned port."""
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
             others = [address.port + each for each in beside] + ([address.vip_channel.port] if vip else [])

@@ -20,8 +20,8 @@ from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume,
 
 
 class Processes(Protocol):
-    """The cluster's methods that execute faults. These methods call `on_effect` at the moment that counts as the
-    fault's begin."""
+    """The cluster's methods that execute faults. Each method calls `on_effect` at the moment that counts as the fault's
+    begin or end."""
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
@@ -106,8 +106,8 @@ class ProcessFaults:
             self._active[node] = (fault_id, Kill())
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
-        """End every fault that can end, in the order in which they began. `but`: nodes whose faults are not ended. If
-        an end fails, the remaining faults are ended before the failure is raised."""
+        """End every fault that can end, in the order in which they began. `but`: nodes whose faults are not ended. If a
+        fault cannot be ended, the error is raised after the remaining faults were ended."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():

@@ -70,7 +70,7 @@ class Toxiproxy:
         return shown
 
     def set_enabled(self, proxy: str, enabled: bool) -> None:
-        """Enable or disable the proxy. Disabling closes its connections, and new ones are refused."""
+        """Enable or disable the proxy. A disabled proxy closes its connections and refuses new connections."""
         self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
@@ -198,8 +198,8 @@ class ToxiproxyServer:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Toxiproxy:
-        """Start the Toxiproxy server. Returns a client once the server answers; ToxiproxyError if that takes longer
-        than START_LIMIT_S."""
+        """Start the Toxiproxy server. Returns a client once the server answers. Raises ToxiproxyError if the server
+        does not answer within START_LIMIT_S seconds."""
         binary = self._binary or find_server()
         api = Toxiproxy(self._ports.take())
         self._log_file.parent.mkdir(parents=True, exist_ok=True)

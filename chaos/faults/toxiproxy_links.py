@@ -1,11 +1,11 @@
-"""Injects faults of links through Toxiproxy. All faults end when the injector's block ends, in any way.
+"""Injects faults of links through Toxiproxy. All faults end when the injector's block ends, also after an error.
 
 link_faults.py defines the faults; this module turns a link's state into toxics. No toxic loses packets.
 
-The toxics of one chain affect each other. A toxic added behind a black hole releases the kept bytes. A toxic removed
-before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid both, a direction's chain of toxics is
-created once, before the first fault, and later only changed in place. `combine` computes the effect of overlapping
-faults before a chain is changed.
+The toxics of one chain affect each other. Adding a toxic behind a black hole releases the bytes that the black hole
+keeps back. Removing a toxic before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid both, a
+direction's chain of toxics is created once, before the first fault, and later only changed in place. `combine` computes
+the effect of overlapping faults before a chain is changed.
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
@@ -13,7 +13,7 @@ The proxies to a dead process are disabled until its successor listens, because 
 then close them: a client would lose seconds that a crash does not cost. Under a black hole, a connection to a dead
 process must get no answer, so the proxy stays enabled and the dead process's port accepts (`PortHolder.swallow`).
 
-Toxics affect all connections of a proxy. For a fault of new or old connections only, the node gets another port to
+A toxic affects all connections of its proxy. For a fault of new or old connections only, the node gets another port to
 connect to (`tell`). For half_open the other port is that of a second proxy, and the first proxy blocks its connections.
 For syn_drop the other port has a full accept queue. Outside clients cannot be given another port. Old clients connect
 to a VIP port, two below the proxy's port. At the VIP port a further proxy leads to the link's proxy, so faults of the
@@ -235,7 +235,7 @@ class LinkFaults(LinkFaultInjector):
         return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or ours_off}
 
     def _prepare(self, link: Link) -> None:
-        """Create the chain of toxics. HarnessError for a fault that no proxy can inject."""
+        """Create the chain of toxics. Raises HarnessError for a fault that no proxy can inject."""
         if link in self._laid:
             return
         self._lay(self._proxies[link].name)

@@ -51,9 +51,9 @@ def offset_ns(ask_ns: Callable[[], int]) -> int:
 
 
 class HostClocks:
-    """Context manager that reads each host's clock at the block's begin, regularly within it, and at its end. `asks`:
-    for each host the function that returns its clock, in milliseconds of RocketMQ time; None for a host that has the
-    harness's own clock, which is not asked. A lost host (HarnessError) is not asked again.
+    """Context manager that reads each host's clock at the block's begin, regularly within it, and at its end. `asks`
+    has, for each host, the function that returns the host's clock in milliseconds of RocketMQ time; None for a host
+    with the harness's own clock. A lost host (HarnessError) is not asked again.
     """
 
     def __init__(

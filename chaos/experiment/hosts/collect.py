@@ -96,8 +96,8 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
-        """Return the host's new pieces of files, and add their lengths to the offsets in `known`. HarnessError if the
-        host is lost."""
+        """Return the host's new pieces of files, and add their lengths to the offsets in `known`. Raises HarnessError
+        if the host is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
@@ -165,7 +165,7 @@ class Collector:
 
     def finish(self) -> None:
         """Fetch the remaining rows and logs from all hosts. After `finish`, `gone` says why a lost host's rows are
-        missing. OSError if a file cannot be written."""
+        missing. Raises OSError if a file cannot be written."""
         self._ended.set()
         for thread in self._threads:
             with suppress(RuntimeError):  # it never began

@@ -1,4 +1,4 @@
-"""Nodes on virtual time, and their control by name: actors/cluster.py without processes.
+"""Runs nodes on virtual time and controls each node by name, as actors/cluster.py does with processes.
 
 Each node has its own ProcessLoop, which runs the same NodeActor as a Ray worker does. Each method lets virtual time
 pass until its action has happened, then returns.
@@ -48,7 +48,8 @@ class AnswerUnderWay:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
 
     def result(self, timeout: float | None = None) -> Any:
-        """Return the result of the node's method, or raise its exception. NodeFailed if it takes too long."""
+        """Return the result of the node's method, or raise its exception. Raises NodeFailed if the call takes too
+        long."""
         limit_s = 30.0 if timeout is None else timeout
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 
@@ -130,8 +131,8 @@ class VirtualCluster(NodesByName[_Member]):
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Kill nodes as SIGKILL does: their callbacks never run again, and their connections are closed as by the
-        kernel."""
+        """Kill nodes as SIGKILL does: the nodes' callbacks never run again, and their connections are closed as a
+        kernel closes them."""
         member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)

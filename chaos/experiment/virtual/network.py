@@ -4,7 +4,7 @@
             ◄═ downstream pipe ═
 
 A byte takes 0.1 to 0.4 ms (drawn by the seed), as on a LAN; bytes stay in order. A connection to a dead peer is
-refused; under a black hole the proxy accepts the connection, but nobody answers. Kernels resend lost packets at growing
+refused. Under a black hole the proxy accepts a connection, but no answer comes. Kernels resend lost packets at growing
 intervals, so a connection works again only some time after the end of packet loss. TCP segments and windows are not
 modelled: one write is one segment, and senders never block. Kernels never give up a connection (a real kernel does
 after 15 minutes).
@@ -307,7 +307,7 @@ class Wire:
         self.connections: dict[MemoryConnection, None] = {}
 
     def become(self, state: LinkState) -> None:
-        """Put the link into the state that its current faults give."""
+        """Put the link into the state that results from its current faults."""
         half_opens = state.stale > self.state.stale
         self.state = state
         for connection in tuple(self.connections):

@@ -2,7 +2,7 @@
 ends, and its log has virtual times.
 
 Files and lines of a virtual run are like those of a real process (chaos/history/recorder.py). The recorder of real runs
-is not used, because it flushes by machine time, which must not influence a virtual run.
+is not used: this recorder flushes by machine time, which must not influence a virtual run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MemoryRecorder:
         self._closed = False
 
     def __call__(self, event: str, /, **fields: object) -> None:
-        """Append one event. TypeError if a field is no column of the history."""
+        """Append one event. Raises TypeError if a field is no column of the history."""
         check_fields(event, fields)
         if not self._closed:
             self._append(self._line(event, fields))

@@ -33,8 +33,8 @@ class ConsumerNode(Node):
         return self.client.client
 
     async def start(self) -> None:
-        """Start to consume. If no NameServer is reachable, the start fails as in Java, and is repeated as by a process
-        supervisor."""
+        """Start to consume. If no NameServer is reachable, the start fails as in Java, and is repeated as a process
+        supervisor would do."""
         try:
             await self.client.start()
         except TransportError as exc:

@@ -62,7 +62,7 @@ class ProberNode(Node):
                 await admin.create_topic(address, topic, read_queue_nums=queues, write_queue_nums=queues)
 
     async def await_routes(self, brokers: Mapping[Address, Collection[str]], timeout_s: float) -> None:
-        """Wait until every NameServer's route of the topic has all `brokers`. Raises TimeoutError if that takes too
+        """Wait until every NameServer's route of the topic has all `brokers`. Raises TimeoutError if the wait takes too
         long."""
         async with self._admin() as admin, self._context.clock.timeout(timeout_s):
             for name_server, wanted in brokers.items():
