@@ -39,8 +39,7 @@ async def does_nothing_async(*_: object, **__: object) -> None:
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
-    """Replace this method of this object by the decorated function, which gets the original method as first
-    argument."""
+    """Replace this method of this object by the decorated function; its first argument is the original method."""
 
     def put(change: Change) -> Change:
         replace_part(part, name, partial(change, getattr(part, name)))
@@ -66,7 +65,7 @@ def every(nth: int) -> Callable[[], bool]:
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """Apply the decorated change to parts that a broker creates only when it begins to listen: tables, stored messages,
+    """Apply the decorated change to parts that a broker creates when it begins to listen: tables, store,
     registration."""
 
     @wraps(change)

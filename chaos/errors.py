@@ -7,8 +7,7 @@ from ..actors.errors import HarnessError as HarnessError
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """Return `; did you mean orders?` for a value that is similar to the choice `orders`; "" if no choice is
-    similar."""
+    """Return `; did you mean orders?` for a value similar to the choice `orders`; "" if no choice is similar."""
     found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 

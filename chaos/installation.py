@@ -52,8 +52,7 @@ def has(extra: str) -> bool:
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """Raise HarnessError if an extra that `what` needs is not installed; the error's sentence names all missing
-    extras."""
+    """Raise HarnessError if an extra that `what` needs is not installed; the error's text names all missing extras."""
     absent = [extra for extra in dict.fromkeys(extras) if not has(extra)]
     if absent:
         modules = [next(module for module in EXTRAS[extra] if find_spec(module) is None) for extra in absent]

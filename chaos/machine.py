@@ -1,6 +1,5 @@
 """Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. The
-measurement takes 0.1 s, because Java's version is read from the JDK's file `release` (if this file exists) without
-starting Java."""
+measurement takes 0.1 s if Java's version can be read from the JDK's file `release`, without starting Java."""
 
 import multiprocessing
 import os
@@ -39,8 +38,8 @@ def processors() -> int:
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
     """Yield the result of `work` for each job, in the order of `jobs`, as early as possible; `at_once` processes work
-    in parallel. If there are only a few jobs, or `at_once` is 1, this process does the work itself, because starting a
-    process takes as long as a short job."""
+    in parallel. If there are only a few jobs, or `at_once` is 1, no process is started, because a start takes as long
+    as a short job."""
     at_once = min(at_once, len(jobs))
     if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
         yield from map(work, jobs)
@@ -117,8 +116,7 @@ def measure(run_folder: Path) -> Machine:
 
 
 def allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files to this number, or at most to the hard limit; child processes inherit
-    the limit."""
+    """Raise this process's limit of open files to `count`, at most to the hard limit; children inherit the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _limit(soft) < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
@@ -150,8 +148,7 @@ def _version_of(java: Path) -> int | None:
 
 
 def java_version(text: str) -> int | None:
-    """Return Java's major version, read from the output of `java -version` or from a JDK's file `release`; 8 for
-    1.8."""
+    """Return Java's major version (8 for 1.8), from the output of `java -version` or a JDK's file `release`."""
     found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
     return None if found is None else int(found[1])
 

@@ -199,8 +199,7 @@ class PaceMissing(HarnessError):
 
 
 def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, ProgramPart], ...]:
-    """Return Apache's programs (implementation and part) that these nodes run at any time of the run; None: all
-    nodes."""
+    """Return Apache's programs (implementation and part) that these nodes run at any time; None means all nodes."""
     kinds = scenario.topology().kinds
     made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
@@ -213,8 +212,7 @@ def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tupl
 
 
 def bring(programs: Iterable[tuple[str, ProgramPart]], scale: float) -> None:
-    """Fetch these programs by Maven, if necessary, and test that they can run at this time scale. Raises
-    HarnessError."""
+    """Fetch these programs by Maven, if necessary, and test that they run at this time scale. Raises HarnessError."""
     for text, part in programs:
         if part is ProgramPart.CLIENTS:
             class_path(text)

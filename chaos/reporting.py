@@ -70,8 +70,7 @@ def write_reports(folder: RunFolder) -> None:
 
 
 def write_replay(folder: RunFolder) -> None:
-    """Write report.html of a replay that was not judged, with the comparison from replay.json and each node's time
-    line."""
+    """Write report.html of a replay that was not judged: the comparison in replay.json, and each node's time line."""
     from .reports.html import html_report
 
     scenario = folder.scenario()

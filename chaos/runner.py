@@ -70,8 +70,7 @@ class Options:
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
-        """Whether Spark will judge a run of at least one of these scenarios, as far as this is known before the
-        runs."""
+        """Whether Spark will judge at least one of these scenarios, as far as is known before the runs."""
         engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
         return Engine.SPARK in engines
 
@@ -280,8 +279,8 @@ def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
 
 
 def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
-    """Return the scenario with `defect` set to the name of the user's defect file, which `record` copies into the run
-    folder."""
+    """Return the scenario with the user's defect as a file name in the run folder, into which `record` copies the
+    file."""
     if defect is None or defect.source is None:
         return scenario
     return scenario.model_copy(update={"defect": defect.source.name})

@@ -78,8 +78,7 @@ def is_slave(node: str) -> bool:
 
 
 def later_address(node: str, number: int) -> str:
-    """Return the name that links use for a node at a later address, such as broker-a@2 for the second address of
-    broker-a."""
+    """Return the name that links use for a node's later address, such as broker-a@2 for broker-a's second address."""
     return f"{node}@{number}"
 
 
@@ -216,8 +215,7 @@ class Topology:
         return tuple(links)
 
     def parse_links(self, *expressions: str) -> tuple[Link, ...]:
-        """Return the links that these expressions name, each once. Raises LinkExpressionError, which says what is
-        allowed."""
+        """Return the links that these expressions name, each once. LinkExpressionError's text says what is allowed."""
         named: dict[Link, None] = {}
         for expression in expressions:
             named |= dict.fromkeys(self._parse_one(expression))
@@ -270,8 +268,8 @@ class Topology:
         return named
 
     def meant(self, name: str, expression: str) -> frozenset[str]:
-        """Return the nodes that the name of a node, group or zone stands for. Raises LinkExpressionError for any other
-        name."""
+        """Return the nodes that a name of a node, group or zone stands for. Raises LinkExpressionError for other
+        names."""
         if name.startswith(_ZONE):
             zone = name.removeprefix(_ZONE).strip()
             if zone not in self.zones:

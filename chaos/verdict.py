@@ -99,8 +99,8 @@ class Example:
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
         """Return the example as a JSON object without empty fields, with the entries of `more` as keys. Times are
-        rounded to tenths of a millisecond. In the object, `from_s` and `to_s` are the example's `from_ms` and `to_ms`
-        in seconds since `timeline_ms`."""
+        rounded to tenths of a millisecond. `from_s` and `to_s` are the example's begin and end in seconds since
+        `timeline_ms`."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         times = {"times": _times(self.times)} if self.times else {}
@@ -240,8 +240,8 @@ class Finding:
         )
 
     def to_json(self, timeline_ms: float = 0.0) -> dict[str, Any]:
-        """Return the finding as a line of findings.jsonl, without empty fields. In the line, `from_s` and `to_s` are
-        the begin and end of the finding's example, in seconds since `timeline_ms`."""
+        """Return the finding as a line of findings.jsonl, without empty fields. `from_s` and `to_s` are the begin and
+        end of its example, in seconds since `timeline_ms`."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
         nested = {"times": _times(self.times), "more": dict(self.more)}
@@ -264,8 +264,7 @@ def _plain(value: object) -> object:
 
 
 def worst(verdicts: Iterable[Validity]) -> Validity:
-    """Return INVALID if any verdict is INVALID, else UNKNOWN if any verdict is UNKNOWN, else VALID; for no verdicts
-    UNKNOWN."""
+    """Return INVALID if any verdict is INVALID, else UNKNOWN if any is UNKNOWN or there are none, else VALID."""
     return max(verdicts, key=_BADNESS.__getitem__, default=Validity.UNKNOWN)
 
 

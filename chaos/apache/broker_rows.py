@@ -9,9 +9,8 @@
     broker.log         boot success          boot
                        SCAN: remove expired  client_gone, expired: the group's client that was silent for longest
 
-The observed frames show neither what the store recovered, nor the broker's own timers (`scheduled_task`), nor the order
-in which the broker's threads executed concurrent requests. Commits are recorded in the order in which their requests
-arrived.
+Frames show neither what the store recovered, nor the broker's own timers (`scheduled_task`), nor the order in which its
+threads executed concurrent requests. Commits are recorded in the order in which their requests arrived.
 """
 
 import math

@@ -20,8 +20,7 @@ from ..fronts.observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """The fronts of one Java process, by server name. Open the fronts before the JVM starts, and close them after its
-    end.
+    """The fronts of one Java process, by server name. Open the fronts before the JVM starts, and close them after it.
 
     vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
     nobody   entries of its list without a server of the run: they refuse
@@ -75,8 +74,7 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """Let the JVM connect, but keep its bytes back until `release`. The JVM starts before its node begins to
-        work."""
+        """Let the JVM connect, but keep its bytes back until `release`, because the JVM starts before its node."""
         self._free.clear()
 
     def release(self) -> None:

@@ -41,8 +41,7 @@ def is_slaves(first: bytes) -> bool:
 
 
 def tells(first: bytes) -> bool:
-    """Whether these first bytes suffice to recognize the caller: they contain a slave's offset or a frame's whole
-    header."""
+    """Whether these first bytes contain a slave's offset or a frame's whole header, which identifies the caller."""
     return is_slaves(first) or (len(first) >= _HEADER and len(first) >= _HEADER + _header_bytes(first))
 
 
@@ -101,7 +100,6 @@ def controller(port: int, folder: Path) -> dict[str, object]:
 
 
 def dledger_group(own: int, name: str, members: Mapping[int, Address]) -> dict[str, object]:
-    """Return the settings of one member of a DLedger group: every member's number and the address at which this member
-    reaches it."""
+    """Return the settings of one member of a DLedger group: the number and address of every member."""
     peers = ";".join(f"n{number}-{at}" for number, at in sorted(members.items()))
     return {"dLegerGroup": name, "dLegerSelfId": f"n{own}", "dLegerPeers": peers}

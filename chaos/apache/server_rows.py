@@ -108,8 +108,7 @@ class Inexact:
 
 
 class ServerRows(ABC):
-    """Makes the history's rows of one process of a server. `put` is called with each row; the rows are not in order of
-    time."""
+    """Makes the history's rows of one process of a server. `put` is called with each row, not in order of time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -117,8 +116,8 @@ class ServerRows(ABC):
 
     @abstractmethod
     def saw(self, one: Observation) -> None:
-        """Process one observation at the server's own front (which has the node's name) or at a front to a peer. Call
-        in order of time."""
+        """Process one observation at the server's own front (named as the node) or a front to a peer, in order of
+        time."""
 
     @abstractmethod
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:

@@ -108,8 +108,8 @@ class TablePoller:
     async def keep_polling(
         self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
     ) -> None:
-        """Poll periodically until cancelled. `polled` gets each result. After a poll that took longer than the period,
-        the next poll begins at once."""
+        """Poll periodically until cancelled. `polled` gets each result. If a poll takes longer than the period, the
+        next poll begins at once."""
         due_s = self._clock.monotonic_s()
         while True:
             polled(*await self.poll())

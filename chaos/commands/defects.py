@@ -14,8 +14,8 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. `nemesrv run
-    SCENARIO --defect NAME` plants the defect NAME; SCENARIO is the name in brackets. `--json` says which checks find
-    each defect.
+    SCENARIO --defect NAME` plants the defect NAME; SCENARIO is in brackets. `--json` says which checks find each
+    defect.
     """
     from ..scenarios.defect import shipped_defects
 

@@ -109,8 +109,7 @@ def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_up(root: Path) -> Path:
-    """Return the run folder of the newest running cluster under `root`. Raises HarnessError if no cluster is
-    running."""
+    """Return the run folder of the newest running cluster under `root`; HarnessError if no cluster runs."""
     for door in sorted(root.glob(f"*/{DOOR}"), key=lambda path: path.stat().st_mtime, reverse=True):
         try:
             pid = int(json.loads(door.read_text(encoding="utf-8"))["pid"])

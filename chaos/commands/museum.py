@@ -1,5 +1,4 @@
-"""`nemesrv museum`: runs reported incidents of RocketMQ, each once as reported and once with its fix
-(proof/museum.py)."""
+"""`nemesrv museum`: runs reported incidents of RocketMQ, each without and with its fix (proof/museum.py)."""
 
 import json
 import sys

@@ -109,8 +109,7 @@ def _measured(job: _Job) -> ComparedRun:
 
 
 def run_folders(side: str, path: Path) -> list[Path]:
-    """Return this folder if it is a run folder, else the run folders in it. Raises ScenarioError if there is no run
-    folder."""
+    """Return this folder if it is a run folder, else the run folders in it; ScenarioError if it has no run folder."""
     if not path.is_dir():
         raise ScenarioError("compare", side, str(path), _ALLOWED)
     found = [path] if _is_run(path) else _runs_in(path)

@@ -26,8 +26,7 @@ from .options import AddressList, Number, WholeNumber, json_option
 )
 @json_option
 def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
-    """Compare all NameServers of a live cluster, and report what is wrong and since when. Nothing is changed on the
-    servers.
+    """Compare all NameServers of a live cluster, and report what is wrong and since when. No server is changed.
 
     \b
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880

@@ -62,8 +62,7 @@ def _quiet(_text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """One experiment on the given stage (real or virtual clock). Call `run` once. `say` is called with the text of each
-    phase."""
+    """One experiment on the given stage (real or virtual clock). Call `run` once. `say` gets each phase's text."""
 
     scenario: Scenario
     seed: int
@@ -393,8 +392,8 @@ class Experiment:
 
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading queues. Rows recorded after `end` are not
-        judged. Raises HarnessError if a connection of an outside program avoided the program's proxies, because such a
-        run cannot be judged."""
+        judged. Raises HarnessError if a connection of an outside program avoided its proxies, because the run cannot be
+        judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")
@@ -459,7 +458,7 @@ class Whereabouts:
         self._servers, self._links = topology.servers, topology.links
 
     def upstreams(self) -> dict[Link, Address]:
-        """Return, for each link, its peer's address; for each later address of a peer there is one more link
+        """Return each link with its peer's address; a later address of a peer has a link of its own
         (`later_address`)."""
         found = {link: self.listen[link.peer] for link in self._links}
         return found | {

@@ -64,8 +64,8 @@ class Harness:
         self._hurried = False
 
     def start_spark(self) -> None:
-        """Start the Spark session without waiting for it; a second call does nothing. Raises HarnessError at once if
-        Java is missing."""
+        """Start Spark's session without waiting; a second call does nothing. Raises HarnessError at once if Java is
+        missing."""
         if self._spark_thread is None:
             from ..machine import require_java
 

@@ -100,8 +100,8 @@ class NodePlan:
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
         """Return the NameServers with which a broker or client is configured: those in its own list, or all
-        NameServers. If an address server gives the list instead, return no NameServers; but for the prober, return the
-        address server's first list."""
+        NameServers. If an address server gives the list, return none; but for the prober, return the address server's
+        first list."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)
@@ -276,8 +276,8 @@ def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tup
 
 
 def cold(scenario: Scenario) -> tuple[str, ...]:
-    """Return the brokers that get a message before clients begin: Apache's masters, and Apache's brokers that can be
-    elected."""
+    """Return the brokers that get a message before clients begin: Apache's masters, and brokers that can become
+    master."""
     if not scenario.cluster.warm_up:
         return ()
     groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)

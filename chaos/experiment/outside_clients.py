@@ -90,8 +90,7 @@ class ClientUnderTest:
 
     @property
     def name_server_list(self) -> str:
-        """Return the addresses of the NameServers' fronts as one text, in the format of `namesrvAddr` and
-        NAMESRV_ADDR."""
+        """Return the addresses of the NameServers' fronts as one text, in the format of RocketMQ's `namesrvAddr`."""
         return ";".join(self.name_servers)
 
     @property

@@ -1,5 +1,4 @@
-"""Tests whether a planted defect has any effect in a scenario, by running the scenario with and without the defect on
-the virtual clock.
+"""Tests whether a planted defect has any effect, by running the scenario with and without it on the virtual clock.
 
 If the planted defect has no effect, all nodes are correct, and a verdict VALID does not show that checks miss the
 defect. On the virtual clock a seed always gives the same history, so any difference between the two histories is the
@@ -22,8 +21,7 @@ from .virtual.stage import VirtualStage
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
     """Whether the histories with and without the defect differ. Also returns True if the two runs could not be made.
-    `run` is the folder of the run with the defect, if this run was already recorded on the virtual clock with this
-    seed."""
+    `run` is the run with the defect, if already recorded on the virtual clock with this seed."""
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
     with TemporaryDirectory(prefix="nemesrv-rehearsal-") as place:

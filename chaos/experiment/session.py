@@ -47,8 +47,8 @@ _SERIES = ("rolling_restart", "restart_storm")
 
 
 class NotValid(AssertionError):
-    """Raised if a check says INVALID or UNKNOWN. The error's text names each check that is not VALID, with the reason
-    and the first example."""
+    """Raised if a check says INVALID or UNKNOWN. The text names each INVALID or UNKNOWN check, its reason and its first
+    example."""
 
 
 def __tracebackhide__(_exception: object) -> bool:

@@ -50,7 +50,7 @@ class AskedNodes(Protocol):
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):
-    """Starts all nodes of the experiment, injects faults into their processes, and calls their methods
+    """Starts the experiment's nodes, injects faults into their processes, and calls their methods
     (actors/cluster.py)."""
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...

@@ -15,8 +15,7 @@ Perm = Literal[2, 4, 6]
 
 
 class ByHand(Action):
-    """Sends one request to each node that the timeline's entry names. The timeline does not wait for the answers to
-    these requests."""
+    """Sends one request to each node that the timeline's entry names. The timeline does not wait for answers."""
 
     acts_on = "nodes"
     asks: ClassVar[tuple[str, ...]] = ("name_server",)
@@ -31,8 +30,7 @@ class ByHand(Action):
 
 
 class Register(ByHand):
-    """Registers a broker by hand, with any broker name, broker id and address: those of a broker in the scenario, or
-    others."""
+    """Registers a broker by hand, with the name, id and address of a broker in the scenario or with any others."""
 
     do: Literal["register"] = "register"
     codes = "REGISTER_BROKER (103)"

@@ -117,14 +117,13 @@ class Action(Strict):
 
     @property
     def about(self) -> str:
-        """Return the name of what the action affects, apart from links and nodes, for example a topic; "" if there is
-        nothing else."""
+        """Return the name of what the action affects besides links and nodes, for example a topic; "" for nothing
+        else."""
         return ""
 
 
 class Fault(Action):
-    """An action that lasts until it is ended. A history records a fault's name, how it was injected, its direction and
-    its numbers."""
+    """An action that lasts until it is ended. A history has a fault's name, injection, direction and numbers."""
 
     title: ClassVar[str]
     """Its name in words: for a link as in "black hole broker-a → ns-0", for a process as in "ns-0 killed"."""

@@ -1,5 +1,5 @@
-"""Keeps track of the faults that are in force on an experiment's links, and records their begin and end. Subclasses
-inject the faults.
+"""Keeps track of the faults in force on an experiment's links, and records the faults' begin and end. Subclasses inject
+the faults.
 
 `LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) into the
 network in memory.
@@ -21,8 +21,7 @@ from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
-    """A clock that shows the history's times. `scale` is the number of RocketMQ seconds in one second of the
-    machine."""
+    """A clock that shows the history's times. One second of the machine has `scale` seconds of RocketMQ time."""
 
     @property
     def scale(self) -> float: ...
@@ -186,8 +185,7 @@ class LinkFaultInjector(ABC):
                 self.end(fault_id, on)
 
     def heal_all(self) -> None:
-        """End every fault, the newest first. If a fault cannot be ended, the error is raised after all other faults
-        were ended."""
+        """End every fault, the newest first. An error is raised only after all other faults were ended."""
         with self._lock:
             failed: ToxiproxyError | None = None
             for fault_id in reversed(tuple(self._active)):

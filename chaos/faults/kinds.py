@@ -1,5 +1,5 @@
-"""All actions of a timeline as one pydantic union, told apart by `do`; and the functions that recognize a recorded
-fault."""
+"""All actions of a timeline, as one pydantic union distinguished by `do`; and functions that recognize recorded
+faults."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -72,8 +72,8 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """A fault that was found in a history or at a proxy, but that nemesrv does not know. `do` and `how` have the values
-    from the history."""
+    """A fault that was found in a history or at a proxy, but that nemesrv does not know. `do` and `how` have the
+    recorded values."""
 
     how: str = ""
     injection = ""
@@ -107,9 +107,8 @@ _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECOR
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
-    """Return the fault of a history row, recognized by how it was injected, or else by the fault's name. The fault's
-    numbers are not validated, because the fault has already happened. If the row lacks a necessary number, return an
-    UnknownFault."""
+    """Return the fault of a history row, recognized by how it was injected, or else by the fault's name. The numbers
+    are not validated, because the fault has already happened. If a number is missing, return an UnknownFault."""
     kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
     if kind is not None:
         known = {name: value[name] for name in kind.parameters() if value.get(name) is not None}
@@ -123,8 +122,8 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
 
 
 def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
-    """Return the fault that has the same effect as a toxic set by somebody else, in RocketMQ's time; the direction of
-    the toxic is ignored."""
+    """Return the fault with the effect of a toxic that somebody else set, in RocketMQ's time, without the toxic's
+    direction."""
     match toxic:
         case "bandwidth":
             rate = attributes.get("rate")

@@ -185,8 +185,7 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic. A `timeout` toxic that a person sets is recorded; nemesrv never injects this
-    toxic."""
+    """Toxiproxy's `timeout` toxic. nemesrv records a `timeout` toxic that a person sets, but never injects one."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0
@@ -258,8 +257,7 @@ class LinkState(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether bytes of either direction are kept back until the end of the fault, so that a new connection gets no
-        answer."""
+        """Whether a direction's bytes are kept back until the end of the fault, so a new connection gets no answer."""
         return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
 
 

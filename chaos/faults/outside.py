@@ -128,8 +128,7 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, paused: Mapping[str, bool]) -> None:
-        """Record the pauses that began or ended since the last call. `paused` says for each node if the node is paused
-        now."""
+        """Record the pauses that began or ended since the last call. `paused` says of each node if it is paused now."""
         for node, now in paused.items():
             before = self._paused.get(node)
             if now and before is None:

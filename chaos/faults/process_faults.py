@@ -95,7 +95,7 @@ class Resume(Action):
 
 
 class Restart(Action):
-    """Ends a kill or a stop: the node gets a new process with the same files and port. A running node is stopped
+    """Ends a kill or stop: the node gets a new process with the same files and port. A running node is stopped
     first."""
 
     do: Literal["restart"] = "restart"
@@ -163,8 +163,7 @@ class LoseHost(HostAction):
 
 
 class IsolateHost(HostAction):
-    """Cuts the links between the nodes of a host and the nodes of all other hosts. The nodes of an isolated host keep
-    running and reach one another."""
+    """Cuts a host off from all other hosts. The nodes of an isolated host keep running and reach one another."""
 
     do: Literal["isolate_host"] = "isolate_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host"

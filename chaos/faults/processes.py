@@ -100,7 +100,7 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Note that somebody else killed the node's process, so that `restart` can end this fault. The kill is already
+        """Note that somebody else killed the node's process, so that `restart` can end the kill, which is already
         recorded."""
         with self._lock:
             self._active[node] = (fault_id, Kill())

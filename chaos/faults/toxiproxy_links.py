@@ -141,8 +141,8 @@ class LinkFaults(LinkFaultInjector):
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
-        """Return the address that a server advertises: its address for outside clients if the run has any, else its own
-        address `peer`."""
+        """Return the address that the server at `peer` advertises: its address for outside clients if any, else
+        `peer`."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:

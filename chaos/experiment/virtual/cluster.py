@@ -48,8 +48,7 @@ class AnswerUnderWay:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
 
     def result(self, timeout: float | None = None) -> Any:
-        """Return the result of the node's method, or raise its exception. Raises NodeFailed if the call takes too
-        long."""
+        """Return the result of the node's method, or raise its exception; NodeFailed if the call takes too long."""
         limit_s = 30.0 if timeout is None else timeout
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 

@@ -1,5 +1,4 @@
-"""Virtual time: one scheduler for all nodes, and one event loop for each node, because each real node has its own
-process.
+"""Virtual time: one scheduler for all nodes, and one event loop per node in place of a process per node.
 
     Scheduler.run(until)      ready callbacks, in the order in which they became ready ──► then the next timer's time
       ├─ ProcessLoop ns-0     runs

@@ -6,8 +6,8 @@
 A byte takes 0.1 to 0.4 ms (drawn by the seed), as on a LAN; bytes stay in order. A connection to a dead peer is
 refused. Under a black hole the proxy accepts a connection, but no answer comes. Kernels resend lost packets at growing
 intervals, so a connection works again only some time after the end of packet loss. TCP segments and windows are not
-modelled: one write is one segment, and senders never block. Kernels never give up a connection (a real kernel does
-after 15 minutes).
+modelled: one write is one segment, and senders never block. Connections never time out (a real kernel's do after 15
+minutes).
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ LAST_STARTS_S = 1.0
 
 
 def drawn_starts(scenario: Scenario, seed: int) -> Starts:
-    """Draw each node's start time by the seed, within the time in which nodes of this kind start. The prober starts
-    with the brokers."""
+    """Draw each node's start time by the seed, within the start period of the node's kind. The prober starts with the
+    brokers."""
     kinds = scenario.topology().kinds
     periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
 

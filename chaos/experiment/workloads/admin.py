@@ -224,8 +224,7 @@ class _Registration:
                 await self.send()
 
     def end(self) -> None:
-        """Stop registering. The registration's connection stays open until the unregistration, as when a broker
-        stops."""
+        """Stop registering. The connection stays open until the broker is unregistered by hand."""
         self.ended = True
         if self.task is not None:
             self.task.cancel()
