@@ -5,5 +5,5 @@
     recorded  history/, fronts/, logs/, apache/   told      reports/ (no Spark), reporting.py
     proved    proof/
 
-docs/architecture.md has a recipe for each kind of thing that is added.
+The page docs/architecture.md has a recipe for each kind of addition.
 """

@@ -1,4 +1,5 @@
-"""Errors of nemesrv or its input, as opposed to errors of the system under test. These errors never give a verdict."""
+"""Errors of nemesrv or its input, as opposed to errors of the system under test. Errors of nemesrv never give a
+verdict."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -157,8 +157,8 @@ def run_one(
 ) -> Judged:
     """Run one experiment, judge it, and write its folder. `is_last`: no other run with this harness follows.
 
-    Only the self-test gives the argument `defect`. A scenario's own defect is tried on the virtual clock first. If the
-    defect has no effect there, the run is UNKNOWN.
+    Only the self-test gives the argument `defect`. A scenario's own defect is tried on the virtual clock first. If a
+    defect has no effect on the virtual clock, the run is UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"

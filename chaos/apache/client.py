@@ -294,8 +294,8 @@ def _real_clock(context: NodeContext) -> RealClock | None:
 
 
 class LateDials:
-    """Recognizes reports of connection attempts of one program that its fronts have reported already. Call `is_news`
-    for each observation, in order of time."""
+    """Recognizes duplicates: connection attempts of one program that a front has already reported. Call `is_news` for
+    each observation, in order of time."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()

@@ -85,8 +85,8 @@ class JavaCommand:
 
     @property
     def temporary(self) -> Path:
-        """Folder for the program's temporary files, removed when the program ends, because Netty never removes its key
-        pairs."""
+        """Folder for the program's temporary files, removed when the program ends, because Netty leaves its key pairs
+        there."""
         return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:

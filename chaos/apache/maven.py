@@ -116,6 +116,5 @@ def read_sums(text: str) -> dict[str, str]:
 
 
 def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """Return the first jar that is missing, or whose checksum differs from the list or is not in the list; None if all
-    jars match."""
+    """Return the first jar that is missing, or whose checksum is wrong or not in the list; None if all jars match."""
     return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

@@ -10,7 +10,7 @@ Does no I/O.
 
 A row's `value.learnt` (in `route` rows: `f`) says how the change was seen: wire, log or poll. If the exact time of a
 change was not seen, the row's time is the middle between the observations before and after the change. A `timer_lag`
-row records the possible error of such a time, and every check allows this error.
+row records the possible error of the rows' times, which every check allows.
 
 Each row is written once its cause is certain, up to SETTLES_MS plus one polling period late, so rows are not in order
 of time. If the process is killed, rows that are not yet written are lost.

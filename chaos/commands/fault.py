@@ -91,7 +91,7 @@ def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
 
 def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     """Send the request to the cluster that runs in this run folder, and return its answer. Raises HarnessError if no
-    cluster runs there."""
+    cluster runs in the folder."""
     gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
     try:
         door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))

@@ -415,7 +415,8 @@ class FaultNews:
 
     A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 
-    `submit` calls a node's method without waiting. A paused or ended node is told only when its own fault ends.
+    `submit` calls a node's method without waiting. A paused or ended node gets this information only when its own fault
+    ends.
     """
 
     def __init__(self, nodes: Iterable[str], submit: Callable[[str, str, Mapping[str, str]], object]) -> None:

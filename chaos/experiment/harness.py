@@ -35,10 +35,10 @@ class Harness:
     """Ray, Spark and reserved ports, which several runs share, as a context manager. `ports` are reserved until the
     harness ends. `after_ctrl_c_s` is RayHost's.
 
-    `gentle`: Spark starts at the lowest priority, so that it does not delay nodes on the machine's clock. On the
-    virtual clock nodes cannot be late. `large`: Spark is started for a large history. `workers`: how many processes for
-    nodes are started in advance. `ray`: the address of an existing Ray cluster to join. `outside`: this machine's
-    address to which outside programs connect.
+    `gentle`: Spark starts at the lowest priority, so that it does not delay nodes on the machine's clock. This is not
+    needed on the virtual clock. `large`: Spark is started for a large history. `workers`: how many processes for nodes
+    are started in advance. `ray`: the address of an existing Ray cluster to join. `outside`: this machine's address to
+    which outside programs connect.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 link_faults.py defines the faults; this module turns a link's state into toxics. No toxic loses packets.
 
 The toxics of one chain affect each other. Adding a toxic behind a black hole releases the bytes that the black hole
-keeps back. Removing a toxic before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. To avoid both, a
+keeps back. Removing a toxic before a black hole blocks Toxiproxy for ever, or loses bytes after 5 s. Therefore a
 direction's chain of toxics is created once, before the first fault, and later only changed in place. `combine` computes
 the effect of overlapping faults before a chain is changed.
 
@@ -14,10 +14,10 @@ then close them: a client would lose seconds that a crash does not cost. Under a
 process must get no answer, so the proxy stays enabled and the dead process's port accepts (`PortHolder.swallow`).
 
 A toxic affects all connections of its proxy. For a fault of new or old connections only, the node gets another port to
-connect to (`tell`). For half_open the other port is that of a second proxy, and the first proxy blocks its connections.
-For syn_drop the other port has a full accept queue. Outside clients cannot be given another port. Old clients connect
-to a VIP port, two below the proxy's port. At the VIP port a further proxy leads to the link's proxy, so faults of the
-link affect old clients, too.
+connect to (`tell`). For half_open the node connects to a second proxy, and the first proxy blocks its connections. For
+syn_drop the node connects to a port with a full accept queue. Outside clients cannot be given another port. Old clients
+connect to a VIP port, two below the proxy's port. At the VIP port a further proxy leads to the link's proxy, so faults
+of the link affect old clients, too.
 """
 
 from collections import defaultdict

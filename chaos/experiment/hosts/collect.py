@@ -4,8 +4,8 @@
     driver one thread per host asks each FOLLOW_S ◄────────────────────────────────────────────┘
            run folder/history/_raw/*.jsonl, logs/*
 
-If a host is lost, the rows since the host's last answer are lost, too. A `rows_missing` row has the time of that
-answer. Readers skip a lost host's last line if it is incomplete.
+If a host is lost, the rows since the host's last answer are lost, too. A `rows_missing` row has the time from which
+rows are lost. Readers skip a lost host's last line if it is incomplete.
 """
 
 from __future__ import annotations
