@@ -1,10 +1,12 @@
-"""The result of a run in sentences. The first sentences say whether routes were right and clients followed them.
+"""Describes a run's result in sentences. The first sentences say whether NameServers' routes were right, and whether
+clients followed the routes.
 
     VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
     Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
-This module judges nothing: measured values come from verdicts and findings, faults from the scenario.
+This module judges nothing. Measured values come from verdicts and findings; the names and times of faults come from the
+scenario.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The sentences about a run, shown before any table; "" for a sentence that does not apply."""
+    """The sentences about a run that are printed before any table. A sentence that does not apply is ""."""
 
     verdict: Validity
     name: str
@@ -81,7 +83,7 @@ class Answers:
 
     @property
     def rest(self) -> list[str]:
-        """What follows the first line, a sentence each."""
+        """The sentences after the first line."""
         named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
         return [*(f"{what}: {said}" for what, said in named if said), *self.undecided]
 
@@ -93,8 +95,7 @@ class Answers:
 def answers(
     verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: Cost | None = None
 ) -> Answers:
-    """Return all sentences about a run: verdict, guilty node and faults; broken rule; routes; clients; cost; what is
-    undecided."""
+    """Return the sentences about a run: verdict and faults, broken rule, routes, clients, cost, undecided checks."""
     words = {} if scenario is None else _words(scenario)
     kinds = {} if scenario is None else {entry.name: entry.do for entry in scenario.unfolded() if entry.name}
 
@@ -138,8 +139,8 @@ _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
-    """Return the answers for an imported incident: inferred faults instead of injected faults. `incident` is
-    incident.json."""
+    """Return `said` for an incident imported from logs, with the inferred faults instead of injected faults. `incident`
+    is incident.json."""
     first = {
         number: episode["hypotheses"][0] | episode
         for number, episode in enumerate(incident["episodes"], 1)
@@ -223,7 +224,8 @@ def _injected(scenario: Scenario) -> str:
 
 
 def changes_nothing(scenario: Scenario) -> list[str]:
-    """Return a sentence for each fault of links that another fault makes ineffective, or that ends when it begins."""
+    """Return a sentence for each link fault without effect: an equal fault covers the same links as long, or the fault
+    ends as it begins."""
     entries = scenario.unfolded()
     ids = fault_ids(entries)
     lasting: list[tuple[ActionModel, str, float]] = []
@@ -381,8 +383,8 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
 
 
 def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Return (check, who, what) of each violation or undecided example in the answers, and of the latest drop and
-    return."""
+    """Return (check, node, peer) of each example of a check that is not VALID, and of the latest drop and return of a
+    broker."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),

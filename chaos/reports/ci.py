@@ -1,5 +1,5 @@
-"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown. In JUnit, INVALID is a failure
-and UNKNOWN an error; checks that were left out are skipped."""
+"""Writes verdicts for a CI server, as JUnit XML with one test case per check, and as Markdown. In JUnit XML, an INVALID
+check is a failure, an UNKNOWN check an error, and a check with nothing to examine is skipped."""
 
 import json
 import re
@@ -26,8 +26,8 @@ def junit(
     *,
     whole: bool = False,
 ) -> bytes:
-    """The JUnit XML document, in UTF-8. `whole`: checks have no counted violations; a check's `why` says what is
-    wrong."""
+    """Return the JUnit XML document, in UTF-8. With `whole`, a failure's message is the verdict's `why`, without a
+    count of violations."""
     suite = ET.Element(
         "testsuite",
         name=f"nemesrv.{scenario}",
@@ -85,15 +85,15 @@ def read_document(file: Path, key: str) -> dict[str, Any] | None:
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
-    """Return the command that repeats a run, or replays an import."""
+    """Return the shell command that repeats a run, or that replays an import."""
     if (folder := Path(scenario_file).parent).joinpath(INCIDENT).is_file():
         return f"nemesrv replay {folder}"
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 
 def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NONE) -> str:
-    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, repeating command, groups. A
-    group of checks is one line; below the line are the group's checks that are not VALID, with their first examples."""
+    """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): the answers, the command that repeats the run, and
+    the groups of checks. A group is one line, followed by the group's checks that are not VALID, with examples."""
     lines = [f"### {SIGN[told.verdict]} {cell(told.name)}: {told.verdict}", ""]
     lines += [f"**{cell(told.first)}**", ""] if told.first else []
     about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""

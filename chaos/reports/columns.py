@@ -1,10 +1,10 @@
-"""Reads a history by columns for the report and the cost, so that a million events take seconds.
+"""Reads a run's history as columns, so that the report of a million events takes seconds.
 
     part-*.parquet ──► one Arrow table ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
                                          └─► notable: other rows that a person may read, as dicts, thinned
 
-At most NOTABLE_MAX notable rows per event are kept: the first and last of each slice of time. `left_out` counts the
-other rows.
+At most NOTABLE_MAX (4,000) notable rows of each event are kept: the first and last row of each slice of time.
+`left_out` counts the rows that are not kept.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _OUTCOMES = ("invoke", "ok", "fail", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Sends, tries of sends, and pulls: arrays with one element per row, in order of time."""
+    """Sends, send attempts and pulls, as arrays with one element per row of the history, in order of time."""
 
     time_ms: Array
     event: Array
@@ -69,15 +69,15 @@ class Traffic:
     brokers: tuple[str, ...]
 
     def where(self, event: str, *outcomes: str) -> Array:
-        """Return a mask of the rows of this event with this outcome."""
+        """Return a boolean mask of the rows that have this event and one of these outcomes."""
         mask: Array = self.event == _TRAFFIC.index(event)
         if outcomes:
             mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])
         return mask
 
     def by_pair(self, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-        """Return, by (client, broker), the times of this client's tries and pulls at this broker with these outcomes,
-        in order. With `answered`, pulls that found no message count, too."""
+        """Return by (client, broker) the times at which send attempts and pulls had these outcomes. With `answered`,
+        pulls that found no message count, too."""
         mask = (self.where("send_attempt", *outcomes) | self.where("pull", *outcomes)) & (self.broker >= 0)
         if "info" in outcomes:
             mask &= ~(self.answered & (self.event == 2))
@@ -117,7 +117,7 @@ class Recorded:
 
 
 def read(run_dir: Path) -> Recorded:
-    """Return the history of `run_dir`; an empty `Recorded` if nothing was recorded."""
+    """Return the history in the run folder; an empty `Recorded` if nothing was recorded."""
     return _Columns(_table(run_dir)).recorded()
 
 
@@ -131,7 +131,8 @@ def _table(run_dir: Path) -> pa.Table:
 
 
 class TextColumn:
-    """A column of texts as numbers: `codes` has one per row (-1: null), `names` the text of each."""
+    """A text column stored as numbers: `codes` has each row's number (-1: null), and `names` has the text of each
+    number."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         encoded = column.dictionary_encode().combine_chunks()
@@ -139,7 +140,7 @@ class TextColumn:
         self.names: tuple[str, ...] = tuple(encoded.dictionary.to_pylist())
 
     def among(self, *texts: str) -> Array:
-        """Return a mask of the rows whose text is one of these."""
+        """Return a boolean mask of the rows whose text is one of `texts`."""
         found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
         return found
 
@@ -151,7 +152,7 @@ class TextColumn:
 
 
 def numbers(column: pa.ChunkedArray, dtype: str) -> Array:
-    """Return a column of numbers as an array; a null becomes NaN, or -1 among integers."""
+    """Return a column of numbers as an array; a null becomes NaN, or -1 in a column of integers."""
     filler = -1 if np.dtype(dtype).kind == "i" else float("nan")
     found: Array = column.fill_null(filler).to_numpy()
     return found.astype(dtype)
@@ -233,7 +234,7 @@ class _Columns:
 
 
 def spread(time_ms: Array, most: int) -> Array:
-    """Return the indices of at most `most` of these times: the first and last in each of `most` / 2 slices."""
+    """Return the indices of at most `most` times: the first and last time in each of `most` / 2 equal slices."""
     slices = max(most // 2, 1)
     span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
     slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)

@@ -1,12 +1,13 @@
-"""The cost of a run for its clients: time without a broker, failed sends, messages that waited.
+"""Computes what a run cost its clients: time without a broker, failed sends, messages that waited.
 
     producer-0 at broker-a   ok ok ok ok ──────── 41 s ──────── ok ok ok
                                         └ fault ┘
 
     history ─► cost_of ─► verdicts.json ─► the sentence on the terminal and in the report
 
-A client was without a broker while none of its sends and pulls there was answered. A client's time without a broker is
-reported if a fault had hit the broker, and if the time is longer than LEAST_MS and than any such time without faults.
+A client is without a broker while none of the client's sends and pulls at the broker is answered. Such a time is
+reported if it overlaps a fault of the broker, takes more than 5 s (LEAST_MS), and is more than twice as long as any
+without a fault.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Cost:
         return cls(**{**document, "without_broker": without})
 
     def renamed(self, names: Mapping[str, str]) -> Cost:
-        """Return the cost with these names of nodes instead of the run's own."""
+        """Return the cost with nodes renamed by `names` (old name to new name)."""
         without = (
             replace(one, client=names.get(one.client, one.client), broker=names.get(one.broker, one.broker))
             for one in self.without_broker
@@ -80,7 +81,7 @@ class Cost:
     @property
     def sentence(self) -> str:
         """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
-        If no client was without a broker and no send failed, the sentence says so."""
+        If nothing was lost, the sentence says that no client was without a broker and no send failed."""
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
             of_broker[one.broker].append(one)
@@ -108,14 +109,15 @@ def _without(broker: str, gaps: Sequence[Without]) -> str:
 
 
 def of_sides(costs: Iterable[tuple[str, str | None]]) -> list[str]:
-    """Return `replay: consumer-0 was without broker-a for …` of each side. `costs`: a side's name, and the sentence of
-    its cost; None if no client worked."""
+    """Return a line for each run: `replay: consumer-0 was without broker-a for …`. `costs` has each run's name and the
+    sentence of its cost (None if no client worked)."""
     unknown = "not known: no send or pull is recorded, as in RocketMQ's logs"
     return [f"{side}: {sentence or unknown}" for side, sentence in costs]
 
 
 def sides_of_replay(document: Mapping[str, Any]) -> list[str]:
-    """Return the costs of the original, the replay and each variant. `document` is replay.json."""
+    """Return a line with the cost of the original run, of the replay, and of each `--vary` run. `document` is
+    replay.json."""
     variants = ((f"with {one['vary']}", one["cost"][1]) for one in document["variants"])
     return of_sides([*document["cost"].items(), *variants])
 
@@ -170,8 +172,8 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def elsewhere(notable: Iterable[Mapping[str, Any]], client: str, broker: str, end_ms: float) -> list[Stretch]:
-    """Return when the consumer had no queue of the broker, and another consumer had one, in each of its topics, without
-    RocketMQ's own topics. For a producer there is no such time."""
+    """Return the times in which the consumer owned no queue of the broker, but another consumer did, in each topic of
+    the consumer. RocketMQ's own topics do not count. For a producer the list is empty."""
     by_topic: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in notable:
         if row["event"] == "assigned" and not is_own(row["topic"]):

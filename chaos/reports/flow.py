@@ -1,4 +1,4 @@
-"""How long messages took end to end, and how far consumers were behind, as numpy arrays.
+"""Computes how long each message took from send to receipt, and how many messages consumers were behind.
 
 send (ok), receive            ─► joined by the message's key: from the send's beginning to its first receipt
 acknowledged − first received ─► the lag: messages that were acknowledged and not received yet
@@ -15,7 +15,7 @@ from .columns import Array, Recorded, TextColumn, numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFlow:
-    """Messages' times from send to receipt, and when they were acknowledged and received."""
+    """How long messages took from send to receipt, and when messages were acknowledged and received."""
 
     took_ms: Array
     """From the beginning of each message's send to its first receipt."""
@@ -25,7 +25,7 @@ class MessageFlow:
     """When each of the acknowledged messages was first received, in order."""
 
     def lag(self, edges: Array) -> Array:
-        """Return how many messages were acknowledged and not yet received, at each of these times."""
+        """Return for each time in `edges` how many messages were acknowledged and not yet received."""
         behind = np.searchsorted(self.acknowledged_ms, edges, side="right")
         found: Array = behind - np.searchsorted(self.received_ms, edges, side="right")
         return np.maximum(found, 0)

@@ -1,5 +1,6 @@
-"""The checks of a run in groups, for terminal, Markdown summary and report. A group is shown as one line while all its
-checks are VALID. The check `exercised` has a line above the groups, because it says nothing about the servers."""
+"""Groups a run's checks, for the terminal, the Markdown summary and report.html. A group is shown as one line if all
+its checks are VALID. The check `exercised` has a line above the groups, because `exercised` does not judge the
+servers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -33,13 +34,13 @@ class CheckGroup(NamedTuple):
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """The group's verdicts that get a row: not VALID, and not a repetition of another check's finding."""
+        """The group's verdicts that get a table row: not VALID, and not a repetition of another check's finding."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property
     def again_line(self) -> str:
-        """Return `the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`, or ""
-        without such checks."""
+        """Return `the same is seen by routes_converge (11 violations)` for checks that repeat another check's finding;
+        else ""."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
         return f"the same is seen by {all_of(seen)}" if seen else ""
 
@@ -56,8 +57,7 @@ def of_each(verdicts: Sequence[Verdict]) -> str:
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
-    """Return the groups with a check in this run. The check `exercised` is in a group only if `exercised` is not
-    VALID."""
+    """Return the groups that have at least one check in this run. A VALID `exercised` is in no group."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
     same = followed(verdicts)
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
@@ -70,7 +70,8 @@ _EXERCISED = "exercised"
 
 
 def exercised_line(verdicts: Sequence[Verdict]) -> str:
-    """Return `Exercised: 1 fault with 9 effects, 4 clients.`; "" if the check is missing or not VALID."""
+    """Return `Exercised: 1 fault with 9 effects, 4 clients.`; "" if the check `exercised` did not run or is not
+    VALID."""
     said = [measured_sentences(v) for v in verdicts if v.name == _EXERCISED and v.verdict is Validity.VALID]
     return f"Exercised: {'; '.join(said[0])}." if said and said[0] else ""
 

@@ -1,4 +1,4 @@
-"""What incident.json of `nemesrv import` says, in sentences: for the terminal, and for the report's first screen."""
+"""Describes incident.json of `nemesrv import` in sentences, for the terminal and for report.html."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,8 @@ SIGNS_MAX = 3
 
 
 def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """Return an import's result: faults that explain the logs, INVALID checks, the number of undecided checks."""
+    """Return sentences about an import: the faults that explain the logs, INVALID checks, the number of undecided
+    checks."""
     faults = [episode for episode in document["episodes"] if "follows" not in episode]
     told = [f"{_capital(scored(episode, document))}." for episode in faults[:EPISODES_MAX]]
     more = len(faults) - len(told)
@@ -30,7 +31,7 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
 
 
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the signs of each fault, its alternatives, and what clients' logs say, each with its label."""
+    """Return (label, sentence) pairs: the evidence for each fault, alternative faults, and what clients suffered."""
     rows: list[tuple[str, str]] = []
     numbered = enumerate(document["episodes"], 1)
     for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
@@ -42,7 +43,7 @@ def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the number of an import's logs, and how many of their lines were understood."""
+    """Return of how many processes the logs are, and how many lines were understood."""
     sources = document.get("sources") or []
     lines = sum(int(source.get("lines") or 0) for source in sources)
     understood = sum(int(source.get("understood") or 0) for source in sources)
@@ -58,8 +59,8 @@ def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def how_sure(episode: Mapping[str, Any]) -> str:
-    """Return `likely (0.96)`. The number is of the cause; where the cause is likely, and none of its forms is, the
-    words say that."""
+    """Return `likely (0.96)`. If the cause is likely but its exact form is not known, the result is `likely (0.96), but
+    not in which form`."""
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
     certainty = first["certainty"]
@@ -69,18 +70,19 @@ def how_sure(episode: Mapping[str, Any]) -> str:
 
 
 def time_0(document: Mapping[str, Any]) -> str:
-    """Return the moment from which its seconds count: `2026-11-23 07:42:57 UTC+08:00`."""
+    """Return the time of day at second 0 of the import: `2026-11-23 07:42:57 UTC+08:00`."""
     origin = datetime.fromisoformat(document["origin"])
     return f"{origin:%Y-%m-%d %H:%M:%S} {origin.tzinfo}"
 
 
 def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
-    """Return the strongest signs, each with its place in the logs. `side`: "for" or "against"."""
+    """Return the strongest evidence for or against a fault, each with the file and line of the log. `side`: "for" or
+    "against"."""
     return [f"{one['says']}{_place(one)}" for one in (hypothesis.get(side) or ())[:SIGNS_MAX]]
 
 
 def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
-    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the likelier of the episode's other faults."""
+    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the second and third likeliest fault."""
     first, *others = episode["hypotheses"][:3]
     for place, other in enumerate(others, 2):
         if other["score"] >= LEAST_SCORE:
@@ -88,7 +90,8 @@ def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
 
 
 def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Return a line for each client. `told`: entries of incident.json's `suffered`."""
+    """Return a line for each client about the client's failed calls. `told` has the entries of incident.json's
+    `suffered`."""
     for client, of in groupby(told, lambda one: str(one["client"])):
         yield f"{client}: {'; '.join(one['says'] for one in of)}"
 

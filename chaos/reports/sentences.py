@@ -1,5 +1,5 @@
-"""A verdict as sentences: the measured values, the violation (who, when, by how much), and the allowed values. Times
-count from the start of the scenario's timeline, like `at_s`."""
+"""Describes a verdict in sentences: the measured values, the violation (which node, when, by how much), and the allowed
+values. Times are seconds since the start of the scenario's timeline, like `at_s`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _STRETCHES = 3
 
 
 def measured_sentences(v: Verdict) -> list[str]:
-    """Return sentences about the measured values, the most important first; no sentence if the numbers suffice."""
+    """Return sentences about the check's measured values and undecided parts, the most important first."""
     if v.name == "availability" and v.measured:
         return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
@@ -31,7 +31,7 @@ def undecided_sentences(v: Verdict) -> list[str]:
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
-    """Return the example in words, with further details; times count from `timeline_ms`."""
+    """Return an example of a verdict in words, with further details. Times count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
@@ -47,7 +47,8 @@ def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
 
 
 def wrong_sentence(v: Verdict) -> str:
-    """Return the verdict's worst example (node, time, by how much), and the number of others; "" if VALID."""
+    """Return the verdict's worst example (node, time, by how much), and the number of other violations; "" if the
+    verdict is VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
     more = v.violations - 1
@@ -56,8 +57,8 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """Return the allowed time, `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If no
-    finding is timed, return only the formula."""
+    """Return the allowed time, `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If the
+    check has no time limit, return only the formula."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
@@ -73,8 +74,8 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """Return the measured value of a VALID verdict that came nearest to its limit, with its nodes. `nearest to it: 19.9
-    s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed."""
+    """Return the measured time of a VALID check that came nearest to the limit: `nearest to it: 19.9 s (ns-0, ns-2:
+    must be equal, after the start)`. Return "" if the check has no time limit."""
     f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
     if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
         return ""
@@ -84,7 +85,8 @@ def nearest_sentence(v: Verdict) -> str:
 
 
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
-    """Return the allowed time in seconds (`10.0`) if the window's two ends round to it; else ""."""
+    """Return the allowed time in seconds (`10.0`) if earliest and latest allowed time round to the same tenth; else
+    ""."""
     if earliest_ms is None or bound_ms is None:
         return ""
     earliest, latest = f"{earliest_ms / 1000:.1f}", f"{bound_ms / 1000:.1f}"
@@ -92,8 +94,8 @@ def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:
-    """Return the number and implementation of clients: `2 producers, 2 consumers: ours, java-4.9`; other
-    implementations follow after a semicolon."""
+    """Return the number and implementation of clients: `2 producers, 2 consumers: ours, java-4.9`. A semicolon
+    separates implementations."""
     of_make: dict[tuple[str, str], list[str]] = {}
     for group in clients:
         noun = group.kind if group.count == 1 else f"{group.kind}s"

@@ -1,7 +1,7 @@
-"""stdout and stderr that never make a command fail, even if their reader has ended or their encoding lacks a character.
+"""Makes stdout and stderr never fail, even if the reader of a pipe has ended or the encoding lacks a character.
 
-After the reader of a pipe has ended (`| head -1`), output is dropped, so the exit status stays the verdict's. A
-character missing in the encoding becomes a question mark. (click.echo would write UTF-8 if the encoding is ASCII.)
+After the reader of a pipe has ended (`| head -1`), output is dropped, so the exit status still tells the verdict. A
+character that the encoding lacks becomes a question mark. (click.echo would write UTF-8 if the encoding is ASCII.)
 """
 
 import io
@@ -24,8 +24,8 @@ class _Fd(io.FileIO):
 
 
 def use_lasting_streams() -> None:
-    """Replace sys.stdout and sys.stderr by streams that never fail. A stream that is closed, or already replaced,
-    stays."""
+    """Replace sys.stdout and sys.stderr by streams that never fail. A closed or already replaced stream is left as it
+    is."""
     sys.stdout = _lasting(sys.stdout, 1)
     sys.stderr = _lasting(sys.stderr, 2)
 

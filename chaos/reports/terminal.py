@@ -1,4 +1,4 @@
-"""Terminal output: the verdict table, and other tables. Where columns would be too narrow, each row becomes a
+"""Prints verdicts and other tables on the terminal. If the terminal is too narrow for a table, each row becomes a
 paragraph.
 """
 
@@ -31,7 +31,8 @@ _LEAST = 20
 
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
-    """Return a console for stdout, as wide as the terminal; in a pipe as wide as COLUMNS says, else `pipe_columns`."""
+    """Return a console for stdout, as wide as the terminal. In a pipe the width is COLUMNS, or `pipe_columns` if
+    COLUMNS is not set."""
     console = Console(highlight=highlight)
     if console.is_terminal:
         return console
@@ -48,7 +49,7 @@ def print_rows(
     caption: str | None = None,
     show_lines: bool = False,
 ) -> None:
-    """Print a table of these rows, as `print_fitting` does."""
+    """Print a table of these rows; on a narrow terminal, print each row as a paragraph."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", show_lines=show_lines)
     for at, column in enumerate(columns):
         table.add_column(column, no_wrap=show_lines and not at)
@@ -58,13 +59,14 @@ def print_rows(
 
 
 def print_fitting(console: Console, table: Table) -> None:
-    """Print the table, or its rows as paragraphs if a word would not fit its column."""
+    """Print the table; if a word would not fit its column, print each row as a paragraph."""
     least = Measurement.get(console, console.options.update_width(10_000), table).minimum
     console.print(table if least <= console.width else paragraphs(table))
 
 
 def paragraphs(table: Table) -> RenderableType:
-    """Print title, rows and caption. Below a row's first cell are its other cells with their columns' names."""
+    """Return the table's title, rows and caption as paragraphs. Each row is the first cell, then a line `column: cell`
+    for every other cell."""
     parts: list[RenderableType] = [] if table.title is None else [_text(table.title, "italic")]
     headers = [column.header for column in table.columns]
     for row in zip_longest(*(column.cells for column in table.columns)):
@@ -93,13 +95,14 @@ STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN
 
 
 def brief(values: Mapping[str, object]) -> str:
-    """Return a verdict's numbers and short texts for the terminal; report.html and verdicts.json have long values."""
+    """Return a verdict's numbers and short texts for the terminal. Long values are only in report.html and
+    verdicts.json."""
     flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
     return ", ".join(f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST)
 
 
 def measured(v: Verdict) -> str:
-    """Return the check's measured values in a line or two; for a check that is not VALID the violation comes first."""
+    """Return the check's measured values in a line or two. If the check is not VALID, the violation comes first."""
     undecided = undecided_sentences(v)
     told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
     said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
@@ -107,14 +110,15 @@ def measured(v: Verdict) -> str:
 
 
 def allowed(v: Verdict) -> str:
-    """Return the check's allowed values in a line or two."""
+    """Return the check's allowed values in a line or two; for an UNKNOWN check, why it is undecided."""
     if v.verdict is Validity.UNKNOWN and v.why:
         return v.why
     return "; ".join(filter(None, (allowed_sentence(v), nearest_sentence(v))))
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
-    """Return a table with a row per check: verdict, number examined, measured and allowed values."""
+    """Return a table with a row per check: verdict, number of things examined, violations, measured and allowed
+    values."""
     table = Table(caption=legend_line(verdicts) or None, caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -134,23 +138,24 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """Return `left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`. The line
-    is "" if no check was left out."""
+    """Return `left out, because there was nothing to examine: CHECK (why); CHECK (why)`; "" if no check was left
+    out."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:
-    """Return the meaning of the letters in these verdicts' formulas, in a line; "" if there are none."""
+    """Return a line that explains the letters in the verdicts' formulas, such as R or E; "" if no formula has a
+    letter."""
     known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
     return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items()) + (" (by default)" if known else "")
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
-    """Print the answers, then `exercised` and one line per group of checks. Below a group's line is a table of its
-    checks that are not VALID, without checks that only repeat the guilty node's violation. With `full` the table has
-    all checks. In a pipe no line is wrapped."""
+    """Print the answers, then `exercised` and one line per group of checks. Below a group's line is a table of the
+    group's checks that are not VALID, without checks that only repeat another check's violation. With `full`, the table
+    has all checks of the group. In a pipe, lines are not wrapped."""
     console = standard_output(highlight=False)
     for line in filter(None, (*lines, exercised_line(verdicts))):
         console.print(_coloured(line), soft_wrap=not console.is_terminal)

@@ -1,4 +1,4 @@
-"""Plain text output without Rich, whose import takes 0.1 s: values and names as words, rows in columns."""
+"""Formats values, names and tables as plain text, without Rich, because importing Rich takes 0.1 s."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ def label(key: str) -> str:
 
 
 def phrase(value: object, *, milliseconds: bool = False) -> str:
-    """Return one value as text, nested values as short lists of words; "" for None."""
+    """Return a value as text, and a nested value as a list of words; "" for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -30,8 +30,8 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """Return (label, text) of each entry whose value has a text, in order. A bound of 0, for something that may never
-    happen, is left out."""
+    """Return (label, text) of each entry that has a value, in order. `bound_ms` is left out if the formula says that
+    the thing must never happen."""
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue
@@ -41,12 +41,12 @@ def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iter
 
 
 def all_of(names: Iterable[str]) -> str:
-    """Join at least one text as `a, b and c`."""
+    """Join one or more texts as `a, b and c`."""
     return _joined(names, "and")
 
 
 def any_of(names: Iterable[str]) -> str:
-    """Join at least one text as `a, b or c`."""
+    """Join one or more texts as `a, b or c`."""
     return _joined(names, "or")
 
 
@@ -62,15 +62,16 @@ _LEAST_LAST = 30
 
 
 def width_of_output() -> int | None:
-    """Return the terminal's columns; in a pipe COLUMNS, else None: one line per row of any length."""
+    """Return the width of the terminal in columns. In a pipe the width is COLUMNS, or None (lines of any length) if
+    COLUMNS is not set."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """Return the rows' lines in aligned columns, indented. The last cell is wrapped within its column. If the columns
-    are too narrow, a row's other cells stand below its first."""
+    """Return lines with the rows in aligned columns, indented. The last column is wrapped. If `width` is too small, a
+    row's other cells are printed below the first cell."""
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
     fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width

@@ -1,4 +1,4 @@
-"""report.html of a run; page.py says how it is made."""
+"""Makes report.html, the page of one run. page.py has the overview."""
 
 from .page import html_of, html_report
 from .run_to_draw import Run, RunToDraw

@@ -1,8 +1,8 @@
-"""The parts that all plots share: time axis, fault bands with labels, linked crosshair, highlight.
+"""The parts that all plots of report.html share: time axis, labelled bands for faults, crosshair, highlight.
 
-Bokeh draws the plots, because its runtime can be inlined (1.3 MB), ranges and crosshairs link across plots, legends
-toggle, and arrays are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no colour; page.js colours
-by tag, for light and dark.
+Bokeh draws the plots: its runtime (1.3 MB) fits into the page, and zoom and crosshair are linked across plots. Python
+gives each glyph a tag (`held`, `over`, `fault` …) and no colour. page.js colours glyphs by tag, for light and dark
+mode.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Band:
 
 @dataclass(slots=True, kw_only=True)
 class Canvas:
-    """The frame of every plot. The time axis has seconds of RocketMQ time since the timeline's start."""
+    """The frame of every plot. The time axis shows seconds of RocketMQ time since the scenario's timeline began."""
 
     start_ms: float
     end_ms: float
@@ -58,7 +58,8 @@ class Canvas:
             self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
-        """Return an empty plot. Drag zooms, and so do Ctrl and the wheel; the wheel alone scrolls the page."""
+        """Return an empty plot. Dragging zooms, and so does the mouse wheel with Ctrl; the wheel alone scrolls the
+        page."""
         drag = BoxZoomTool(dimensions="width", name="zoom")
         tools = [
             drag,
@@ -109,8 +110,8 @@ class Canvas:
             )
 
     def label_bands(self, plot: Any, y: float) -> None:
-        """Write the faults' names at height `y`. A label that would overlap an earlier label is only in the hover
-        text."""
+        """Write the faults' names into the plot at height `y`. A name that would overlap an earlier name is left
+        out."""
         shown: list[Band] = []
         for band in self.bands:
             apart_ms = (self.end_ms - self.start_ms) / 8
@@ -129,15 +130,15 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
 
 
 def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-    """Show `text`, or these (name, value) pairs, for the glyph under the pointer. The page has one tooltip for all
-    glyphs (page.js), because Bokeh's tooltips, one per renderer, overlap."""
+    """Show a tooltip for the glyph under the pointer: its `text`, or `columns` as (name, value) pairs. page.js draws
+    one tooltip for all glyphs, because Bokeh's own tooltips overlap."""
     if renderers:
         told = CustomJS(args={"lines": [list(pair) for pair in columns]}, code="nemesrvHover(cb_data, lines)")
         plot.add_tools(HoverTool(renderers=list(renderers), tooltips=None, callback=told, **options))
 
 
 def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """Add a legend above the plot; a click on an entry hides the entry's glyphs."""
+    """Add a legend above the plot. A click on a legend entry hides the entry's glyphs."""
     entries = [LegendItem(label=label, renderers=list(renderers)) for label, renderers in items if renderers]
     if entries:
         plot.add_layout(

@@ -1,5 +1,5 @@
-"""The first screen of report.html: guilty node, the answers about routes and clients, cost, next steps, and the lanes
-of the nodes in them.
+"""Makes the first screen of report.html: the answers about faults, routes, clients and cost, and a plot of the nodes
+that the answers name.
 
 answers.py ─► sentences ─┐
 verdicts.json ─► cost ───┼─► a list of answers, and below it a time line of their lanes
@@ -37,8 +37,8 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:
-    """Return the first violation in a sentence. Without a violation, the sentence says why the run is UNKNOWN, or that
-    all is right."""
+    """Return a sentence about the first violation. Without a violation, the sentence says why the run is UNKNOWN, or
+    that all checks are VALID."""
     if said.first:
         return said.first
     if not told.verdicts:
@@ -47,7 +47,7 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 
 
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
-    """Return the sentences about fault, routes, clients, cost, and what is undecided, each with its label."""
+    """Return (label, sentence) pairs about the broken rule, faults, routes, clients, cost and undecided checks."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
     named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
@@ -55,13 +55,14 @@ def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
 
 
 def first_place(told: RunToDraw) -> Place | None:
-    """Return the first violation's place on the page; None without a violation, or for a violation without a place."""
+    """Return the place of the first violation on the page; None if there is no violation, or no place for it."""
     wrong = first_wrong(told.verdicts)
     return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 
 def story_lanes(told: RunToDraw) -> list[Lane]:
-    """Return the lanes of what the answers mention: violations, drops and returns, clients without a broker."""
+    """Return the lanes (plot rows) of the nodes that the answers name: in violations, in a broker's drop and return,
+    and in the cost."""
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
     wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
@@ -69,8 +70,7 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
-    """Return the plot of `story_lanes` with the fault bands, and each lane's place on the y axis; None without
-    lanes."""
+    """Return the plot of `story_lanes`, and each lane's height on the y axis; None if there are no lanes."""
     found = story_lanes(told)
     if not found:
         return None

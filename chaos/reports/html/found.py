@@ -1,9 +1,11 @@
-"""The place of each violation in the plots: the lane of the violation's nodes, else a separate lane of the check.
+"""Places each violation in the plots of report.html: on the lane (plot row) of the violation's nodes, else on a lane of
+the check.
 
     findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
                                         └─► a lane `check/who`, for what has none there
 
-A stretch is `over` if the check counted it as wrong, `late` if the check tolerated it or blamed the machine.
+A stretch of time is `over` if the check counted it as a violation. A stretch is `late` if the check tolerated the
+delay, or blamed a slow machine.
 """
 
 from collections import defaultdict
@@ -39,7 +41,7 @@ def section_of(check: str) -> Section:
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """Return all times in which a node exceeded the check's limit, in order; for a check without findings, the times of
+    """Return every time in which a node exceeded a check's limit, in order. A check without findings gives the times of
     its examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
@@ -87,7 +89,7 @@ def own_key(check: str, who: str) -> str:
 
 
 def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """Return the key of the violation's lane: one of `keys`, the lanes of nodes, else the key of the check's own
+    """Return the key of the lane that shows the violation: a node's lane if `keys` has it, else the check's own
     lane."""
     if section_of(check) in ON_LANES:
         known = keys if isinstance(keys, set | frozenset) else set(keys)
@@ -98,7 +100,8 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
-    """Draw violations on their nodes' lanes in `lanes`. Returns the checks' own lanes, with all other violations."""
+    """Draw violations on the nodes' lanes in `lanes`. Returns a check's own lane for each violation without a node's
+    lane."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[WrongStretch]] = defaultdict(list)
@@ -150,7 +153,7 @@ _PLOT_OF: Mapping[Section, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an example is on the page: a time, a section, and the example's lane."""
+    """Where the report shows an example: the time, the section of the page, and the lane."""
 
     check: str
     from_ms: float
@@ -165,15 +168,15 @@ class Place:
     """That node; "" if none has a log. The page's template reads it."""
 
     def link(self) -> str:
-        """Return the fragment of the page's URL that leads to this place:
+        """Return the URL fragment that leads to this place on the page:
         `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
         lane = f"&lane={quote(self.lane)}" if self.lane else ""
         return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={self.section}{lane}"
 
 
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
-    """Return the example's place; for an example without a time, the time of the run's faults. `lanes` has each lane's
-    section, by key."""
+    """Return where the report shows the example; an example without a time is shown at the time of the faults. `lanes`
+    has each lane's section."""
     lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
     from_ms, to_ms = _faults(world) if e.from_ms is None else _times(e, world)
     return Place(
@@ -188,8 +191,8 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """Return where the report's link for this verdict leads: to its first example that has a time, else to the time of
-    the faults, in the plot of the verdict's section."""
+    """Return where the report's link for this verdict leads: to the first example that has a time, else to the time of
+    the faults."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)

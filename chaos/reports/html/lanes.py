@@ -1,4 +1,4 @@
-"""Draws lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
+"""Draws lanes with Bokeh. A lane is a plot row that shows one node, or one pair of nodes, over time."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Phase = tuple[str, float, float]
 
 
 def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
-    """Return a plot with a row of the run's phases, and a row for each fault with its name."""
+    """Return a plot with one row for the run's phases, and one row for each fault."""
     rows = len(canvas.bands) + 1
     plot = canvas.plot("faults", 24 * rows + 34, y_range=Range1d(-rows + 0.5, 0.5))
     quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -79,8 +79,8 @@ def lanes_plot(
     entries: Sequence[tuple[str, Sequence[str]]] = LEGEND,
     colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
-    """Return the plot of these lanes, and each lane's place on the y axis. `names` are nodes; a stretch's kind chooses
-    its colour."""
+    """Return the plot of these lanes, and each lane's height on the y axis. `names` are the nodes in the legend, each
+    with a colour."""
     heights = _heights(lanes)
     top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
     plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))

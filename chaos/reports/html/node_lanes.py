@@ -1,12 +1,13 @@
-"""Lanes of nodes and queues: bars show what happened, windows what the rules demanded, marks failures.
+"""Makes the lanes (plot rows) of nodes and queues. Bars show what happened, windows what RocketMQ's timers demand,
+marks failures.
 
-A NameServer has a lane for each broker: held, partly held, missing, or stale (held and must not be).
+A NameServer has a lane for each broker, which shows when the NameServer's routes had the broker.
 
     bars   ▇▇▇▇▇▇▇▇▇▇ held ▇▇▇▇▇▇▇▇▇▇▇▇▇│░░░░ missing ░░░░│▇▇▇▇ held
     rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold
 
-A broker is held if a topic's route has it, and partly held if fewer routes have it than it has topics. One more lane
-shows when the NameServer's routes had to equal those of the other NameServers.
+`held`: the routes of all topics of the broker have it. `partly`: some of these routes lack the broker. `missing`: no
+route has the broker. One more lane shows when the NameServer's routes had to equal the routes of other NameServers.
 """
 
 import math
@@ -182,8 +183,8 @@ LEAST_GAP_MS = 4000.0
 
 
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
-    """Return each client's lanes: first its chosen NameServer (key: the client), then each broker (key:
-    client/broker)."""
+    """Return each client's lanes: one for the NameServer that the client had chosen (key: client), and one per broker
+    (key: client/broker)."""
     uses, failures = recorded.traffic.by_pair("invoke"), recorded.traffic.by_pair("fail", "info")
     ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
@@ -323,8 +324,8 @@ COLOURS = 8
 
 
 def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
-    """Return a lane for each queue, by broker (key: `queue/orders/broker-a/0`). A bar's kind, `owner0` and so on,
-    stands for the consumer that owned the queue."""
+    """Return a lane for each queue, in order of brokers (key: `queue/orders/broker-a/0`). A bar's kind (`owner0`,
+    `owner1` …) stands for the consumer that owned the queue."""
     rows = [row for row in recorded.notable if row["event"] in ("queue_taken", "queue_dropped")]
     topics = {row["topic"] for row in rows}
     consumers = [node.name for node in world.of_kind("consumer")]

@@ -1,11 +1,11 @@
-"""report.html: one self-contained file that opens without a network.
+"""Makes report.html, one self-contained file that opens without a network.
 
     ../columns.py (history) ─► node_lanes.py, ../flow.py (plain) ──────────┐
     verdicts, findings, cost ─► found.py (what was over, and where) ───────┴─► run_to_draw.py
     run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
-Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB, because traffic is summed up
-by slices of time. Violations and changes are all kept (stretches.py, plots.py). The page judges nothing.
+The file has Bokeh's runtime, the style and the script inside. A million events take at most 5 MB, because sends and
+pulls are summed up per slice of time. No violation is left out. The page judges nothing.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def template(name: str) -> Template:
 
 
 class Drawn(NamedTuple):
-    """The page's plots: their sections, the script that fills them, and each lane's place."""
+    """The page's plots, the script that draws the plots, and each lane's height on the y axis."""
 
     story: sections.PageSection | None = None
     sections: Sequence[sections.PageSection] = ()

@@ -1,4 +1,4 @@
-"""Plots over one time axis: send latency, sends, consumer lag, and how late the machine was.
+"""Draws plots over time: send latency, sends per second, consumer lag, and how late the machine's timers fired.
 
 a million sends ──► 60 to 1200 slices of time, each with how many ended how
                └──► single sends: all while they are few, else the slowest of each slice; and likewise those that
@@ -36,7 +36,8 @@ def _slice_of(time_ms: Array, edges: Array) -> Array:
 
 
 def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:
-    """Plot how long sends took, as points: each slice's slowest sends, and all failed sends."""
+    """Plot how long sends took, a point per send. Above 2,000 sends only the slowest send of each slice of time is
+    drawn; likewise for failed sends."""
     plot = canvas.plot("latency", 260, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
     ok = _points(plot, traffic, traffic.where("send", "ok"), "circle", 5, "mark:send")
@@ -64,7 +65,8 @@ def _points(plot: Any, traffic: Traffic, mask: Array, marker: str, size: int, ta
 
 
 def slowest(traffic: Traffic, mask: Array) -> tuple[Array, Array]:
-    """Return which of these sends are drawn (all, or the slowest of each slice), and how many sends each stands for."""
+    """Return the indices of the sends to draw (all, or the slowest of each slice of time), and how many other sends
+    each one stands for."""
     index = np.flatnonzero(mask)
     if len(index) <= POINTS_MAX:
         return index, np.zeros(len(index), "i8")
@@ -95,8 +97,8 @@ def sends_plot(canvas: Canvas, traffic: Traffic) -> Any:
 
 
 def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping[str, Array]:
-    """Return for each slice of time the sends by outcome (`n_ok` …), the heights of the stacked bars, and the share
-    that succeeded."""
+    """Return for each slice of time the number of sends by outcome (`n_ok` …), the bar heights, and the percentage that
+    succeeded."""
     sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
     edges = _edges(start_ms, end_ms, int(sends.sum()))
     slice_of, outcome = _slice_of(traffic.time_ms[sends], edges), traffic.outcome[sends]
@@ -110,8 +112,8 @@ def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping
 
 
 def lateness_plot(canvas: Canvas, lags: pa.Table) -> Any:
-    """Plot how late timers fired, from which the checks' tolerance comes; NaN without a measurement. `lags` are the
-    `timer_lag` rows."""
+    """Plot how late timers fired, which decides the tolerance of the checks. `lags` has the history's `timer_lag`
+    rows."""
     time_ms, lag_ms = numbers(lags["time_ms"], "f8"), numbers(lags["lag_ms"], "f4")
     edges = _edges(canvas.start_ms, canvas.end_ms, len(lags))
     here = (time_ms >= canvas.start_ms) & (time_ms <= canvas.end_ms) & ~np.isnan(lag_ms)

@@ -1,5 +1,5 @@
-"""A replay beside its original, drawn from replay.json: in each lane the original above, the replay below, with equal
-changes joined.
+"""Draws a replay together with the original run, from replay.json. Each lane shows the original above the replay; a
+line joins a change that happened in both runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ def read_replay(run_dir: Path) -> dict[str, Any] | None:
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Return colour and text of the badge that says whether the incident happened again."""
+    """Return the badge that says whether the incident happened again: its colour, as a verdict, and its text."""
     return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
 
 
@@ -49,7 +49,7 @@ def lane_of(one: Mapping[str, Any]) -> LaneName:
 
 
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
-    """Return the lanes with changes, NameServers' lanes first, and the number of lanes that are not shown."""
+    """Return the lanes that changed in either run, NameServers' lanes first, and how many such lanes are not shown."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
         lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))
@@ -83,7 +83,7 @@ _OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_par
 
 
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Draw both time lines on the run's axis: the original's bars above the replay's."""
+    """Return a plot of both runs over one time axis: the original's bars above the replay's bars."""
     kept, _ = lanes_of(document)
     drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})

@@ -1,13 +1,13 @@
-"""The oracle's requirements, as stretches below a lane's bar.
+"""Shows what RocketMQ's timers require of each node (the oracle), as stretches of time below the bars of report.html.
 
     ── must ──┤▒▒ may (the window) ▒▒├── must not ──┤▒▒ may ▒▒├── must ──
 
     NameServer, broker   its table has the broker                    must · may · must not
     client, broker       it sends to it, or pulls from it                   may · must not
 
-A pair's stretches cover the whole life of its NameServer's or client's process. The stretches come from the sources of
-the checks (promises.py, lost_brokers.py). `may` is all time between `must` and `must not`; the text of `may` names the
-time limit. Violations are drawn by found.py.
+The stretches of a NameServer or client cover the whole life of its process. The requirements are the ones that the
+checks use (promises.py, lost_brokers.py). A stretch is `may` if it is neither `must` nor `must not`. found.py draws the
+violations.
 """
 
 import math
@@ -24,7 +24,7 @@ from .stretches import LaneStretch
 
 
 class Ruled(NamedTuple):
-    """A requirement of the oracle in [from_ms, to_ms)."""
+    """A requirement that holds from `from_ms` until before `to_ms`."""
 
     kind: str
     """must, must_not or may."""
@@ -40,7 +40,8 @@ class Ruled(NamedTuple):
 
 @once
 def rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
-    """Return by (NameServer or client, broker) the stretches of kind must, must_not and may, in order of time."""
+    """Return by (NameServer or client, broker) the times in which the node must, must not or may have the broker, in
+    order."""
     strict: dict[tuple[str, int, str], list[Ruled]] = defaultdict(list)
     for o in obligations(world):
         kind = "must_not" if o.demand is ObligationKind.DROP else "must"

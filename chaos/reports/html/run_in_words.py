@@ -1,4 +1,4 @@
-"""The run in words: the names of its faults, and a line for each event in the list."""
+"""Describes a run in words for report.html: its faults, and a line for each notable event."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from ..columns import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
-    """Return a fault's kind and targets, from all rows with its fault_id: `black hole broker-a → ns-0`."""
+    """Return a fault's kind and nodes: `black hole broker-a → ns-0`. `faults` has all rows of one fault_id."""
     first = faults[0]
     kind = first.kind.words
     where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
@@ -71,7 +71,7 @@ def describe(row: Mapping[str, Any]) -> str:
 
 
 def tone(row: Mapping[str, Any]) -> str:
-    """Return the colour class of an event: fault, bad, change or plain."""
+    """Return the style class by which the page colours an event: fault, bad, change or plain."""
     event = row["event"]
     if event in ("fault", "phase"):
         return "fault"

@@ -1,4 +1,5 @@
-"""One run, prepared for report.html: its history in columns, its lanes, and the places of verdicts and examples."""
+"""Prepares one run for report.html: the history in columns, the lanes (plot rows), and where each verdict and example
+is shown."""
 
 import re
 from collections import deque
@@ -131,7 +132,7 @@ class RunToDraw:
 
     @property
     def guilty(self) -> list[tuple[str, str]]:
-        """Return at most GUILTY_MAX nodes that broke a guarantee, each with the checks that say so; nearest to the
+        """Return at most GUILTY_MAX nodes that broke a guarantee, each with the INVALID checks, the node nearest to the
         cause first."""
         nodes = [(node, ", ".join(checks)) for node, checks in guilty_nodes(self.verdicts).items()]
         more = len(nodes) - GUILTY_MAX
@@ -147,7 +148,7 @@ class RunToDraw:
 
     @cached_property
     def logged(self) -> list[dict[str, Any]]:
-        """The nodes' log lines of level WARNING or worse during the judged time."""
+        """The log lines of all nodes that have level WARNING or worse, within the time that the page shows."""
         found: list[dict[str, Any]] = []
         for log in sorted((self.run_dir / "logs").glob("*.log")):
             about = {"node": of_file_name(log.stem), "event": "log"}
@@ -181,7 +182,7 @@ class RunToDraw:
 
     @property
     def wall_ms(self) -> float | None:
-        """The wall clock at the start of the timeline, in milliseconds since 1970; None if unknown."""
+        """The time of day when the scenario's timeline began, in milliseconds since 1970; None if unknown."""
         origin_ms = self.world.run.get("origin_wall_ms")
         if self.virtual or not isinstance(origin_ms, int | float):
             return None
@@ -206,8 +207,8 @@ class RunToDraw:
 
 
 def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
-    """Return at most ROWS_MAX lanes in whole groups, unless more groups have an example; groups with trouble are
-    preferred."""
+    """Return at most ROWS_MAX (120) lanes, in whole groups, groups with trouble first. Lanes of a group with a
+    violation are always returned."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
     groups: dict[str, list[Lane]] = {}
@@ -226,7 +227,7 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
 
 
 def near(lines: list[LogLine], at_ms: float) -> list[str]:
-    """Return what the node logged around a moment, one text per line."""
+    """Return the log lines of the node within 2 s of `at_ms`, at most 8."""
     close = [line for line in lines if abs(line.time_ms - at_ms) <= NEAR_MS]
     nearest = sorted(close, key=lambda line: abs(line.time_ms - at_ms))[:NEAR_MAX]
     return [f"{line.time_ms / 1000:.3f} s {line.level} {_short(line.text)}" for line in close if line in nearest]

@@ -1,4 +1,4 @@
-"""The sections of report.html: their titles, and one run's plots in them."""
+"""The sections of report.html: titles, notes and plots."""
 
 from collections.abc import Mapping
 from itertools import pairwise

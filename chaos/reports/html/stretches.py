@@ -1,7 +1,7 @@
-"""Stretches of time on a lane, thinned without hiding violations.
+"""Thins the stretches of time on a lane (plot row) of report.html without hiding violations.
 
-A lane is some hundred pixels wide, too few for a thousand stretches. `thin` joins neighbours within a slice of time
-into one stretch, which shows the gravest of them and their number.
+A lane is some hundred pixels wide, too narrow for a thousand stretches. `thin` joins short stretches that begin in one
+slice of time. The joined stretch shows the gravest stretch and the number of joined stretches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...verdict import seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStretch:
-    """From `start_ms` to `end_ms` the lane was in the state `kind`; `text` says it in words."""
+    """A time in which a lane has one state, `kind`; `text` describes the state in words."""
 
     start_ms: float
     end_ms: float
@@ -26,14 +26,14 @@ class LaneStretch:
 
     @classmethod
     def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "") -> LaneStretch:
-        """Return the stretch in words: `says`, the times, and `tail`."""
+        """Return a stretch whose text is `says`, then start, end and length, then `tail`."""
         text = f"{says} {span(start_ms, end_ms)}{tail}"
         return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneMark:
-    """A moment on a lane that is visible at every zoom."""
+    """A moment on a lane, drawn at the same size at every zoom."""
 
     at_ms: float
     kind: str
@@ -45,7 +45,7 @@ class LaneMark:
 
 @dataclass(slots=True, kw_only=True)
 class Lane:
-    """One row of the page. Links use `key`: `ns-0/broker-a`, `producer-0/broker-a`, `producer-0`."""
+    """One row of a plot. URLs of the page name a row by `key`: `ns-0/broker-a`, `producer-0/broker-a`, `producer-0`."""
 
     key: str
     label: str
@@ -65,12 +65,12 @@ SEVERITY: Mapping[str, int] = {"over": 5, "failed": 4, "late": 3, "missing": 2, 
 
 
 def gravest(kinds: Iterable[str]) -> str:
-    """Return the gravest of these kinds; of equally grave kinds the first."""
+    """Return the gravest kind by SEVERITY; of equally grave kinds the first."""
     return max(kinds, key=lambda kind: SEVERITY.get(kind, 0))
 
 
 def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
-    """Join stretches until about `most` are left, in order of time; long stretches stay as they are."""
+    """Join short neighbouring stretches until about `most` stretches are left, in order of time."""
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
@@ -105,8 +105,7 @@ def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
 
 
 def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
-    """Return at most `most` marks: the gravest mark of each slice of time, with the number of marks that it stands
-    for."""
+    """Return at most `most` marks: the gravest mark of each slice of time, with the number of marks in the slice."""
     if len(marks) <= most:
         return list(marks)
     ordered = sorted(marks, key=lambda m: m.at_ms)
@@ -124,5 +123,5 @@ def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
 
 
 def span(start_ms: float, end_ms: float) -> str:
-    """Return a stretch's times in words: `from 77.8 s to 232.7 s (154.9 s)`."""
+    """Return start, end and length in words: `from 77.8 s to 232.7 s (154.9 s)`."""
     return f"from {seconds(start_ms)} to {seconds(end_ms)} ({seconds(end_ms - start_ms)})"
