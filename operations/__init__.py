@@ -1,3 +1,3 @@
-"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. Tools import nemesrv.chaos, which
-imports no tools.
+"""The commands for live clusters and for logs: watch, doctor, import, replay, predict. This package imports
+nemesrv.chaos, and nemesrv.chaos does not import this package.
 """

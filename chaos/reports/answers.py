@@ -1,12 +1,10 @@
-"""Describes a run's result in sentences. The first sentences say whether NameServers' routes were right, and whether
-clients followed the routes.
+"""Describes a run's result in sentences. The first sentences say whether routes were right and clients used the routes.
 
     VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
     Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
-This module judges nothing. Measured values come from verdicts and findings; the names and times of faults come from the
-scenario.
+This module judges nothing. Measured values come from verdicts and findings, the faults from the scenario.
 """
 
 from __future__ import annotations

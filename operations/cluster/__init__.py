@@ -1,4 +1,5 @@
-"""Reads a live cluster from outside: why a client finds no route (doctor), what is wrong (watch).
+"""Reads a live cluster from outside. `doctor` says why a client finds no route; `watch` says what is wrong in the
+cluster.
 
 doctor   doctor.py ◄─ causes.py ◄┬ answer_causes.py ◄─ server_answers.py
                                  └ log_causes.py    ◄─ logged.py ◄─ ../logs_to_rows

@@ -1,4 +1,4 @@
-"""Finds causes why a client has no usable route of a topic, in the servers' answers."""
+"""Finds the causes for which a client has no usable route of a topic, in the answers of NameServers and brokers."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -14,8 +14,8 @@ NOT_READY = "name server not ready"
 
 
 def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
-    """Return every cause of a missing route that the servers' answers show, certain causes first; none if every
-    NameServer has the topic's right route."""
+    """Return every cause of a missing route that the servers' answers show, certain causes first. The list is empty if
+    every NameServer has the right route."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 

@@ -1,10 +1,11 @@
-"""Finds problems in a live cluster by comparing looks (looks.py). Pure: time comes with each look.
+"""Finds problems in a live cluster by comparing successive readings of all NameServers (`Look`, looks.py). Pure: no
+clock.
 
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
-Two NameServers may disagree for a while: a registration reaches one first, one restarts with an empty table, or both
-drop a dead host up to S (a scan's period) apart. A problem is therefore reported only after it has lasted for the time
-limit (window) of its kind. A NameServer that fills after a restart is not judged.
+Healthy NameServers disagree for a while: a registration reaches one NameServer first, a restarted NameServer has an
+empty table, or two NameServers drop a dead broker up to a scan period (S) apart. Each kind of problem has a time limit,
+and a problem is reported only after it has lasted that long. A NameServer is not judged while it fills after a restart.
 """
 
 import ipaddress
@@ -35,7 +36,7 @@ SHOWN = 5
 
 
 class Problem(NamedTuple):
-    """A problem of a cluster: its kind, and its nodes. Equal values are the same problem at different looks."""
+    """A problem of a cluster: its kind, and its nodes. Equal values in two readings mean the same problem."""
 
     kind: str
     about: tuple[str, ...]
@@ -92,7 +93,7 @@ class _Raw:
 
 @dataclass(slots=True)
 class Auditor:
-    """Compares readings (looks) of a live cluster. `watched`: the NameServers' addresses, in order."""
+    """Compares successive readings of a live cluster. `watched` has the NameServers' addresses, in order."""
 
     watched: tuple[str, ...]
     _raw: dict[Problem, _Raw] = field(default_factory=dict)
@@ -129,7 +130,7 @@ class Auditor:
 
     @property
     def fills(self) -> bool:
-        """Whether a NameServer may still lack brokers because it restarted with an empty table."""
+        """Whether some NameServer restarted so recently that brokers can still be missing in its table."""
         return any(map(self._fills, self._lacking))
 
     @property
@@ -139,23 +140,24 @@ class Auditor:
 
     @property
     def suspects(self) -> frozenset[str]:
-        """The addresses of brokers to ask now, because only some NameServers have them."""
+        """The addresses of brokers that only some NameServers list, which are asked next."""
         held = [frozenset(table.values()) for table in self._tables.values()]
         return frozenset() if not held else frozenset.union(*held) - frozenset.intersection(*held)
 
     @property
     def disputed(self) -> frozenset[str]:
-        """Topics to look up again, because NameServers disagree about them."""
+        """Topics whose routes differ between NameServers, which are looked up again."""
         return frozenset(problem.about[0] for problem in self._raw if problem.kind == "route-differs")
 
     @property
     def fills_s(self) -> float:
-        """The longest time in which a restarted NameServer gets every broker again: registration period plus call time
-        (R + C)."""
+        """The longest time until every broker has registered with a restarted NameServer: registration period plus call
+        time (R + C)."""
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
-        """Compare this look with earlier looks. Returns the cluster's new problems, and problems that are over."""
+        """Compare this reading with earlier readings. Returns the cluster's new problems, and the problems that are
+        over."""
         self._take(look)
         now = dict(self._found(look))
         changes = []

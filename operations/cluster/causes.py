@@ -3,8 +3,9 @@
     answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
     log_causes.py      finds them in logs                           ─┘
 
-A cause is certain if the observations allow no other explanation, else likely. `{how}` in a cause's text stands for the
-observation. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
+A cause is certain if the observations allow no other explanation; else the cause is likely. The placeholder `{how}` in
+a cause's text stands for the observation. Upstream: RouteInfoManager,
+MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
 """
 
 from collections.abc import Iterable
@@ -37,7 +38,7 @@ class NoRouteCause:
 
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
-    """Return the cause with that name in causes.toml; `words` replace the placeholders in the cause's text."""
+    """Return the cause called `name` in causes.toml; `words` replace the placeholders in the cause's text."""
     sentence = CAUSES[name].shows.format(**words)
     return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence, then=CAUSES[name].remedy, lines=tuple(lines)
@@ -50,7 +51,7 @@ def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
 
 
 def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
-    """Return the causes in order, each with its remedy, as text."""
+    """Return the causes as numbered lines of text, each with its remedy."""
     lines = []
     for number, each in enumerate(found, 1):
         lines += [

@@ -1,10 +1,10 @@
-"""`nemesrv doctor`: why a client finds no route, judged by the servers' answers or by logs. Read-only.
+"""`nemesrv doctor` says why a client finds no route, by asking the servers or by reading logs. Read-only.
 
     TOPIC -n …   ask_servers ─► ServerAnswers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
 
-Exit status: 0 if nothing is wrong (every NameServer routes the topic to the same brokers, or no log has a failed
-look-up), 1 for a certain cause, 3 for only likely causes or a failed look-up without a cause, 4 if no NameServer
-answered.
+Exit status: 0 if nothing is wrong (all NameServers route the topic to the same brokers, or no log has a failed
+look-up), 1 if a cause is certain, 3 if a cause is only likely or a failed look-up has no known cause, 4 if no
+NameServer answered.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ FAILURES_SHOWN = 10
 def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
 ) -> ServerAnswers:
-    """Return the NameServers' and brokers' answers about a topic. HarnessError if no NameServer answers."""
+    """Return the NameServers' and brokers' answers about a topic. Raises HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
         async with Questions(on_this_machine("doctor"), name_servers) as reader:
@@ -56,8 +56,8 @@ def ask_servers(
 
 
 def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
-    """Return doctor's exit status. A cause that affects only some clients (the dialect) does not count if the topic is
-    routed everywhere."""
+    """Return doctor's exit status. If all NameServers route the topic, a JSON dialect that only some clients cannot
+    read is no cause."""
     if any(cause.certain for cause in causes):
         return CERTAIN
     if is_routed_everywhere(answers) and all(cause.name.startswith("dialect") for cause in causes):
@@ -66,7 +66,7 @@ def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
 
 
 def lines_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> list[str]:
-    """Return doctor's text: each NameServer's answer, then the causes, certain causes first."""
+    """Return the text that doctor prints: each NameServer's answer, then the causes, certain causes first."""
     lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
     if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
         lines.append(
@@ -90,7 +90,7 @@ def _said(server: NameServerAnswer) -> str:
 
 
 def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
-    """Return doctor's JSON object: topic, each NameServer's answer, and the causes."""
+    """Return the JSON object that doctor prints: the topic, each NameServer's answer, and the causes."""
     answered = [
         {
             "name_server": server.address,
@@ -135,7 +135,8 @@ class Diagnosis:
 
     @property
     def lines(self) -> list[str]:
-        """Return doctor's text about logs: the answer, the failed look-ups, the causes, and what logs do not show."""
+        """Return the text that doctor prints about logs: the probable cause, the failed look-ups, all causes, and what
+        logs do not show."""
         failures = self.failures
         lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
@@ -151,8 +152,8 @@ class Diagnosis:
 
     @property
     def json(self) -> str:
-        """Return doctor's JSON object about logs: the answer, failures, causes, what logs do not show, what was not
-        read."""
+        """Return the JSON object that doctor prints about logs: the probable cause, failed look-ups, all causes, and
+        what logs do not show."""
         failures = [
             {
                 "client": each.client,
@@ -186,8 +187,8 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Return why look-ups failed, by these logs; `zones` and `offsets` as in `import`. LogError without a log of
-    RocketMQ."""
+    """Return why route look-ups failed, according to these logs. `zones` and `offsets` are those of `reconstruct`.
+    Raises LogError if no log is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS | EVENTS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)

@@ -1,5 +1,5 @@
-"""Finds causes why clients found no route, in logs: the same causes that a live cluster's answers show. A cause is
-certain if the logs allow no other explanation. Each cause has its log lines."""
+"""Finds the causes for which clients found no route, in logs. A cause is certain if the logs allow no other
+explanation. Each cause names the log lines that show it."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TOLERANCE_MS = 1_500
 
 def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause], list[str]]:
     """Return the causes of failed look-ups, certain causes first, and a sentence for each failed look-up without a
-    cause. `topic`: only look-ups of this topic."""
+    cause. With `topic`, only look-ups of this topic count."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
         if topic is not None and failure.topic not in ("", topic):

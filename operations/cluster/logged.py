@@ -1,10 +1,10 @@
-"""What logs say about routes: failed look-ups, brokers registered at each NameServer over time, and lists. Pure: no
-I/O.
+"""What logs say about routes: failed look-ups, the brokers registered at each NameServer, and each node's list of
+NameServers. Pure: no I/O.
 
     Reconstructed (logs with their writers, names, clocks and rows) ─► logged() ─► Logged ─► log_causes.py
 
-Starts, registrations and drops come from the rows of logs_to_rows/, the rest from the lines. Times are UTC in
-milliseconds on the logs' common clock.
+Starts, registrations and drops come from the rows of logs_to_rows/, everything else from log lines. Times are UTC
+milliseconds, corrected for each log's clock offset.
 """
 
 import re
@@ -57,7 +57,7 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """A client's successive look-ups that failed in the same way."""
+    """Successive route look-ups of one client that failed in the same way."""
 
     client: str
     kind: str
@@ -82,7 +82,7 @@ class Failure:
 
     @property
     def asked(self) -> str:
-        """The end of a cause's sentence: which client asked, and when."""
+        """The last words of a cause's sentence: `producer-0 asked for it at 07:46:04`."""
         return f"{self.client} asked for it {self.span}"
 
 
@@ -137,7 +137,7 @@ class LoggedNameServer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the NameServer's log begins with the NameServer's start, so that no event is missing."""
+        """Whether the NameServer's log begins when the NameServer started, so that no event is missing."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
@@ -152,7 +152,7 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """Return the node's list of NameServers at that time; None if the node's log has no list."""
+        """Return the node's list of NameServers at time `ms`; None if the node's log has no list."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 
@@ -177,7 +177,7 @@ class Logged:
 
     @property
     def listed(self) -> frozenset[str]:
-        """The NameServers in any client's list."""
+        """The NameServers that at least one client lists."""
         return frozenset().union(*self.clients.values())
 
     def server(self, address: str | None) -> LoggedNameServer | None:
@@ -192,7 +192,7 @@ class Logged:
 
 
 def logged(found: Reconstructed, topic: str | None = None) -> Logged:
-    """Return all that these logs say about routes; of RocketMQ's own topics only `topic`."""
+    """Return all that these logs say about routes. RocketMQ's own topics are left out, except `topic`."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
     logs = Logged(names=found.nodes.of_address, registering=registering, zone=found.zone)
     rows = defaultdict[str, list[tuple[At, Row]]](list)

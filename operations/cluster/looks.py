@@ -1,4 +1,5 @@
-"""What `watch` reads in one look: each NameServer's whole table, and the answers of some brokers. Plain values."""
+"""What `watch` reads at one time (a look): each NameServer's whole table, and the answers of some brokers. Plain
+values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ class BrokerId(NamedTuple):
 
 
 class TopicRow(NamedTuple):
-    """A topic at one broker, from a route answer."""
+    """A topic's queues and permission at one broker, from a NameServer's route."""
 
     broker_name: str
     read_queues: int
@@ -29,7 +30,8 @@ Route = frozenset[TopicRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLook:
-    """One NameServer's answers in one reading (look). `why`: the reason for no answer; all else is then empty."""
+    """One NameServer's answers in one reading. If the NameServer did not answer, `why` is the reason, and the other
+    fields are empty."""
 
     why: str | None = None
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)

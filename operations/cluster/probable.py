@@ -1,13 +1,12 @@
-"""The most probable cause of the clients' trouble, its strongest log lines, and the remedy. Pure: no I/O.
+"""Finds the most probable cause of the clients' trouble, with the strongest log lines and the remedy. Pure: no I/O.
 
     what lines say     (inferring/conditions.py)  ─┐
     faults             (inferring/episodes.py)     ├─► weighed together ─► Answer
     causes of no route (log_causes.py)             │
     nothing was wrong, and an unknown cause        ─┘
 
-A root cause (a full disk, a failed start, a stop) weighs more than its effects (no answer, no route), because log lines
-state the root cause. If no cause has half of the total likelihood, the answer is `unknown`, with the logs that are
-missing.
+A root cause (a full disk, a failed start, a stop) is preferred to its effects (no answer, no route). If no cause has
+half of the total likelihood, the answer is `unknown`, and names the logs that are missing.
 """
 
 import math
@@ -266,5 +265,5 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
 
 
 def is_told(answer: Answer) -> bool:
-    """Whether the answer names a problem that is not over, with enough likelihood."""
+    """Whether the answer names a likely cause of a problem that is not over."""
     return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY

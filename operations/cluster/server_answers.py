@@ -2,8 +2,8 @@
 
     Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
-Each server gets a few requests, once. No request changes anything: 322, which extends a broker's life at 4.9, is not
-sent. If a server does not answer in time, the reason is kept.
+Each server gets a few requests, once. No request changes anything in the cluster. Request 322, which would keep a dead
+broker registered at 4.9, is not sent. If a server does not answer in time, the answer has the reason.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ CLIENTS_MAX = 20
 
 
 def parts_of_list(text: str) -> frozenset[str]:
-    """Return the entries of a namesrvAddr text."""
+    """Return the addresses in a setting namesrvAddr, `host:port;host:port`."""
     return frozenset(part.strip() for part in text.split(";") if part.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerAnswer:
-    """One NameServer's answers about a topic. `why`: the reason for no answer at all; the rest is then empty."""
+    """One NameServer's answers about a topic. If the NameServer did not answer, `why` is the reason, and the other
+    fields are empty."""
 
     address: str
     why: str | None = None
@@ -73,7 +74,7 @@ class NameServerAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswer:
-    """One broker's answers about a topic. `why`: the reason for no answer at all."""
+    """One broker's answers about a topic. If the broker did not answer, `why` is the reason."""
 
     name: str
     broker_id: int
@@ -103,7 +104,7 @@ class BrokerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClientAnswer:
-    """A consumer of the group in question, and its own list of NameServers (307)."""
+    """A consumer of the group that doctor examines, and the consumer's own list of NameServers (request 307)."""
 
     client_id: str
     lists: frozenset[str] = frozenset()
@@ -131,15 +132,15 @@ class ServerAnswers:
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
     def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
-        """Return the NameServers whose table has this broker at this address."""
+        """Return the NameServers that list this broker at the address where it answered."""
         for server in self.answering:
             data = server.brokers.get(broker.name)
             if data is not None and broker.address in data.broker_addrs.values():
                 yield server
 
     def speaks_our_names(self, broker: BrokerAnswer) -> bool:
-        """Whether the broker's list can be compared with the given addresses. Behind a proxy, or with other host names,
-        every NameServer that has the broker would look unlisted."""
+        """Whether the broker's namesrvAddr names NameServers as the user did. Behind a proxy, or with other host names,
+        the broker's list cannot be compared with the user's addresses."""
         held = [server.address for server in self.registered_at(broker)]
         return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
 
@@ -148,7 +149,7 @@ class ServerAnswers:
 
 
 class ServerCalls:
-    """Read-only requests by a remoting client of its own, each with the limit `timeout_s`."""
+    """Sends read-only requests to servers over connections of its own. Each request may take `timeout_s`."""
 
     def __init__(
         self, context: NodeContext, timeout_s: float, version: int, language: LanguageCode = LanguageCode.PYTHON
@@ -165,11 +166,12 @@ class ServerCalls:
         return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
 
     async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        """Return the server's answer to the request. RocketMQError for no answer, and for a code other than 0."""
+        """Return the server's answer to the request. Raises RocketMQError for no answer, and for a response code other
+        than 0."""
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:
-        """Return the ids of the group's consumers at the broker (request 203)."""
+        """Return the client ids of the group's consumers that are connected to the broker (request 203)."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         if answer.code != ResponseCode.SUCCESS:
@@ -177,8 +179,8 @@ class ServerCalls:
         return [member.client_id for member in ConsumerConnection.decode(answer.body).connection_set]
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
-        """Return a consumer's own list of NameServers, asked for through a broker (request 307); empty if the consumer
-        reports none. RocketMQError."""
+        """Return a consumer's own list of NameServers, asked for through a broker (request 307). The list is empty if
+        the consumer does not report it. RocketMQError."""
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}
@@ -189,7 +191,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Asks servers about a topic, over channels of its own. Use with `async with`."""
+    """Asks NameServers and brokers about a topic, over connections of its own. Use with `async with`."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         self._calls = ServerCalls(context, timeout_s, Profile.V4_9.version)
@@ -205,8 +207,8 @@ class Questions:
         await self._calls.close()
 
     async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
-        """Return all answers about `topic`. `brokers` are asked even if no NameServer lists them, `group`'s members for
-        their lists."""
+        """Return all answers about `topic`. `brokers` are asked even if no NameServer lists them. Consumers of `group`
+        are asked for their own lists of NameServers."""
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
         known = {
             address: (data.broker_name, number)

@@ -1,9 +1,9 @@
-"""`nemesrv watch`: looks at a cluster until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
+"""`nemesrv watch` reads a live cluster until Ctrl-C, or, with `once`, until the result is final.
 
     look ─► auditor ─► changes ─► said at once
 
-Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. If NameServers disagree, `once`
-waits until they agree or the allowed time is over, about 40 s at most.
+Exit status with `once`: 0 if nothing is wrong, 1 if something is wrong, 4 if no NameServer answers. If NameServers
+disagree, `once` waits until the NameServers agree, or for about 40 s, the longest allowed disagreement.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def run(
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
 ) -> int:
-    """Watch the cluster until Ctrl-C, or with `once` until the result is final; return the exit status. HarnessError if
-    no NameServer answers the first look, or the port for metrics is taken."""
+    """Watch the cluster until Ctrl-C, or with `once` until the result is final; return the exit status. Raises
+    HarnessError if no NameServer answers at first, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
     try:
         return run_until_done(_watch(name_servers, say, once, as_json, metrics, interval_s))
@@ -90,7 +90,8 @@ def is_decided(watcher: Watcher) -> bool:
 
 
 def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
-    """Return the line that says what began or ended (text or JSON), with this machine's time."""
+    """Return the line that reports a new problem, or the end of a problem, as text or JSON, with this machine's
+    time."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
         word = "found" if change.found else f"over after {change.lasted_s:.0f} s"
@@ -125,7 +126,8 @@ def _begin(look: Look, watcher: Watcher) -> str:
 
 
 class Metrics:
-    """Serves http://HOST:PORT/metrics from construction until `close`. HarnessError if the port is taken."""
+    """Serves Prometheus metrics at http://HOST:PORT/metrics until `close` is called. Raises HarnessError if the port is
+    taken."""
 
     def __init__(self, port: int, host: str = "") -> None:
         require_extras("--metrics", "watch")

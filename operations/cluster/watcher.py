@@ -1,11 +1,11 @@
-"""`nemesrv watch`: reads a live cluster again and again, and reports what is wrong in it.
+"""Reads a live cluster again and again for `nemesrv watch`, and reports problems.
 
     each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
 
-One NameServer gets at most REQUESTS_PER_S requests a second. No request changes anything at a server: 322 and 904,
-which would keep a dead broker registered, are never sent.
+One NameServer gets at most REQUESTS_PER_S requests a second. No request changes anything at a server. Requests 322 and
+904, which would keep a dead broker registered, are never sent.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Watcher:
-    """Reads a live cluster: `look` once, or `looks` for ever. A watcher has its own channels; call `close` at the
-    end."""
+    """Reads a live cluster, once with `look`, or for ever with `looks`. A watcher has connections of its own; call
+    `close` at the end."""
 
     context: NodeContext
     name_servers: Sequence[Address]
@@ -79,19 +79,20 @@ class Watcher:
 
     @property
     def topics(self) -> int:
-        """The number of topics at the NameServer with most topics, by the last answers."""
+        """The number of topics that the last answers of the NameServers listed."""
         return len(self._topics)
 
     @property
     def has_asked_all(self) -> bool:
-        """Whether every listed broker was asked once."""
+        """Whether every broker that a NameServer lists has been asked at least once."""
         return float("-inf") not in self._asked.values()
 
     async def close(self) -> None:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
-        """Yield a look every `interval_s`, with the problems that began or ended. A slow look delays the next."""
+        """Yield a reading of the cluster every `interval_s` seconds, with the problems that began or ended. A slow
+        reading delays the next reading."""
         clock = self.context.clock
         while True:
             began_s = clock.monotonic_s()
@@ -99,7 +100,7 @@ class Watcher:
             await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
 
     async def look(self) -> tuple[Look, list[ProblemChange]]:
-        """Ask every server once, and return all answers as one look."""
+        """Read every NameServer and some brokers once, and return the answers, and the problems that began or ended."""
         now_s = self.context.clock.monotonic_s()
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:

@@ -1,5 +1,4 @@
-"""Reconstructs an incident from logs: the logs' writers, a common clock, rows of a history, and the faults that explain
-the rows.
+"""Reconstructs an incident from logs: which nodes wrote the logs, their clocks, the rows of a history, and the faults.
 
 logs/ ─► Line ─► sources (writers) ─► clocks (zones, offsets) ─► rows, topology, timers ─► episodes (faults)
 """

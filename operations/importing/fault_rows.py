@@ -1,5 +1,5 @@
-"""Writes the chosen faults as rows of the history, marked as inferred, and unexplained losses as `rows_missing`. Pure:
-no I/O.
+"""Makes history rows for inferred faults, marked as inferred, and `rows_missing` rows for losses without an
+explanation. Pure: no I/O.
 
 episode, rank 1, certain or likely ─► fault start, end: `nemesrv check` and the report see it
 a drop that no such fault explains,
@@ -36,7 +36,8 @@ class FaultTime(NamedTuple):
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[FaultTime]]:
-    """Return the rows of the chosen faults, and each fault's time. `roles` has each node's kind."""
+    """Return history rows of each episode's certain or likely fault, and each fault's time. `roles` has each node's
+    kind."""
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
@@ -150,7 +151,8 @@ def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float) -> list[Row]:
-    """Return `rows_missing` rows for missing logs and for losses that no chosen fault explains."""
+    """Return `rows_missing` rows for missing logs, and for lost connections and registrations that no inferred fault
+    explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
     for node, role in one.nodes.roles.items():
@@ -168,7 +170,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
 
 
 def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
-    """Return a row that says that the node's actions in this time are unknown, and why."""
+    """Return a `rows_missing` row: the node's actions in this time are unknown, and why."""
     return {
         **_of_harness(from_ms, "rows_missing"),
         "source": node,
@@ -196,7 +198,7 @@ def unexplained(
     timers: Timers,
     end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:
-    """Return (node, sentence, from, to) of each loss that no chosen fault explains, for both nodes of the link."""
+    """Return (node, sentence, from, to) of each loss that no inferred fault explains, for both nodes of the link."""
     before_ms = timers.E_ms + timers.S_ms + timers.R_ms
     after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms

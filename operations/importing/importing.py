@@ -1,4 +1,4 @@
-"""`nemesrv import`: reads logs, reconstructs an incident, infers its faults, and judges the run folder made of it.
+"""`nemesrv import` reads logs, reconstructs the incident, infers its faults, writes a run folder and judges the run.
 
 LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/, incident.json, scenario.yaml ─► judge ─► report
 """
@@ -51,8 +51,8 @@ def import_and_judge(
     *,
     as_json: bool = False,
 ) -> int:
-    """Import the logs and judge the incident in them. Returns the exit status. ScenarioError for a wrong option, before
-    anything is started."""
+    """Import the logs and judge the incident in them. Returns the exit status. Raises ScenarioError for a wrong option
+    before anything is started."""
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     refuse_used(out)
     require_extras("nemesrv import", "spark")
@@ -83,7 +83,8 @@ def import_and_judge(
 
 
 def zones_given(given: Sequence[str]) -> dict[str, int]:
-    """Return the zones of `--zone` (`ns-0=+08:00`). ScenarioError for a text that is no zone."""
+    """Return the time zones that `--zone` gives (`ns-0=+08:00`), in milliseconds. Raises ScenarioError for a text that
+    is no zone."""
     found = {}
     for text in given:
         source, _, zone = text.rpartition("=")
@@ -97,7 +98,8 @@ def zones_given(given: Sequence[str]) -> dict[str, int]:
 
 
 def offsets_given(given: Sequence[str]) -> dict[str, float]:
-    """Return the offsets of `--offset` (`ns-0=+1.5s`) in milliseconds. ScenarioError for a text that is no offset."""
+    """Return the clock offsets that `--offset` gives (`ns-0=+1.5s`), in milliseconds. Raises ScenarioError for a text
+    that is no offset."""
     units = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
     found = {}
     for text in given:
@@ -127,7 +129,7 @@ def import_logs(
     zones: Mapping[str, int],
     offsets: Mapping[str, float],
 ) -> Imported:
-    """Write the run folder of the incident in these logs. HarnessError for logs without an incident."""
+    """Write the run folder of the incident in these logs. Raises HarnessError if no log is RocketMQ's."""
     try:
         read = gather(spark, places, EVENTS)
         return written(
@@ -163,8 +165,8 @@ def written(
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
 ) -> Imported:
-    """Write the run folder of the incident in lines that were already read, without Spark. `texts`: causes that raw
-    lines state."""
+    """Write the run folder of the incident in these log lines, without Spark. `texts` has the causes that raw log lines
+    state."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
@@ -213,7 +215,7 @@ _LOG = {
 
 
 def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
-    """Return the missing logs that would help a check, by the role of their writer."""
+    """Return for each node without a log which of its log files would help the checks."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 

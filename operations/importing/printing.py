@@ -1,5 +1,5 @@
-"""The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain the
-incident."""
+"""Makes the text that `nemesrv import` prints: logs and their clocks, topology, events in order, and inferred
+faults."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -69,12 +69,13 @@ _WRITERS = {_NAME_SERVERS: "name_server", _BROKERS: "broker", LOGS[Needs.CLIENTS
 
 
 def needs(check: str, given: Collection[str] = ()) -> str:
-    """Return the logs, other than the `given` logs, that would decide this check; "" if all are given."""
+    """Return the missing kinds of logs that would decide this check; "" if `given` has all of them."""
     return " and ".join(dict.fromkeys(log for need in CHECKS[check].needs if (log := LOGS[need]) not in given))
 
 
 def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the checks that these logs cannot decide, and the logs that could. `document` is incident.json."""
+    """Return lines about the checks that the imported logs cannot decide, each with the logs that could decide the
+    check. `document` is incident.json."""
     if left_out:
         kinds = {source["kind"] for source in document["sources"]}
         lacking = " ".join(document["checks_need"].values())
@@ -194,8 +195,8 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 
 
 def episode_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return each episode's likeliest faults, the evidence for and against the first fault, and the faults' effects.
-    `document` is incident.json."""
+    """Return lines about each episode (a fault and its effects): the likeliest faults, and the evidence for and against
+    the first. `document` is incident.json."""
     episodes = document["episodes"]
     if not episodes:
         yield "  none: nothing in these logs needs one"

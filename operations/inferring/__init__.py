@@ -1,1 +1,1 @@
-"""Infers the faults that explain rows read from logs: signs, candidates, fits, ranking."""
+"""Infers the faults that explain the rows of a history, such as rows read from logs, and ranks the explanations."""

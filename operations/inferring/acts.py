@@ -1,8 +1,8 @@
-"""Finds manual acts that a log line states: permissions wiped, a stranger registered under a broker's name, topics
-deleted, lists changed, a broker that does not register with a NameServer, a client with its own list. Pure: no I/O.
+"""Finds what people did by hand, as log lines state: a write permission wiped, a foreign broker registered under a
+broker's name, a topic deleted, a list of NameServers changed or incomplete. Pure: no I/O.
 
-An act's effects (a NameServer that left the list loses its brokers) are removed from the signs, so that no fault is
-inferred from the effects.
+Effects of such an action are not used as signs of a fault. Example: a NameServer that was removed from the list loses
+its brokers.
 """
 
 from collections import defaultdict
@@ -43,7 +43,7 @@ _LEFT_ALONE = frozenset({Kind.SILENCE, *CLOSES})
 
 
 def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
-    """Return the manual acts, and the signs that are effects of the acts."""
+    """Return the actions by hand as episodes, and the signs that these actions explain."""
     taken: dict[Sign, float] = {}
     found = [
         *standing_in(seen, taken),

@@ -1,7 +1,7 @@
-"""Faults that may explain signs: each fault's effect on links and nodes, and its price. Pure: no I/O.
+"""The faults that inference considers: each fault's effect on links and nodes, and its price. Pure: no I/O.
 
-A fault's price, in nats (units of log-likelihood), grows with its length in a scenario, and is a little higher for a
-rare fault. One fault that explains all signs is therefore preferred to several faults.
+A fault's price, in nats (units of log-likelihood), grows with the number of links and nodes that describe it, and is a
+little higher for a rare fault. So one fault that explains everything is preferred to several faults.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,8 @@ UNEXPECTED = 7.0
 
 
 class Mode(StrEnum):
-    """What a fault does to a link. DIALLER_ modes are faults of the connecting process, PEER_ modes of its peer."""
+    """What a fault does to a link. A DIALLER_ mode is a fault of the connecting process, a PEER_ mode a fault of the
+    other process."""
 
     HELD = "held"
     LOST = "lost"
@@ -101,7 +102,8 @@ def normal(kind: Kind) -> float:
 
 
 def gain(mode: Mode, kind: Kind) -> float:
-    """Return how much likelier the sign is during the fault, in nats; below 0: less likely."""
+    """Return how much likelier this kind of sign is during the fault than without, in nats. A negative number means
+    less likely."""
     table = MODES[mode]
     usual = normal(kind)
     return usual - table.get(kind, max(usual, UNEXPECTED) if usual else 0.0)
@@ -194,7 +196,8 @@ def isolated(name: str, node: str, seen: Seen) -> Candidate:
 
 
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
-    """Return the fault on all links between one end of `edge` and the group of its other end."""
+    """Return the fault `name` on all links from a node of `edge` to the whole group of the other node (brokers, clients
+    or NameServers)."""
     found = []
     servers = set(seen.name_servers)
     if edge.peer in servers and len(servers) > 1:
@@ -228,7 +231,7 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
 
 
 def unregistered(edges: Iterable[Edge]) -> Candidate:
-    """Return the fault that a broker was unregistered by hand at these NameServers."""
+    """Return the fault "unregistered by hand" for the broker and the NameServers of these links."""
     which = sorted(set(edges))
     nodes = tuple(edge.peer for edge in which)
     return Candidate("unregister", nodes=nodes, edges=tuple((one, Mode.BY_HAND) for one in which))
@@ -238,7 +241,7 @@ AT_ONCE_MS = 2_000.0
 
 
 def together(seen: Seen) -> list[Candidate]:
-    """Return faults that explain why several brokers, or several NameServers, ended at one moment."""
+    """Return faults that ended the processes of several brokers, or of several NameServers, at the same time."""
     ends: list[tuple[float, str]] = []
     for edge, signs in seen.by_edge.items():
         for sign in signs:
@@ -256,7 +259,7 @@ def together(seen: Seen) -> list[Candidate]:
 
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
-    """Return the nodes of each machine that has two or more, by the machine's address."""
+    """Return the nodes on each machine that runs at least two nodes. The key is the machine's address."""
     found: dict[str, list[str]] = {}
     for address, node in seen.addresses.items():
         host = address.rpartition(":")[0]

@@ -1,5 +1,4 @@
-"""Finds signs that follow from several rows: a registration that was due and is missing, or two rows about one failure.
-Pure: no I/O.
+"""Finds signs of faults that only several rows together show, such as a due registration that is missing. Pure: no I/O.
 
 registrations that a NameServer logs each time ─► MISSED if one was due, EARLY if it expired all the same
 a node's own lines that come each period       ─► OWN_MISSED
@@ -38,7 +37,7 @@ _SETTLES_MS = 5_000.0
 
 @dataclass(slots=True)
 class RoleChange:
-    """A broker's change of role: `node` has the broker id `id` from `at_ms` on."""
+    """A change of a broker's role (master or slave): `node` has the broker id `id` from `at_ms` on."""
 
     node: str
     id: int
@@ -53,7 +52,7 @@ class RoleChange:
 
     @property
     def term(self) -> int:
-        """The term of the election that changed the role; 0 if no log has a term."""
+        """The election term in which the role changed; 0 if no log has a term."""
         return max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
 
     @property
@@ -71,7 +70,8 @@ class RoleChange:
 
 
 def role_changes(seen: Seen) -> list[RoleChange]:
-    """Return the brokers' changes of role in order of time. The change of a new master includes its new slaves."""
+    """Return the brokers' changes between master and slave in order of time. The change of a new master includes the
+    changes of its slaves."""
     found: list[RoleChange] = []
     for node, told in _told(seen).items():
         found += _changes(node, told)
@@ -136,7 +136,8 @@ first)."""
 
 
 def concluded(seen: Seen) -> None:
-    """Adds to `seen` the signs that follow only from several rows together, and takes away those that they disprove."""
+    """Add to `seen` the signs that only several rows together show, and remove the signs that several rows together
+    disprove."""
     _arrivals(seen)
     _paired(seen)
 

@@ -1,4 +1,4 @@
-"""Causes that log lines state, or that a complete log shows, weighed against each other. Pure: no I/O.
+"""Weighs the causes of trouble that log lines state, or that a complete log shows, against each other. Pure: no I/O.
 
 conditions(said) ─► Condition: cause, certainty, count, strongest lines, sentence, remedy
 no_broker(found, texts) ─► NameServers with which no broker ever registered
@@ -56,8 +56,8 @@ class Condition:
 
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
-    """Return the causes that lines state, each with its evidence; `shared` compares their weights. `times` has the
-    number of lines for each cause, if not all lines were kept."""
+    """Return the causes that log lines state, each with its evidence. `times` has the number of lines of each cause, if
+    not all lines were kept."""
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
@@ -71,8 +71,8 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 
 def in_words(said: Iterable[Said]) -> list[Condition]:
-    """Return the causes that the words of error lines suggest; of several causes, the nearest to a root cause weighs
-    most. If some line speaks of RocketMQ, a line that does not cannot say that a peer was not reached."""
+    """Return the causes that the words of error lines suggest. The cause nearest to a root cause weighs most. If any
+    line mentions RocketMQ, other programs' lines about unreachable peers are ignored."""
     lines = list(said)
     ours = [one for one in lines if one.weight >= BY_WORDS]
     told = [one for one in lines if one.weight >= BY_WORDS or one.cause in ANYBODYS] if ours else lines
@@ -129,7 +129,7 @@ FOLLOWS = 4.0
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """Set each condition's share of the total likelihood and its score; return the conditions, likeliest first."""
+    """Set each cause's share of the total likelihood and its score. Returns the causes, likeliest first."""
     told = list(found)
     weights = {one.cause: one.weight for one in told}
     for one in told:
@@ -157,7 +157,8 @@ _REGISTRATIONS = frozenset(
 
 
 def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
-    """Return NameServers whose log, from its start on, has no registration."""
+    """Return the cause "no broker registered" for each NameServer whose log begins with its start and has no
+    registration."""
     for source in found.found:
         boots = [line for line in source.lines if line.event == "name_server_boot"]
         if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
@@ -173,7 +174,8 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
 
 
 def dropped(found: Reconstructed) -> Iterator[Condition]:
-    """Return brokers that had not unregistered, were dropped by a NameServer, and did not come back."""
+    """Return a cause for each broker that a NameServer dropped, though it had not unregistered, and that did not come
+    back."""
     last = {
         (row["node"], row["broker_name"]): row
         for row in found.rows
@@ -194,7 +196,7 @@ SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 
 
 def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
-    """Return logs whose stamps go back in the middle and continue from there, without a start."""
+    """Return the cause "clock set back" for each log whose time stamps jump back without a restart of the process."""
     for source in found.found:
         by_file: dict[str, list[Line]] = defaultdict(list)
         for line in source.lines:
@@ -222,8 +224,8 @@ def _span(ms: float) -> str:
 
 
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
-    """Return causes that lines state as episodes, each from its first line on, with the fault that the cause follows
-    from."""
+    """Return the likely causes that log lines state, as episodes. An episode begins with the first such line, and names
+    the fault that caused it."""
     said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]

@@ -1,10 +1,11 @@
-"""Infers episodes from rows: the faults that explain the signs, ranked, with evidence for and against each.
+"""Infers from a history's rows which faults happened, ranked, with the evidence for and against each fault.
 
     rows ──► signs ──► candidates ──► fits ──► the fewest that explain all ──► each with its alternatives, ranked
 
-The search takes the fault that gains most, removes the signs that the fault explains, and repeats while any fault gains
-more than it costs. At the end faults of one moment are joined if the joined fault is shorter. A score is a share of the
-total likelihood, in which "no fault" counts as an alternative. Faults with the same evidence have the same rank.
+The search takes the fault that explains the signs best, removes the signs that the fault explains, and repeats while
+some fault explains more than its price. At the end, simultaneous faults are joined if one fault with a lower price
+explains them all. A fault's score is its share of the total likelihood, in which "no fault" is an alternative. Faults
+with the same evidence have the same rank.
 """
 
 import math
@@ -45,8 +46,8 @@ MOST_EPISODES = 200
 
 
 def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
-    """Return the episodes in order of time, from the rows of any history. `timers` replace timers that the row
-    `run_begin` lacks."""
+    """Return the episodes (faults with alternatives) that any history's rows show, in order of time. `timers` is used
+    if the row `run_begin` has no timers."""
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)

@@ -1,10 +1,11 @@
-"""How well one fault explains the signs, and when the fault must have begun and ended. Pure: no I/O.
+"""Computes how well one fault explains the signs in a history, and when the fault must have begun and ended. Pure: no
+I/O.
 
     signs on the candidate's links, in order of time
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
           └─start─┘ └end┘         start in (last success, first failure], end likewise; windows narrow it
 
-A log line that the fault should have caused, and that the log lacks, counts against the fault (`Doubt`).
+A log line that the fault should have caused, but that is missing, is evidence against the fault (`Doubt`).
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class Bounds(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Evidence against a fault: a log line that the fault should have caused is missing, or a line contradicts the
-    fault."""
+    """Evidence against a fault: a log line that contradicts the fault, or the lack of a line that the fault should have
+    caused."""
 
     says: str
     cost: float
@@ -99,7 +100,7 @@ class Doubt(NamedTuple):
 
 @dataclass(slots=True)
 class Fit:
-    """A candidate fault, from when to when it explains the signs."""
+    """A candidate fault with the time in which it explains signs: the fault's possible begin and end."""
 
     candidate: Candidate
     signs: list[tuple[Sign, float]]
@@ -123,12 +124,12 @@ class Fit:
 
 
 def with_signs_of(among: Iterable[Fit], taken: Mapping[Sign, float]) -> dict[Sign, float]:
-    """Return the signs in `taken`, and the signs that these faults explain."""
+    """Return `taken` with the signs added that the faults in `among` explain."""
     return dict(taken) | {sign: worth for fit in among for sign, worth in fit.signs}
 
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
-    """Return every time in which the candidate fault explains more than it costs. Other faults already explain the
+    """Return every time in which the candidate fault explains more than its price. Other faults already explain the
     signs in `taken`."""
     taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [

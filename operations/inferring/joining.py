@@ -1,4 +1,4 @@
-"""Joins faults of one moment: links into one expression, nodes into one entry, or a named partition. Pure: no I/O."""
+"""Joins simultaneous faults into one: several links, several nodes, or a partition such as `halves`. Pure: no I/O."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ SIDES = 4
 
 @dataclass(frozen=True)
 class Everybody:
-    """The cluster's nodes, as shape_of needs them."""
+    """The cluster's nodes, as the function shape_of expects them."""
 
     kinds: Mapping[str, str]
     zones: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Everybody:
 
 
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
-    """Return the fault on the known links that the named partition `expression` separates."""
+    """Return the fault `name` on every link that the partition `expression` separates, for example `isolate ns-0`."""
     try:
         separates = shape_of(expression, Everybody(seen.kinds))
     except ValueError:
@@ -40,7 +40,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 
 def shapes_of(seen: Seen) -> list[Candidate]:
-    """Return the named partitions `halves` and `majority` with each kind of fault."""
+    """Return the partitions `halves` and `majority` as candidates, each as black hole, packet loss and cut."""
     found = [
         shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
     ]
@@ -48,7 +48,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 
 
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """Return the faults, with faults of one moment joined if the joined fault is shorter."""
+    """Return the faults after joining simultaneous faults wherever one fault with a lower price explains them all."""
     left = list(chosen)
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
@@ -149,7 +149,7 @@ def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
 
 
 def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
-    """Yield single faults that have the effect of all these faults."""
+    """Yield each single fault that has the same effect as all faults in `members` together."""
     names = list(dict.fromkeys(one.candidate.name for one in members))
     nodes = {node for one in members for node in one.candidate.nodes}
     edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}
@@ -166,7 +166,7 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
 
 
 def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
-    """Return every other kind of fault on the candidate's links or nodes."""
+    """Return faults of every kind on the candidate's links or nodes."""
     edges = [edge for edge, _ in candidate.edges if edge.peer]
     if candidate.name in LINK_MODES:
         found = [of_links(name, candidate.links, edges) for name in LINK_MODES]
@@ -216,7 +216,7 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
 
 
 def expressions(edges: Iterable[Edge], seen: Seen) -> list[str]:
-    """Return these links in as few expressions as possible, with a group for all nodes of a kind."""
+    """Return these links in as few scenario expressions as possible, such as `brokers <-> ns-0`."""
     left, said = set(edges), []
     for group, members in (("brokers", seen.brokers), ("clients", seen.clients)):
         for peer in sorted({edge.peer for edge in left}):

@@ -1,9 +1,10 @@
-"""Finds causes that a log line states: a full disk, a taken port, a failed start, an unreachable peer. Causes are read
-from the raw text, so that lines without a time, stack traces and excerpts count, too.
+"""Finds causes of trouble that log lines state: a full disk, a taken port, a failed start, an unreachable peer. Causes
+are read from the raw text, so lines without a time, stack traces and excerpts count, too.
 
     texts_in(places) ─► Texts: statements (Said: cause, file, line, text), and each file's stretch of time
 
-A weight, in nats (units of log-likelihood), is how much likelier a line is with the cause than without.
+A pattern's weight, in nats (units of log-likelihood), says how much likelier a matching line is with the cause than
+without.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ takes them again."""
 
 
 class Says(NamedTuple):
-    """A pattern of log lines that state a cause. Every such line contains the text `has`."""
+    """A pattern of log lines that state a cause. A line without the text `has` cannot match."""
 
     weight: float
     has: str
@@ -130,7 +131,7 @@ class Texts:
             self.said.append(one)
 
     def take(self, other: Texts, lines: int) -> None:
-        """Add the statements of a file's next part, before which the file has `lines` lines."""
+        """Add what was found in the next part of a file; `lines` lines of the file come before this part."""
         for one in other.said:
             self.add(replace(one, line=one.line + lines))
         self.in_words += [replace(one, line=one.line + lines) for one in other.in_words]
@@ -149,8 +150,8 @@ class Texts:
 
 
 def texts_in(places: Iterable[str | Path]) -> Texts:
-    """Return every statement of a cause in these logs, in the order of files and lines. LogError for a missing
-    place."""
+    """Return every log line that states a cause, in the order of files and lines. Raises LogError if a file or folder
+    does not exist."""
     here = [place for place in places if "://" not in str(place)]
     parts = planned(here).parts if here else []
     read = by_processes if are_large(here) else map
@@ -269,7 +270,7 @@ def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
 
 
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
-    """Return the line's statements, one per cause. `around` has the line before and the stack trace after."""
+    """Return each cause that the log line states. `around` has the line before and the stack trace after the line."""
     told = set[str]()
     for name, about in CAUSES.items():
         for says in about.says:

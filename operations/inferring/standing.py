@@ -1,9 +1,9 @@
-"""Events that are no fault of a link or a process: a host that stood still, NameServers stopped before their brokers, a
-client that came and went. Pure: no I/O.
+"""Finds events that are no fault of a link or process: a paused host, NameServers stopped before their brokers, a
+client that ran only for a short time. Pure: no I/O.
 
-A host stood still (sleep, pause, snapshot) if all its processes' logs share a silence and go on without a start. When a
-host that stood still goes on, its NameServer expires living brokers, later than a running NameServer would. Effects of
-these events are removed from the signs, so that no fault is inferred from the effects.
+A host was paused (sleep, pause, snapshot) if all its processes' logs are silent at the same time and go on without a
+restart. After the pause, a NameServer on the host expires living brokers, later than a running NameServer would.
+Effects of these events are not used as signs of a fault.
 """
 
 import math
@@ -40,7 +40,7 @@ class _Silence:
 
 
 def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Return the events as episodes; `taken` gets the signs that are the events' effects."""
+    """Return these events as episodes, and add the signs that the events explain to `taken`."""
     _came_and_went(seen, taken)
     return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
 
@@ -109,7 +109,8 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
 
 
 def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
-    """Yield a sentence for each broker whose timer shows until when it stood still, as host or as process."""
+    """Yield a sentence for each broker whose registrations after the pause show whether the host or only the process
+    was paused."""
     period = seen.timers.R_ms
     for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)

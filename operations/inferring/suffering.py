@@ -1,5 +1,5 @@
-"""What clients suffered, as their own logs say: failed sends, pulls, look-ups and connections, calls without an answer,
-brokers without an address, and routes without a broker. Pure.
+"""Lists the trouble that clients' own logs tell of: failed sends, pulls, look-ups and connections, calls without an
+answer, and routes without a broker. Pure.
 
     lines, rows, raw texts ─► suffered() ─► Suffered: client, what, how often, from when to when
 """
@@ -32,7 +32,7 @@ _NO_ADDRESS = re.compile(r"[Tt]he broker ?\[([^\]]*)\] (?:does )?not exist")
 
 @dataclass(slots=True)
 class Suffered:
-    """The same trouble of one client. Times are UTC in milliseconds."""
+    """One kind of trouble of one client, from first to last occurrence. Times are UTC milliseconds."""
 
     client: str
     what: str
@@ -65,7 +65,7 @@ class Suffered:
 
 
 def suffered(found: Reconstructed, texts: Texts) -> list[Suffered]:
-    """Return the trouble that clients' logs tell of, by client and in order of time."""
+    """Return the trouble that clients' logs tell of, ordered by client and time."""
     told: list[Suffered] = [*_routes(found)]
     last: dict[tuple[str, str], Suffered] = {}
     for client, what, at_ms in sorted(_each(found, texts), key=lambda one: one[2]):

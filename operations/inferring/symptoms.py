@@ -1,4 +1,5 @@
-"""Makes signs from the rows of a history: lost and kept connections and registrations. Pure: no I/O."""
+"""Finds signs of faults, and of health, in a history's rows: connections and registrations that were lost or kept.
+Pure: no I/O."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -111,8 +112,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """Return the node of the broker that registered, whatever its current id; None for a stranger under the broker's
-    name."""
+    """Return the node that registered in this row; None if a broker at another broker's address used the name."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
@@ -261,7 +261,7 @@ def _client(seen: Seen, row: Row) -> None:
 
 
 def client_of(seen: Seen, row: Row) -> str | None:
-    """Return the node that the row's clientId names; in an import, the node at the row's address."""
+    """Return the client that the row is about, by its clientId, else by its address."""
     identity = str(value_of(row).get("client", ""))
     instance = node_of_client_id(identity)
     if instance in seen.kinds:

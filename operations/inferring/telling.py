@@ -1,4 +1,5 @@
-"""Describes each inferred fault, and its alternatives: certainty, entry in a scenario, evidence."""
+"""Describes each inferred fault and its alternatives: how certain each is, its timeline entry for a scenario, and its
+evidence."""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ class Episode:
 
     @property
     def weight(self) -> float:
-        """Its weight in nats. Explanations that are one cause count together: a link fails in one direction or both."""
+        """Its weight in nats. Explanations of one cause count together, for example a link that fails in one direction
+        or in both."""
         first = self.hypotheses[0]
         share = sum(one.score for one in self.hypotheses if _alike(first.fault, one.fault))
         if first.certainty == "certain":
@@ -121,7 +123,7 @@ class Episode:
 
     @property
     def score(self) -> float:
-        """How often such a cause is right. `doctor` and `import` say this number."""
+        """The probability, from 0 to 1, that the cause is right. `doctor` and `import` print this number."""
         if self.stated is not None:
             return self.stated
         share = 1 / (1 + math.exp(UNKNOWN - self.weight))
@@ -137,8 +139,8 @@ def _alike(one: str, other: str) -> bool:
 
 
 def score_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """Return the score of the likeliest cause: how often an answer with this share of the likelihood, and this sum of
-    the other shares, is right."""
+    """Return the score of the likeliest cause, which is the probability that the cause is right. `share` is its
+    likelihood, `others` the sum of the other causes' likelihoods."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
@@ -159,7 +161,7 @@ def act(
     to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
     nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """Return an episode with a single explanation, which rows state directly."""
+    """Return an episode without alternatives, because rows state directly what happened."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     one = Hypothesis(
         rank=1,
@@ -183,8 +185,8 @@ def _says(row: Row) -> str:
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """Return the faults that may explain the signs of `fit`, its own among them, best first. `taken`: the signs that
-    other faults explain."""
+    """Return every fault that can explain the signs of `fit`, including the fault of `fit`, best first. `taken` has the
+    signs that other faults explain."""
     own = dict(fit.signs)
     total = sum(own.values())
     found: list[Fit] = []
@@ -211,8 +213,8 @@ def same_rank(first: Fit, other: Fit) -> bool:
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """Return certain, likely or unsure. A fault is certain only if no other known fault fits, and no log that would
-    show another fault is missing."""
+    """Return certain, likely or unsure. A fault is certain only if no other known fault explains the signs, and no
+    missing log could show another fault."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -232,10 +234,10 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
 
 
 def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
-    """Return `likely` instead of `certain` if logs with known clocks have too little evidence, if only one log with an
-    unsure clock has evidence, or if a NameServer in `names` may be another NameServer.
+    """Return `likely` instead of `certain` if the evidence in logs with known clocks is weak, if it is all in one log
+    whose clock is not exactly known, or if a NameServer in `names` may be another NameServer.
 
-    `worth`: evidence from each node's log; `names`: the fault's nodes.
+    `worth` has the evidence from each node's log, in nats; `names` has the fault's nodes.
     """
     if certainty != "certain" or not worth:
         return certainty
@@ -305,7 +307,7 @@ _GROUPS = ("brokers", "clients", "name_servers")
 
 
 def timeline_of(fit: Fit) -> list[dict[str, Any]]:
-    """Return the fault as entries of a scenario's timeline, in seconds from the history's origin."""
+    """Return the fault as entries of a scenario's timeline. `at_s` counts from the begin of the history."""
     candidate, at_s = fit.candidate, round(fit.start.middle_ms / 1000, 3)
     end_s = None if fit.end is None else max(at_s + 0.001, round(fit.end.middle_ms / 1000, 3))
     on: dict[str, Any] = {"nodes": list(candidate.nodes)} if candidate.nodes else {"links": list(candidate.links)}
@@ -342,8 +344,8 @@ def spoken_for(fit: Fit) -> list[dict[str, Any]]:
 
 
 def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
-    """Return the evidence against a fault: missing lines that it should have caused. For an alternative also the signs
-    that only the first fault explains."""
+    """Return the evidence against a fault: missing or contradicting log lines. For an alternative, signs that only the
+    first fault explains are evidence, too."""
     told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
     own = {sign for sign, _ in fit.signs}
     left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
@@ -351,6 +353,6 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """Return in words which log would distinguish two faults of the same rank."""
+    """Return a sentence about which log could tell which of two equally ranked faults happened."""
     one, two = sorted((first.candidate.name, other.candidate.name))
     return APART.get((one, two), "no line of these logs tells them apart") if one != two else None

@@ -1,8 +1,7 @@
-"""Finds the cause of an error line that fits no pattern of causes.toml, by the line's words: a subject, and a statement
-about it.
+"""Finds the cause of an error line that no pattern of causes.toml matches, by the words in the line.
 
-If a stack trace or line gives several reasons, the cause is taken from the last. Without a known word, the package of
-RocketMQ in the stack trace decides.
+If a line or stack trace gives several reasons, the last reason decides. If no word is known, the RocketMQ package in
+the stack trace decides.
 """
 
 import re
@@ -69,8 +68,8 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 
 
 def in_words(text: str, before: str, trace: str) -> str | None:
-    """Return the cause by the line's words, else by the package in the stack trace or the thread that logs. A line that
-    is not RocketMQ's gives only causes that any program may have."""
+    """Return the cause by the line's words, else by the RocketMQ package in the stack trace, else by the logging
+    thread. A line of another program gives only a cause that any program can have."""
     if _FRAME.match(text) or _CALM_LEVEL.search(text) or not TROUBLED.search(text):
         return None
     cause = _spoken(text, trace)
@@ -79,7 +78,7 @@ def in_words(text: str, before: str, trace: str) -> str | None:
 
 
 def is_ours(around: str) -> bool:
-    """Whether a line, with what stands around it, speaks of RocketMQ."""
+    """Whether the text, a log line with its neighbouring lines, mentions RocketMQ."""
     return _OURS.search(around) is not None
 
 

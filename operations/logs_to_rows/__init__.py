@@ -1,1 +1,1 @@
-"""Turns log lines of servers and clients into rows of a history: writers, times, clocks."""
+"""Turns the log lines of NameServers, brokers and clients into rows of a history, with corrected times."""

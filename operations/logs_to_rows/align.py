@@ -1,5 +1,5 @@
-"""Finds each log's time zone and clock offset: given by the user, stated in the log, or inferred from events that logs
-share. Pure: no I/O.
+"""Finds each log's time zone and clock offset: as the user gives it, as the log states it, or from events that two logs
+have. Pure: no I/O.
 """
 
 import re
@@ -21,8 +21,8 @@ def aligned(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Set each log's time zone, its clock's offset, and how exact and certain the offset is. Returns sentences about
-    contradictions and unknown clocks. `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds."""
+    """Set each log's time zone and clock offset, and how exact the offset is. Returns sentences about contradictions
+    and unknown clocks. `zones` and `offsets` are the user's values in milliseconds; `chosen` explains the keys."""
     zones, offsets = zones or {}, offsets or {}
     clocks = []
     all_marks = known_hosts([marks_of(source, book) for source in sources], sources)
@@ -46,7 +46,7 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """Return the user's value for this log: under its node's name, one of its files, its folder, or `*` for all."""
+    """Return the value in `given` for this log. The key is the node's name, a file, a folder, or `*` for all logs."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

@@ -1,5 +1,5 @@
-"""Finds each node's addresses in all logs, and brokers' names, ids and clusters, NameServers' lists, topics. Pure: no
-I/O."""
+"""Collects from all logs each node's addresses, brokers' names, ids and clusters, lists of NameServers, and topics.
+Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ADDRESS = re.compile(r"(-?\d+)=([^,\s}]+)")
 
 
 def queue_row(text: str) -> tuple[str, list[int]] | None:
-    """Return a QueueData's broker name and its row [read, write, perm, topicSysFlag]; None for other text."""
+    """Return the broker name of a QueueData, and [readQueueNums, writeQueueNums, perm, topicSysFlag]; None if the text
+    is no QueueData."""
     return next(_queue_rows(text), None)
 
 
@@ -35,7 +36,7 @@ def _queue_rows(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def route_of(text: str) -> dict[str, Any] | None:
-    """Return the route in a log line's text; None for `null` and for text that is cut too short."""
+    """Return the topic route in a log line's text; None if the text is `null` or was cut off."""
     brokers = {found["name"]: dict(_ADDRESS.findall(found["addresses"])) for found in _BROKER.finditer(text)}
     queues = dict(_queue_rows(text))
     if not brokers and not queues:
@@ -77,13 +78,13 @@ class Book:
         return None if found is None else broker_node(*found)
 
     def id_at(self, address: str, at_ms: float) -> int | None:
-        """Return the broker id under which the address registered at that time (UTC)."""
+        """Return the broker id of this address at time `at_ms` (UTC); None if unknown."""
         became = id_at(self.had.get(address, ()), at_ms)
         known = self.broker(address)
         return became if became is not None else None if known is None else known[1]
 
     def addresses(self) -> dict[str, list[str]]:
-        """Each broker's addresses, the most frequent first."""
+        """The addresses of each broker, the most frequent address first."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for address, said in self.names.items():
             who, count = said.most_common(1)[0]
@@ -92,7 +93,7 @@ class Book:
 
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
-    """Return the `host:port` entries of a list of NameServers in any notation."""
+    """Return the `host:port` entries of a list of NameServers, whatever the separators."""
     return tuple(one for one in _SPLIT.split(text or "") if HOST_PORT.fullmatch(one))
 
 
@@ -196,7 +197,7 @@ def _list(book: Book, text: str | None) -> None:
 
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
-    """Return name, id and address of the broker that wrote the log; None if the log does not say."""
+    """Return name, id and address of the broker that wrote the log; None if the log does not have them."""
     own, booted = dict[str, str](), None
     for line in source.lines:
         if line.event == "setting":
@@ -233,7 +234,8 @@ def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
 
 
 def client_by_path(source: Source, book: Book) -> str | None:
-    """Return the one ClientID of the brokers' logs whose host or instance is in this log's path; None if two match."""
+    """Return the ClientID whose host or instance name is part of this log's path; None if no ClientID or several match.
+    The ClientIDs come from brokers' logs."""
     found = [
         known
         for known in sorted(book.client_ids)
@@ -253,7 +255,7 @@ _EXACT_MS = 1_500.0
 
 
 class Became(NamedTuple):
-    """A change of a broker's id: the broker has this id from this line on."""
+    """A change of a broker's id: the broker has `id` from the log line `line` on."""
 
     source: Source
     line: Line
@@ -282,8 +284,8 @@ class _Member:
 def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
-    """Return name and id of the broker at each address, and its ids over time, for brokers with slaves or changed
-    roles. `routes` has the ids in clients' routes."""
+    """Return by address the broker's name and id, and its ids over time, for brokers with slaves or with a changed
+    role. `routes` has the broker ids in clients' routes."""
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:
@@ -349,6 +351,6 @@ def _member(source: Source) -> tuple[str, _Member] | None:
 
 
 def id_at(had: Sequence[Became], at_ms: float) -> int | None:
-    """Return the id that the broker had at that time; None before the first known id."""
+    """Return the broker's id at time `at_ms`, or its first known id if `at_ms` is earlier; None if no id is known."""
     found = [said.id for said in had if said.source.wall_ms(said.line) <= at_ms + _EXACT_MS]
     return found[-1] if found else had[0].id if had else None

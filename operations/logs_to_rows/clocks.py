@@ -1,12 +1,13 @@
-"""How far the clocks of the logs were apart, from events that two of them logged. Pure: no I/O.
+"""Computes how far the clocks of the logs' machines were apart, from events that two logs have. Pure: no I/O.
 
     NameServer  05:10:04 master address change … 10.0.0.2:10911     broker  21:10:05 register broker[0] to … OK
                 05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876
     all differences of equal marks ─► the commonest is the distance of the clocks: zone (quarter hours) + offset
 
-Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur every 30 s also
-fit 30 s later, so marks that do not recur (a first registration) count more. Of equal fits, the offset nearest to a
-whole quarter of an hour wins. A NameServer's log is tried at each address that clients and brokers used.
+Logs are aligned one after the other, the surest first, and contradictions are reported. An event that recurs every 30 s
+also fits 30 s later, so an event that does not recur (a first registration) counts more. Among equally good offsets,
+the one nearest to a whole quarter of an hour is taken. A NameServer's log is compared at each address that clients and
+brokers used for NameServers.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ NOT_AT_ONCE = ("~", "gone ", "lost ")
 
 
 class Mark(NamedTuple):
-    """An event that two logs may both have."""
+    """An event that two logs can both have, such as a connection that both ends log."""
 
     key: str
     at_ms: float
@@ -78,7 +79,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class LogClock:
-    """One log's clock. `shift_ms`: how far the clock was ahead of the reference log's clock."""
+    """One log's clock. `shift_ms` says how far the clock was ahead of the reference log's clock."""
 
     name: str
     resolution_ms: int
@@ -98,7 +99,7 @@ class LogClock:
 
 
 class Pair(NamedTuple):
-    """Two logs' clocks, compared. `shift_ms`: how far the second clock is ahead of the first."""
+    """The comparison of two logs' clocks. `shift_ms` says how far the second clock is ahead of the first clock."""
 
     shift_ms: float
     bound_ms: float
@@ -114,10 +115,10 @@ class Pair(NamedTuple):
 
 
 def solve(clocks: Sequence[LogClock]) -> list[str]:
-    """Set each log's clock shift, its bound and certainty. Returns a sentence for each contradiction.
+    """Set how far each log's clock was ahead, with the possible error. Returns a sentence for each contradiction.
 
-    Clocks are placed one after the other, the surest first, by their common moments with placed clocks. A clock without
-    common moments begins a new group.
+    Clocks are aligned one after the other, the surest first, by the events that a log has in common with aligned logs.
+    A log without common events begins a new group.
     """
     for clock in clocks:
         clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
@@ -289,8 +290,8 @@ def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> l
 def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
     """Return how far the other log's clock is ahead of this log's clock; None if the logs share no events.
 
-    A NameServer with an unknown address gets the best fit at any address that clients or brokers used. If two addresses
-    fit with different clocks, the address is uncertain. `taken`: addresses that have a log.
+    A NameServer with an unknown address is compared at every address that clients or brokers used. If two addresses fit
+    with different clocks, the address is uncertain. `taken` has the addresses that already have a log.
     """
     mine, theirs = _by_key(one.marks), _by_key(other.marks)
     if not any(key.endswith(ANY) for key in theirs):
@@ -357,7 +358,7 @@ class _Polls(NamedTuple):
     """Number of events learnt."""
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return for each of these shifts the share of events that a client would have learnt within one poll."""
+        """Return for each shift how many route changes the client would have learnt within one route poll."""
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -532,15 +533,15 @@ class _Apart(NamedTuple):
 def refined(
     clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return each clock's shift, and its possible error against the first clock; shifts given by the user stay.
+    """Return how far each clock was ahead, and the possible error. Values that the user gave are kept.
 
-    Two logs with the same event bound each other's offset, to a part of a second though they write whole seconds:
+    Events that two logs have limit the offset between the logs to less than a second, even if both write whole seconds:
 
         ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
         ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s
 
-    Two logs' offset lies in the range that most of their common events allow. The surest ranges are applied first; a
-    range that contradicts them is ignored.
+    The offset of two logs lies in the range that most of their common events allow. The surest ranges are applied
+    first. A range that contradicts surer ranges is ignored.
     """
     members = list(shift)
     if not 2 <= len(members) <= _MOST_CLOCKS:
@@ -636,7 +637,8 @@ def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int
 
 
 def commonest(shifts: Sequence[float]) -> float:
-    """Return the most frequent of these shifts, to a second; of equally frequent shifts the first."""
+    """Return the most frequent shift; shifts that differ by little count as equal. Of equally frequent shifts the first
+    is returned."""
     near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
     at = max(range(len(shifts)), key=lambda number: (near[number], -number))
     return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)

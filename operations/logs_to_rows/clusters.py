@@ -1,11 +1,12 @@
-"""Groups logs by cluster: a list, a registration, a route or a connection joins two logs. Pure: no I/O.
+"""Groups logs by cluster. Two logs belong to one cluster if a NameServer list, a registration, a route or a connection
+links their nodes. Pure: no I/O.
 
 eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: imported
 us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, with a message
 
-Equal broker names do not put two logs into one cluster, because every cluster may have a broker-a. A log without a
-known broker or NameServer belongs to its folder's cluster. An otherwise unconnected NameServer's log belongs to a
-cluster that lists NameServers.
+Equal broker names do not put two logs into one cluster, because every cluster may have a broker-a. A log that names no
+known broker or NameServer belongs to the cluster of its folder. A NameServer's log without any link belongs to a
+cluster whose logs list NameServers.
 """
 
 import re
@@ -44,7 +45,7 @@ class _Said:
 
 
 def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """Return the logs of the cluster with most lines, and one sentence for each other cluster."""
+    """Return the logs of the cluster that has most log lines, and a sentence about the logs that are left out."""
     groups, why = clusters_of(sources), "no list, registration or connection joins two"
     if len(groups) == 1:
         groups, why = _incidents(sources)
@@ -90,7 +91,7 @@ def _two_lives(one: Source, other: Source) -> str:
 
 
 def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """Return the logs of each cluster, the cluster with most lines first."""
+    """Return the logs of each cluster, the cluster with most log lines first."""
     said = [_said(source) for source in sources]
     groups = [
         members

@@ -1,4 +1,5 @@
-"""Rows from the log of a broker or a client: connections, NameServers, requests and answers. Pure: no I/O.
+"""Makes history rows from the log of a broker or a client: connections, chosen NameServers, requests and answers. Pure:
+no I/O.
 
 both      connected, CLOSE, failed, timeout      channel open, close, connect_failed; timed_out
           name server address updated            name_server_list
@@ -215,6 +216,6 @@ class DiallerLog:
 
 
 def ident(source: Source) -> dict[str, str | None]:
-    """ClientID and host of a client's log."""
+    """Return the ClientID and the host of the client that wrote the log."""
     known = client_id(source)
     return {"id": known, "address": known.partition("@")[0] if known and "@" in known else None}

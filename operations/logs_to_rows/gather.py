@@ -1,4 +1,4 @@
-"""Reads logs with Spark in parallel. Spark's driver gets only the lines from which a history is made."""
+"""Reads logs with Spark in parallel. Only the lines from which a history is made are sent to Spark's driver."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Gathered(NamedTuple):
 
 
 def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
-    """Return the lines of all logs at these places from which a history is made, and lines of `more` events. LogError
-    without such a line."""
+    """Return the log lines from which a history is made, and the lines of the events in `more`. `places` are files,
+    folders or URLs. Raises LogError if no such line exists."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
@@ -81,7 +81,8 @@ def _peer(line: Line) -> str:
 
 
 def hosts_in(lines: Iterable[Line]) -> set[str]:
-    """Return the hosts of brokers and clients in any line, because other hosts' connections are in no other log."""
+    """Return the hosts that are known as a broker's or client's. Other hosts' connections are in no other log, and so
+    help no comparison."""
     addresses, clients = set[str](), set[str]()
     for line in lines:
         addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)
@@ -102,14 +103,15 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
 
 
 def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileRead], list[str]]:
-    """Return the logs' lines, each file's result, and a sentence for each file that could not be read completely."""
+    """Return the log lines, how much of each file was read, and a sentence for each file that was not read
+    completely."""
     read = read_plain(places)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     return lines, read.files, [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
-    """Return the rows of chaos/logs that have a time, as lines."""
+    """Return a `Line` for each row that chaos/logs read and that has a time."""
     for row in rows:
         stamp_ms, resolution_ms, zone_ms = row.stamp_ms, row.resolution_ms, zone_ms_of(row.zone)
         if row.outer_ms is not None:  # a container's own stamp, which is in UTC

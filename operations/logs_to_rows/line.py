@@ -1,4 +1,4 @@
-"""A log line whose event is known."""
+"""A log line of which it is known what event it reports."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -25,12 +25,12 @@ class Line(NamedTuple):
 
     @property
     def middle_ms(self) -> float:
-        """The middle of the time that the line's stamp may mean."""
+        """The middle of the time span that the line's time stamp covers, for example half past a whole second."""
         return self.stamp_ms + (self.resolution_ms / 2 if self.resolution_ms > 1 else 0.0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the line has all fields of its event; a line that was cut may lack fields."""
+        """Whether the line has all fields of its event. A line that was cut off can lack fields."""
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
@@ -106,8 +106,8 @@ USED = frozenset(_NEEDS)
 
 
 def starts(lines: Iterable[Line], keys: Collection[str], within_ms: float) -> list[int]:
-    """Return the first line of each start of a program: its settings with these `keys`, or, without settings within
-    `within_ms` before, the line that says that it serves."""
+    """Return the index of the first line of each start of a program. A start begins with settings (`keys`), or, if no
+    settings were logged within `within_ms` before, with the line that says that the program serves."""
     found: list[int] = []
     settings_ms: float | None = None
     for number, line in enumerate(lines):
@@ -123,7 +123,7 @@ def starts(lines: Iterable[Line], keys: Collection[str], within_ms: float) -> li
 
 
 def zone_ms_of(text: str | None) -> int | None:
-    """Return `+08:00`, `-3:30` or `UTC` in milliseconds ahead of UTC; None for anything else."""
+    """Return a time zone (`+08:00`, `-3:30` or `UTC`) in milliseconds ahead of UTC; None for any other text."""
     if text is None:
         return None
     said = text.strip().removeprefix("GMT").removeprefix("UTC").strip()

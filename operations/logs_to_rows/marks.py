@@ -1,4 +1,4 @@
-"""Finds marks: events that two logs may both have, by which clocks.py compares clocks. Pure: no I/O.
+"""Finds events that two logs can both have (marks), by which clocks.py compares the logs' clocks. Pure: no I/O.
 
 NameServer          broker                client              key
 registration        register … OK                             reg ADDRESS      (first ones weigh more)
@@ -37,7 +37,7 @@ _BROUGHT_MS = 1_500.0
 
 
 def marks_of(source: Source, book: Book) -> list[Mark]:
-    """Return the marks of one log; times are the log's stamps read as UTC."""
+    """Return the events of one log that another log can have, too. Times are the log's time stamps, read as UTC."""
     found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
     return list(found) if source.kind == CLIENT else _without_held(list(found))
 
@@ -57,7 +57,7 @@ def _without_held(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
-    """Remove channels of hosts that have no log here, such as probes and tools."""
+    """Remove connections of hosts without a log, such as probes and tools."""
     hosts = {
         _host_in(mark.key)
         for source, found in zip(sources, marks, strict=True)

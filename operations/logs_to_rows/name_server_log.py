@@ -1,4 +1,4 @@
-"""Rows from a NameServer's log: registrations, drops with their reason, routes. Pure: no I/O.
+"""Makes history rows from a NameServer's log: registrations, dropped brokers with the reason, routes. Pure: no I/O.
 
     rocketmqHome=…, boot success            started; the previous process has ended
     shutdown hook was invoked               stopped; so does a log whose end closes all channels
@@ -7,9 +7,9 @@
     IDLE ─ destroyed ─ remove brokerAddr    broker_dropped idle; expired, exception, closed, unregistered likewise
     wipe write perm                         write_perm
 
-A NameServer logs a topic once, for its first broker. A broker's topics come from all logs (book.py) and count from the
-broker's registration on. Table entries older than the log count from the log's first line on, as far as a later line
-shows them.
+A NameServer logs a topic only for the topic's first broker. So a broker's topics are taken from all logs (book.py),
+from the broker's registration on. A table entry older than the log is assumed from the log's first line on, if a later
+line shows it.
 """
 
 from collections import defaultdict

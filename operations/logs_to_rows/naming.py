@@ -1,7 +1,8 @@
-"""Names nodes by sources and addresses, and finds the address of each NameServer's log. Pure: no I/O.
+"""Gives each node a name, and finds the address of the NameServer that wrote each log. Pure: no I/O.
 
-A broker's log has its name, a client's its ClientID. A 4.x NameServer's log does not have its address. A NameServer's
-log is matched to an address of the lists by port, by path, and by the times of logged registrations and connections.
+A broker's log has the broker's name, and a client's log has the ClientID. The log of a 4.x NameServer does not have the
+NameServer's address. The address is found by port, by file path, and by the times of registrations and connections in
+other logs.
 """
 
 import itertools
@@ -42,7 +43,8 @@ class Nodes:
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Set each log's name until the topology is known. Brokers and clients keep this name."""
+    """Give each log's node a first name, such as ns-0. NameServers are renamed when the topology is known; brokers and
+    clients keep the name."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:
@@ -89,7 +91,7 @@ def kind_of_client(source: Source, book: Book) -> str:
 
 
 def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
-    """Return every node with its addresses. The sources' clocks must be set before."""
+    """Return every node with its addresses. The clocks of the logs must be aligned before."""
     nodes = Nodes()
     servers = [source for source in sources if source.kind == NAME_SERVER]
     addresses = _name_server_addresses(book, servers)

@@ -1,4 +1,5 @@
-"""Reconstructs an incident from log lines: sources, clocks, topology, timers, rows, time line. No Spark.
+"""Reconstructs an incident from log lines: which process wrote which log, clocks, topology, timers, history rows,
+events in order. No Spark.
 
 plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
@@ -91,7 +92,8 @@ class Reconstructed:
 
 
 def zone_of(sources: Iterable[Source]) -> timezone:
-    """Return the zone in which most of these logs are stamped; of equally many the one that is the least ahead."""
+    """Return the time zone of most of these logs. If two zones are equally frequent, the zone that is less ahead of UTC
+    is returned."""
     counted = Counter(source.zone_ms for source in sources) or {0: 0}
     return timezone(timedelta(milliseconds=max(counted, key=lambda zone_ms: (counted[zone_ms], -zone_ms))))
 
@@ -104,8 +106,8 @@ def reconstruct(
     offsets: Mapping[str, float] | None = None,
     name: str = "imported",
 ) -> Reconstructed:
-    """Reconstruct the incident. `zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a
-    folder, or `*`."""
+    """Reconstruct the incident. `zones` has time zones in ms ahead of UTC, and `offsets` clock offsets in ms. A key is
+    a node, a file, a folder, or `*` for all logs."""
     read = [source for source in sources_of(lines, files) if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
     book = book_of(sources)

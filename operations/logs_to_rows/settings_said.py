@@ -1,5 +1,5 @@
-"""The run's timers, and the source of each timer: a settings line, recurring lines, or the version's default. Pure: no
-I/O."""
+"""Finds the cluster's timers, each from a settings line, from the period of recurring lines, or from the version's
+default. Pure: no I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,13 +35,14 @@ _FITTED_FROM = 4
 
 
 def profile_of(sources: Sequence[Source]) -> Profile:
-    """Return 5.x if any server's log is of 5.x; without servers' logs, if any client's log is."""
+    """Return 5.x if any server's log is of RocketMQ 5.x, else 4.9. Without servers' logs, the clients' logs decide."""
     servers = [source for source in sources if source.kind != CLIENT]
     return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
 
 
 def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
-    """Return RocketMQ's timers, and for each timer its value `ms`, its source `by`, and its log `lines`."""
+    """Return RocketMQ's timers, and for each timer its value (`ms`), where the value comes from (`by`), and log lines
+    that show it (`lines`)."""
     profile = profile_of(sources)
     said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
     for source in sources:

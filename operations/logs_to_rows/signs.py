@@ -1,10 +1,10 @@
-"""Signs: what the rows of a history say about each link and process. Faults are inferred from them. Pure: no I/O.
+"""Defines signs: facts about links and processes in a history's rows, from which faults are inferred. Pure: no I/O.
 
     rows ──► Seen: nodes, their logs and how exact these are, and the signs by link and node
 
-A sign is one recorded fact about one link (`dialler` to `peer`) or one node: a request worked, got no answer or was
-refused, a channel ended, or a registration was missing. Most signs have a stretch: a request begun at t - 3 s that got
-no answer by t shows a fault for all that time.
+A sign is one fact about one link (`dialler` to `peer`) or one node: a request was answered, unanswered or refused, a
+channel ended, or a registration was missing. Most signs cover a time: a request that had no answer for 3 s shows a
+fault during these 3 s.
 """
 
 import math
@@ -25,7 +25,8 @@ HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
 
 
 class Kind(StrEnum):
-    """The fact that a sign states. The fact is about a link, unless the comment says otherwise."""
+    """The kinds of facts that a sign can state. The fact is about a link, unless a comment says that it is about a
+    node."""
 
     OK = "answered"
     ARRIVED = "arrived at the peer"
@@ -56,7 +57,7 @@ CLOSES = frozenset({Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
 
 
 class Edge(NamedTuple):
-    """A link from `dialler` to `peer`; a sign about a node has an empty `peer`."""
+    """A link from `dialler`, the connecting node, to `peer`. For a sign about one node, `peer` is empty."""
 
     dialler: str
     peer: str
@@ -86,7 +87,7 @@ class Sign:
 
 @dataclass(slots=True)
 class Seen:
-    """A history's nodes, logs and signs, from which faults are inferred."""
+    """The nodes, logs and signs of one history, from which faults are inferred."""
 
     timers: Timers
     kinds: dict[str, str] = field(default_factory=dict)
@@ -116,7 +117,8 @@ class Seen:
     last_ms: float = 0.0
 
     def tolerance_ms(self, *nodes: str) -> float:
-        """Return by how many milliseconds rows of these nodes may differ in time, though they tell of one moment."""
+        """Return by how many milliseconds the times of two rows of these nodes can differ, although both rows report
+        one event."""
         worst = sorted((self.exact_ms.get(node, 50.0) for node in nodes), reverse=True)[:2]
         return sum(worst) + 50.0
 
@@ -124,11 +126,11 @@ class Seen:
         return bool(self.own.get(node))
 
     def own_from(self, node: str) -> float:
-        """Return the time of the first line in the node's own log; inf without a line."""
+        """Return the time of the first line in the node's own log; inf if the log has no line."""
         return next(iter(self.own.get(node, ())), math.inf)
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
-        """Whether the node's own log has lines before and after this time."""
+        """Whether the node's own log begins before `from_ms` and ends after `to_ms`."""
         own = self.own.get(node, [])
         return bool(own) and own[0] <= from_ms and own[-1] >= to_ms
 
@@ -161,7 +163,7 @@ class Seen:
 
 
 def in_time(sign: Sign) -> tuple[float, int]:
-    """Sort key of signs by time; of signs at one time, successes come last."""
+    """Return a sort key that orders signs by time. Of signs at the same time, successes come last."""
     last = sign.kind in (Kind.BOOT, Kind.ARRIVED, Kind.OPEN, Kind.OK)
     return sign.at_ms, int(last)
 
@@ -172,7 +174,7 @@ def value_of(row: Row) -> Mapping[str, Any]:
 
 
 def is_inferred(row: Row) -> bool:
-    """Whether the row was inferred, and is in no line of the node's own log."""
+    """Whether the row was inferred, and so is not from a line of the node's own log."""
     return value_of(row).get("learnt") == "inferred"
 
 
@@ -182,13 +184,13 @@ def is_registration(row: Row) -> bool:
 
 
 def is_near(times: Sequence[float], at_ms: float, within_ms: float) -> bool:
-    """Whether one of these ascending times is within `within_ms` of `at_ms`."""
+    """Whether a list of ascending times has a time at most `within_ms` from `at_ms`."""
     at = bisect_left(times, at_ms - within_ms)
     return at < len(times) and times[at] <= at_ms + within_ms
 
 
 def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -> list[list[T]]:
-    """Return the items in order of time, in groups that are within `within_ms` of the group's first item."""
+    """Return the items in order of time, in groups. A group ends `within_ms` after its first item."""
     found: list[list[T]] = []
     for item in sorted(items, key=at_ms):
         if found and at_ms(item) - at_ms(found[-1][0]) <= within_ms:
@@ -199,19 +201,19 @@ def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -
 
 
 def last_before(times: Sequence[float], at_ms: float) -> float:
-    """Return the last of these ascending times before `at_ms`; -inf if all are later."""
+    """Return the last time before `at_ms` in a list of ascending times; -inf if there is none."""
     at = bisect_left(times, at_ms)
     return times[at - 1] if at else -math.inf
 
 
 def first_after(times: Sequence[float], at_ms: float) -> float:
-    """Return the first of these ascending times after `at_ms`; inf if all are earlier."""
+    """Return the first time after `at_ms` in a list of ascending times; inf if there is none."""
     at = bisect_right(times, at_ms)
     return times[at] if at < len(times) else math.inf
 
 
 def where_of(row: Row | None) -> dict[str, Any]:
-    """Return file and line of the log line from which the row was made, if known."""
+    """Return file and line number of the log line from which the row was made, if known."""
     value = {} if row is None else value_of(row)
     if row is not None and "file" not in value and row["event"] != "node" and ":" in str(row.get("source")):
         file, _, line = str(row["source"]).rpartition(":")

@@ -97,7 +97,7 @@ class Source:
 
     @property
     def hint(self) -> str:
-        """The logs' paths in lower case, which may name the process."""
+        """The file path of the log in lower case, because the path often names the process."""
         return self.key.lower()
 
     @property
@@ -105,7 +105,7 @@ class Source:
         return any(_is_v5(line) for line in self.lines)
 
     def wall_ms(self, line: Line) -> float:
-        """Return when the line was written, in UTC by the reference's clock."""
+        """Return when the line was written, in UTC, corrected by the offset of the log's clock."""
         return line.middle_ms - self.zone_ms - self.offset_ms
 
 
@@ -123,7 +123,7 @@ def _is_v5(line: Line) -> bool:
 
 
 def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[Source]:
-    """Return the sources in order of their paths, each with its lines in the order of writing."""
+    """Return each process's log in order of file paths, with the lines in the order in which they were written."""
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         by_stream[line.file, line.prefix].append(line)

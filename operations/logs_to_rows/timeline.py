@@ -1,4 +1,4 @@
-"""The rows of an import that matter to a person, in order. Pure: no I/O."""
+"""Selects the rows of an import that a person wants to read, in order of time. Pure: no I/O."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -15,7 +15,7 @@ ANSWERED = "its registration there was answered with code"
 def timeline_of(
     rows: Sequence[Row], of_address: Mapping[str, str], origin_ms: float, bounds: Mapping[str, float], zone: tzinfo
 ) -> list[dict[str, Any]]:
-    """Return the entries of incident.json's `timeline`, with their time of day in that zone."""
+    """Return the entries of incident.json's `timeline`, with the time of day in the time zone `zone`."""
     found = []
     there: dict[tuple[str, str], str] = {}
     failing: dict[tuple[str, str], bool] = {}

@@ -1,4 +1,5 @@
-"""Finds the version of RocketMQ that wrote a log: stated in a line, or shown by the wording of lines. Pure: no I/O."""
+"""Finds the version of RocketMQ that wrote a log. A line states the version, or the wording of lines shows it. Pure: no
+I/O."""
 
 import re
 from collections import Counter
@@ -53,15 +54,15 @@ _BY_EVENT = {event: [one for one in _TELLS if one.event == event] for event in {
 
 
 class Written(NamedTuple):
-    """The version that wrote a log: `said` is `4.8.0`, `4.5 to 4.9` or `5.x`; `by` is the line that shows it."""
+    """The RocketMQ version that wrote a log. `said` is, for example, `4.8.0`, `4.5 to 4.9` or `5.x`; `by` is the log
+    line that shows the version."""
 
     said: str
     by: Line
 
 
 def version_of(lines: Iterable[Line]) -> Written | None:
-    """Return the log's version; None if no line shows it, or if lines of two versions are mixed and no line names the
-    version."""
+    """Return the log's RocketMQ version; None if no line shows the version, or if lines contradict each other."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
     since: _Version = _FIRST

@@ -1,4 +1,4 @@
-"""Writes rows of a history from log lines, each with its time and its line. Pure: no I/O."""
+"""Makes history rows from log lines. Each row has the time and place of its log line. Pure: no I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _MOST = 5_000
 
 
 class Rows:
-    """The rows of an import. Times are milliseconds of UTC until `on_axis`."""
+    """The history rows of an import. Times are UTC milliseconds; `on_axis` returns times since the history's begin."""
 
     def __init__(self) -> None:
         self.made: list[Row] = []
@@ -49,13 +49,13 @@ class Rows:
         self.made.append(row)
 
     def on_axis(self, origin_ms: float) -> list[Row]:
-        """Return the rows in order of time, times since the origin; `seq` counts from 0 in each process of a node."""
+        """Return the rows in order, with times since `origin_ms`; `seq` counts from 0 in each process of a node."""
         ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))
         return numbered({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0)} for row in ordered)
 
 
 def numbered(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows in order of time, `run_end` last, with `seq` from 0 by node and process."""
+    """Return the rows in order of time, `run_end` last. `seq` counts from 0 in each process of a node."""
     counts: dict[tuple[str, int], int] = defaultdict(int)
     found = []
     for row in sorted(rows, key=lambda row: (row["time_ms"], row["event"] == "run_end")):
@@ -66,7 +66,7 @@ def numbered(rows: Iterable[Row]) -> list[Row]:
 
 
 def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:
-    """Write the error of a log's times, one row a minute: how wrong the distance of two stamps may be."""
+    """Write a `timer_lag` row a minute, which says how wrong the log's times can be."""
     if not source.lines:
         return
     resolution = max(line.resolution_ms for line in source.lines[:1000])

@@ -1,5 +1,5 @@
-"""Makes the scenario of `--fault KIND`, and finds a scenario's faults: their times, and the peers that they
-separate."""
+"""Makes the scenario of `--fault KIND`. Also finds each fault in a scenario: its begin, its end, and the nodes that it
+separates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,7 +84,8 @@ class PredictOptions:
 
 
 def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
-    """Return the scenario with this fault, once. ScenarioError for an unknown fault or setting."""
+    """Return a scenario in which the fault that the user asked for happens once. Raises ScenarioError for an unknown
+    fault or setting."""
     name = _BY_WORD.get(asked.fault, asked.fault)
     if name not in KINDS:
         allowed = f"one of {', '.join(KINDS)}{nearest(name, (*KINDS, *_BY_WORD))}"
@@ -120,7 +121,8 @@ def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpan:
-    """One fault: the peers that it separates, from when until when (milliseconds from the start of the timeline)."""
+    """One fault: the nodes that it separates, its begin and its end. Times are milliseconds from the start of the
+    timeline."""
 
     do: str
     what: str
@@ -144,7 +146,7 @@ class FaultSpan:
 
 
 def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
-    """Return every fault of the timeline in order. ScenarioError without any fault."""
+    """Return every fault in the scenario's timeline, in order. ScenarioError without any fault."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:

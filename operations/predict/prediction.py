@@ -1,5 +1,5 @@
-"""Each client's recovery as a distribution, over runs on the virtual clock with drawn timer phases; as JSON, and as
-tables with the effect of other settings.
+"""Predicts recovery times by running a scenario many times on the virtual clock, each time with other random timer
+phases. The result is a distribution, as JSON or as tables.
 """
 
 import math
@@ -25,7 +25,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Each run's values for one fault of one scenario."""
+    """The recovery times after one fault of a scenario, in all runs."""
 
     fault: FaultSpan
     runs: tuple[RunRecovery, ...]
@@ -33,19 +33,19 @@ class Prediction:
 
     @property
     def quantities(self) -> dict[Quantity, list[float]]:
-        """Return each quantity's values in all runs, of every node that has the quantity. Milliseconds, or NEVER."""
+        """Return the values of each predicted time, from all runs and all nodes. Milliseconds, or NEVER."""
         names = dict.fromkeys(name for run in self.runs for name in run.values)
         return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
 
     @property
     def failed_share(self) -> float | None:
-        """The share of the sends begun during the fault that failed; None without sends."""
+        """The share of failed sends among the sends begun during the fault; None if there were no sends."""
         begun = sum(run.begun for run in self.runs)
         return sum(run.failed for run in self.runs) / begun if begun else None
 
     @property
     def sends(self) -> tuple[float, float]:
-        """Failed sends and all sends, as means of all runs."""
+        """The mean number per run of failed sends, and of all sends, that were begun during the fault."""
         return fmean(run.failed for run in self.runs), fmean(run.begun for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def predict(
     seed: int = 1,
     done: Callable[[int], None] = lambda _number: None,
 ) -> Variant:
-    """Run the scenario many times. Run k has the seed `seed` + k, which draws the timers' phases. ScenarioError for a
-    scenario without a fault."""
+    """Run the scenario `runs` times. Run k has the seed `seed` + k, which decides the random timer phases. Raises
+    ScenarioError for a scenario without a fault."""
     faults, begin_s = faults_of(scenario), time.monotonic()
     workload = scenario.workload.model_copy(update={"client_starts": 0, "start_bias": None})
     lean = scenario.model_copy(update={"workload": workload, "seed": None})  # recovery needs no prober's starts

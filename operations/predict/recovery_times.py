@@ -1,5 +1,6 @@
-"""The time that each node took to recover from one fault, by the run's history. Times are milliseconds from the start
-of the fault, or from its end for what comes back. NEVER means that nothing recovered before the end of the fault."""
+"""Measures how long each node took to recover from one fault, in the history of one run. Times are milliseconds from
+the start of the fault. The time until a broker is back counts from the end of the fault. NEVER means that the node did
+not recover before the end of the fault."""
 
 import math
 from collections import defaultdict
@@ -31,8 +32,8 @@ LEFT = "left"
 
 
 class Quantity(NamedTuple):
-    """A time that is predicted. `who` recovers: a NameServer, producers or consumers. `whom` is the broker or
-    NameServer concerned, or empty."""
+    """The name of a predicted time. `who` recovers: a NameServer, the producers or the consumers. `whom` is the broker
+    or NameServer that they lost, or ""."""
 
     who: str
     what: str
@@ -52,7 +53,7 @@ class Quantity(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecovery:
-    """One run's values of each quantity, one per client or NameServer, and how many of the sends begun during the fault
+    """One run's recovery times, one per client or NameServer, and how many of the sends begun during the fault
     failed."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -61,8 +62,8 @@ class RunRecovery:
 
 
 def recovery_of(rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str]) -> RunRecovery:
-    """Return one run's recovery. `topics` has the topic of each client. `rows` are all rows of the
-    run, in the order of time."""
+    """Return one run's recovery. `topics` has the topic of each client. `rows` has all rows of the run, in order of
+    time."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
 

@@ -1,4 +1,5 @@
-"""Makes a scenario from an import: topology, timers and faults of incident.json, cut to the time of the incident.
+"""Makes a scenario from an import. The scenario has the topology, timers and faults of incident.json, and covers the
+time of the incident.
 
 incident.json ─► nodes under a scenario's names ─► timers that differ ─► timelines of the chosen hypotheses
 history rows  ─► phases, lists in use, topics
@@ -73,15 +74,15 @@ class _Chosen(NamedTuple):
 
     @property
     def at(self) -> str:
-        """Its timeline's place in incident.json."""
+        """The key of the fault's timeline in incident.json."""
         return f"episodes.{self.number - 1}.hypotheses.{self.place - 1}.timeline"
 
 
 def imported(
     folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
 ) -> Original:
-    """Return the incident in this folder as a scenario. ScenarioError if no fault is known, or a named fault is
-    missing. If the replay is not `virtual`, phases are not set."""
+    """Return the incident in this folder as a scenario. Raises ScenarioError if no fault is known, or if a chosen
+    episode or hypothesis does not exist. Timer phases are set only if the replay is `virtual`."""
     file = folder / INCIDENT
     incident = read_incident(file)
     world = World.of_rows(rows)

@@ -1,4 +1,4 @@
-"""Reads incident.json for `replay`, and validates it, because a person may have edited the file."""
+"""Reads incident.json for `replay`, and validates the contents, because a person can have edited the file."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class _Read(BaseModel):
 
 
 class Entry(BaseModel):
-    """An entry of a timeline in the scenario language; all keys but `at_s` are validated like a scenario's."""
+    """An entry of a timeline, as in a scenario. The scenario's parser validates all keys except `at_s`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -81,7 +81,8 @@ class Incident(_Read):
 
 
 def read_incident(file: Path) -> Incident:
-    """Return the contents of incident.json. ScenarioError for invalid contents: key, value, and what is allowed."""
+    """Return the contents of incident.json. Raises ScenarioError with key, value and allowed values if the contents are
+    invalid."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as exc:

@@ -1,4 +1,5 @@
-"""The original of a replay: a run folder's history, and a scenario that repeats the run. Runs of nemesrv are read here.
+"""Reads the original of a replay: a run's history, and a scenario that repeats the run. imported.py reads the original
+of an import.
 
 run folder ─┬─ incident.json ─► imported.py ─┐
             └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names
@@ -34,7 +35,7 @@ PHASES_NOT_KEPT = (
 
 @dataclass(slots=True, kw_only=True)
 class Original:
-    """A recorded run that is to be replayed. Times in the history's milliseconds."""
+    """A recorded run that is to be replayed. Times are milliseconds since the begin of the history."""
 
     folder: Path
     rows: list[Row]
@@ -65,7 +66,7 @@ class Original:
 
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
-    """Return the history's rows of these events in order. ScenarioError for a missing or empty history."""
+    """Return the history's rows of these events in order. Raises ScenarioError for a missing or empty history."""
     if not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
@@ -80,8 +81,8 @@ def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
 
 
 def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
-    """Return the original from a run folder of nemesrv: its scenario.yaml, with each node's phase and list as
-    recorded."""
+    """Return the original run in a run folder of nemesrv. Its scenario is scenario.yaml with each node's recorded timer
+    phase and NameServer list."""
     file = folder / "scenario.yaml"
     document = read_document(file.read_text(encoding="utf-8"), file=str(file))
     world = World.of_rows(rows)
@@ -125,13 +126,14 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
 
 
 def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
-    """Return until when runs are compared: the harness then begins the final reads and ends the cluster."""
+    """Return until when both runs are compared. It is the moment at which the harness begins the final reads, or ends
+    the cluster."""
     ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
     return min(float(next(ends, math.inf)), world.end_ms)
 
 
 def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return how late each node's timers usually fired, and so how exact its times are."""
+    """Return how late each node's timers usually fired, which is the possible error of the node's times."""
     lags: dict[str, list[float]] = {}
     for row in rows:
         if row["event"] == "timer_lag" and row.get("lag_ms") is not None:

@@ -1,6 +1,6 @@
-"""Learns from rows at which phase of its period each node's timer fired, so that a replay repeats the same order of
-events. The moment of a fault within a period shifts its effects by up to one period: the registration period (R), the
-route poll (P) or the scan (S). Pure: no I/O."""
+"""Finds in a history at which phase of its period each node's timer fired, so that a replay repeats the order of
+events. The phase matters: a fault just after a tick takes effect up to one period (registration R, route poll P or scan
+S) later. Pure: no I/O."""
 
 import math
 from collections import defaultdict
@@ -24,8 +24,9 @@ def phases_of(
     idle_ms: float,
     until_ms: float = math.inf,
 ) -> dict[str, float]:
-    """Return each node's timer phase in seconds after `zero_ms`, if its rows show a phase. `idle_ms`: the channels'
-    idle time I. Ticks before the first fault (`until_ms`) are preferred, because nothing has moved them."""
+    """Return each node's timer phase in seconds after `zero_ms`, if the node's rows show it. `idle_ms` is the time
+    after which idle channels are closed (I). Ticks before the first fault (`until_ms`) are preferred, because a fault
+    can move ticks."""
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for node, rank, at_ms in _ticks(row, idle_ms):

@@ -1,4 +1,4 @@
-"""Runs the replay, compares its transitions with the original's, and writes replay.json."""
+"""Runs the replay, compares it with the original run, and writes replay.json."""
 
 import json
 import secrets
@@ -67,7 +67,8 @@ class Replayed:
 
 
 def read_original(folder: Path, wanted: ReplayOptions) -> Original:
-    """Return the recorded run to replay. ScenarioError without such a run, or without a known fault."""
+    """Return the recorded run to replay. Raises ScenarioError if the folder has no run, or the import has no known
+    fault."""
     rows = rows_of(folder)
     if (folder / INCIDENT).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
@@ -82,7 +83,8 @@ def read_original(folder: Path, wanted: ReplayOptions) -> Original:
 
 
 def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
-    """Return the original's scenario with the changes of `--set` or `--vary`. ScenarioError for a wrong change."""
+    """Return the original run's scenario with the changes of `--set` or `--vary`. Raises ScenarioError for a wrong
+    change."""
     document = json.loads(json.dumps(original.document, default=list))
     try:
         changes = [change(one, document, Scenario.model_fields) for one in sets]
@@ -111,7 +113,8 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """Run the recorded run's scenario once, and compare both runs. The new folder has scenario.yaml and a history."""
+    """Run the recorded run's scenario once, and compare both runs. The replay's run folder has scenario.yaml and a
+    history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
@@ -121,7 +124,7 @@ def replay(original: Original, wanted: ReplayOptions) -> Replayed:
 
 
 def ran(scenario: Scenario, out: Path | None, wanted: ReplayOptions) -> RunFolder:
-    """Run the scenario once on the wanted clock, without judging, and return the run folder."""
+    """Run the scenario once, on the clock in `wanted`, without judging the run. Returns the run folder."""
     seed = wanted.seed if wanted.seed is not None else scenario.seed
     as_run = as_run_with(
         scenario, Options(seed=secrets.randbelow(2**31) if seed is None else seed, virtual=wanted.virtual)
@@ -172,8 +175,8 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
 
 
 def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
-    """Remove from routes the brokers that the log does not name, because a NameServer logs only a topic's first
-    broker."""
+    """Remove from the replay's routes each broker that the original's log does not name, because a NameServer logs only
+    a topic's first broker."""
     named: dict[tuple[str, str], set[str]] = {}
     for one in logged:
         if one.kind == "route":
@@ -209,7 +212,7 @@ def _settings(vary: str) -> list[str]:
 
 
 def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
-    """Replay again with each change in `wanted.varied`, with the same seed, and return each change's effect."""
+    """Replay once more for each `--vary`, with the same seed, and return the effect of each change."""
     seed = replayed.folder.scenario().seed
     found = []
     for number, vary in enumerate(wanted.varied, start=1):
@@ -303,7 +306,8 @@ def _head(replayed: Replayed) -> None:
 
 
 def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Write replay.json into the replay's folder, and report.html if possible; return replay.json's document."""
+    """Write replay.json into the replay's folder, and report.html if Bokeh is installed. Returns the contents of
+    replay.json."""
     document = document_of(replayed, variants)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")

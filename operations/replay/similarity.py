@@ -1,4 +1,4 @@
-"""The similarity of an original and its replay: a number from 0 to 1, its three parts, and a sentence. Pure: no I/O.
+"""Computes how similar a replay is to the original run: a number from 0 to 1, as product of three parts. Pure: no I/O.
 
 came   2·matched / (original's + replay's)              missing and additional transitions lower it
 order  of two matched transitions, how often the same one came first, if the original's stamps show it
@@ -25,7 +25,7 @@ _ORDERED_MAX = 1200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """How similar two runs are. `similarity` is None if neither run has a transition."""
+    """How similar two runs are. `similarity` is None if neither run has a transition (a recorded change)."""
 
     similarity: float | None
     came: float
@@ -47,17 +47,17 @@ class Similarity:
 
     @property
     def missing(self) -> int:
-        """The transitions of the recorded run that the replay lacks."""
+        """The number of transitions of the recorded run that the replay lacks."""
         return self.originals - self.matched
 
     @property
     def extra(self) -> int:
-        """The transitions of the replay that the recorded run lacks."""
+        """The number of transitions of the replay that the recorded run lacks."""
         return self.replays - self.matched
 
     @property
     def happens(self) -> str:
-        """Whether the incident happens again, in a word: `again`, `in part`, `not` or `nothing`."""
+        """Whether the incident happened again in the replay: `again`, `in part`, `not`, or `nothing` to compare."""
         if self.similarity is None:
             return "nothing"
         return "again" if self.similarity >= AGAIN else "in part" if self.similarity >= IN_PART else "not"
@@ -106,8 +106,8 @@ def similarity(
     tick_ms: float = 30_000.0,
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
 ) -> Similarity:
-    """Return the similarity of two runs. `tick_ms`: R, a distance in time that is no better than chance. `exact_ms`:
-    errors of the times."""
+    """Return the similarity of two runs. `tick_ms` is the registration period (R): transitions that far apart agree
+    only by chance. `exact_ms` returns the error of a node's times."""
     pairs = matched(original, replay)
     both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}

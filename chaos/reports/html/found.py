@@ -1,5 +1,5 @@
-"""Places each violation in the plots of report.html: on the lane (plot row) of the violation's nodes, else on a lane of
-the check.
+"""Finds where report.html shows each violation: on the lane (plot row) of the guilty node, else on the check's own
+lane.
 
     findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
                                         └─► a lane `check/who`, for what has none there
