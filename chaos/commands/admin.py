@@ -83,14 +83,14 @@ _n = click.option(
 )
 _t = _flag("-t", "--topic", "topic", help="Name of the topic.")
 _maybe_b = click.option(
-    "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="Address of a broker."
+    "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="Address of one broker."
 )
-_maybe_c = _flag("-c", "--clusterName", "cluster", help="A cluster: each of its brokers is asked.", required=False)
+_maybe_c = _flag("-c", "--clusterName", "cluster", help="Name of a cluster, instead of a broker (-b).", required=False)
 _queues = functools.partial(click.option, type=click.IntRange(0, MAX_QUEUE_NUMS), default=8, show_default=True)
-_broker_name = _flag("-b", "--brokerName", "broker_name", help="Name of the broker (brokerName).")
+_broker_name = _flag("-b", "--brokerName", "broker_name", help="Name of the broker (brokerName), such as broker-a.")
 _namespace = _flag("-s", "--namespace", "namespace", help="Namespace of the KV entry, such as ORDER_TOPIC_CONFIG.")
-_key = _flag("-k", "--key", "key", help="Key of the setting or KV entry.")
-_value = _flag("-v", "--value", "value", help="New value of the key.")
+_key = _flag("-k", "--key", "key", help="Name of the setting, or key of the KV entry.")
+_value = _flag("-v", "--value", "value", help="New value of the setting or KV entry.")
 
 
 def _one_of(broker: Address | None, cluster: str | None) -> None:
@@ -228,7 +228,12 @@ def _time(time_ms: int) -> str:
     _queues("-r", "--readQueueNums", "read", help="Number of read queues."),
     _queues("-w", "--writeQueueNums", "write", help="Number of write queues."),
     click.option(
-        "-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2 write, 4 read, 6 both."
+        "-p",
+        "--perm",
+        type=click.Choice([*_PERMS]),
+        default="6",
+        show_default=True,
+        help="Permission of the topic: 2 write, 4 read, 6 both.",
     ),
 )
 async def update_topic(
@@ -244,7 +249,7 @@ async def update_topic(
     _say(done, f"topic {topic} is there: readQueueNums={read} writeQueueNums={write} perm={_PERMS[perm]}")
 
 
-@command("deleteTopic", _flag("-c", "--clusterName", "cluster", help="Cluster of the topic."), _t)
+@command("deleteTopic", _flag("-c", "--clusterName", "cluster", help="Name of the topic's cluster."), _t)
 async def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic at every master of a cluster, then at every NameServer."""
     client, masters = session.client, await session.masters(cluster)

@@ -12,11 +12,11 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
 @click.command()
 @click.argument("run_dir", nargs=-1, required=True)
 @engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Judge the history on the Spark cluster at this URL.")
+@click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
 @click.option(
     "--checks",
     metavar="NAME,...",
-    help="Run these checks instead of the scenario's checks: names separated by commas, or all.",
+    help="Checks to run instead of the scenario's checks: names separated by commas, or `all`.",
     shell_complete=check_names,
 )
 @summary_option

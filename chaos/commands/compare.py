@@ -15,10 +15,10 @@ from .options import WholeNumber, set_option
 @click.command()
 @click.argument("sides", nargs=-1, metavar="A [B]")
 @set_option
-@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="As --set, for the runs of A only.")
-@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="As --set, for the runs of B only.")
-@click.option("--runs", type=WholeNumber(1, 100), help="Runs of A, and of B, if they are scenarios (default: 5).")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder in which to keep the new runs (default: none).")
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for the runs of A.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for the runs of B.")
+@click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario, A and B (default: 5).")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder that keeps the new run folders (default: none).")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @supervised

@@ -42,7 +42,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--profile",
     metavar="NAME|FILE",
     shell_complete=_profiles,
-    help="Client profile to compare CMD with (default: none).",
+    help="Client profile (expected behaviour) with which CMD is compared (default: CMD is only measured).",
 )
 @click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True, help="Number of NameServers.")
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True, help="Number of brokers.")
@@ -51,14 +51,14 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 2000),
     default=60,
     show_default=True,
-    help="How many times to start the client CMD, to count which NameServer it asks first.",
+    help="How many times CMD is started to count which NameServer CMD asks first.",
 )
 @click.option(
     "--repeats",
     type=WholeNumber(1, 100),
     default=1,
     show_default=True,
-    help="Number of times to run each situation. Rules such as list_order and next may need more than 1 to decide.",
+    help="How many times CMD is run in each situation. Rules such as list_order and next can need more than 1 run.",
 )
 @click.option(
     "--profile-rocketmq",
@@ -68,12 +68,12 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     show_default=True,
     help="RocketMQ version of the NameServers and brokers to which CMD connects.",
 )
-@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Rules to measure, with commas (default: all).")
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Rules to measure, as NAME,NAME (default: all).")
 @click.option(
     "--write-profile",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the measured behaviour of CMD as a client profile into this file.",
+    help="Write the measured behaviour of CMD into this file, as a client profile for --profile.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
 @click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Seed of the servers' random choices.")

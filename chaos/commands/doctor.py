@@ -18,10 +18,10 @@ from .options import AddressList, json_option, offset_option, zone_option
     "brokers",
     type=AddressList(),
     default="",
-    help='Brokers to ask besides those in the NameServers\' routes, as "host:port;host:port".',
+    help='Addresses of brokers that are asked even if no NameServer lists them: "host:port;host:port".',
 )
-@click.option("-g", "--group", help="Consumer group whose members are asked for their NameServer lists.")
-@click.option("--topic", help="Of the failed route look-ups in LOGS, explain only this topic's (default: all topics').")
+@click.option("-g", "--group", help="Consumer group whose consumers are asked for their own lists of NameServers.")
+@click.option("--topic", help="Explain only failed route look-ups of this topic in LOGS (default: of all topics).")
 @zone_option
 @offset_option
 @json_option

@@ -22,17 +22,17 @@ CALL_LIMIT_S = 120.0
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
 @click.option(
-    "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time until the fault ends by itself."
+    "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time after which the fault ends."
 )
-@click.option("--stream", help="Affected direction of the link: upstream, downstream or both (default: both).")
-@click.option("--latency-ms", type=Number(0), help="Delay of each byte in milliseconds, for the fault latency.")
-@click.option("--jitter-ms", type=Number(0), help="Largest random change of --latency-ms (default: 0).")
-@click.option("--rate-kb-s", type=WholeNumber(0), help="Kilobytes a second that the fault bandwidth lets through.")
+@click.option("--stream", help="Direction in which the link is faulty: upstream, downstream or both (default: both).")
+@click.option("--latency-ms", type=Number(0), help="Only for the fault `latency`: delay in milliseconds.")
+@click.option("--jitter-ms", type=Number(0), help="Only for `latency`: largest random change in ms (default: 0).")
+@click.option("--rate-kb-s", type=WholeNumber(0), help="Only for the fault `bandwidth`: kilobytes per second.")
 @click.option(
     "--run",
     "run_dir",
     type=click.Path(path_type=Path),
-    help="Run folder of the cluster (default: that of the newest running cluster).",
+    help="Run folder of the cluster that gets the fault (default: run folder of the newest running cluster).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer as one JSON object.")
 def fault(

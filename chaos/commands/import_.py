@@ -15,11 +15,11 @@ from .options import SPARK_MASTER, json_option, offset_option, zone_option
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder to write the run to; the folder must be new or empty.",
+    help="Run folder to write. The folder must be new or empty.",
 )
 @zone_option
 @offset_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Spark cluster that reads and judges (default: this machine).")
+@click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster that reads and judges the logs.")
 @json_option
 @supervised
 def import_logs(

@@ -19,7 +19,7 @@ def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_incidents)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder in which to keep the run folders (default: none).")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder in which run folders are kept (default: none).")
 @processes_option
 @json_option
 @supervised

@@ -9,7 +9,7 @@ from .options import WholeNumber
 
 @click.command()
 @click.option("-c", "config_file", help="Properties file with RocketMQ's settings (default: RocketMQ's defaults).")
-@click.option("--listen-port", type=WholeNumber(0, 65535), help="Port to listen at, instead of the file's listenPort.")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Port of the NameServer, instead of listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
     """Run one NameServer in this process, without Ray."""
     from ...actors.namesrv.standalone import run as run_namesrv

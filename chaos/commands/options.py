@@ -167,7 +167,7 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 
 
-full_option = click.option("--full", is_flag=True, help="Print a table row for every check, also for VALID checks.")
+full_option = click.option("--full", is_flag=True, help="Print a table row for every check, even for VALID checks.")
 
 set_option = click.option(
     "--set",
@@ -187,8 +187,8 @@ implementation_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
-    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if Spark is "
-    "installed, but plain Python at the end of `nemesrv run` on the virtual clock.",
+    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if PySpark is "
+    "installed, else plain Python. After a run on the virtual clock the default is plain Python.",
 )
 
 
@@ -212,7 +212,7 @@ zone_option = click.option(
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="Time zone of the time stamps in SOURCE (a node, file or folder), or in all logs (default: inferred).",
+    help="Time zone of the times in the logs of SOURCE (a node, file or folder), or of all logs (default: inferred).",
 )
 
 offset_option = click.option(
@@ -220,14 +220,14 @@ offset_option = click.option(
     "offsets",
     multiple=True,
     metavar="SOURCE=+1.5s",
-    help="How far the clock of SOURCE was ahead, in ms, s, m, h or d (default: inferred from shared events).",
+    help="How far the clock of SOURCE (a node, file or folder) was ahead, in ms, s, m, h or d (default: inferred).",
 )
 
 processes_option = click.option(
     "--processes",
     "at_once",
     type=WholeNumber(1, 256),
-    help="Number of runs at the same time on the virtual clock (default: one per processor).",
+    help="How many runs on the virtual clock happen in parallel (default: one per processor).",
 )
 
 ray_option = click.option(
@@ -235,5 +235,5 @@ ray_option = click.option(
     type=RayAddress(),
     envvar="RAY_ADDRESS",
     help="Run the nodes on the Ray cluster whose head is at HOST:PORT, or on the Ray cluster of this machine (auto). "
-    "The default is $RAY_ADDRESS. Without it all nodes run on this machine (docs/hosts.md).",
+    "The default is $RAY_ADDRESS. Without --ray and $RAY_ADDRESS all nodes run on this machine (docs/hosts.md).",
 )

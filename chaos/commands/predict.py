@@ -21,21 +21,21 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--fault",
     metavar="KIND",
     shell_complete=_kinds,
-    help="Predict for this kind of fault instead of a scenario, for example crash, hang or power-off (docs/predict.md "
-    "lists all), or a fault of scenarios: kill, stop, pause, packet_loss, black_hole, latency or wipe_write_perm.",
+    help="Predict recovery from this fault instead of SCENARIO's faults: crash, hang, power-off or another kind in "
+    "docs/predict.md; or kill, stop, pause, packet_loss, black_hole, latency or wipe_write_perm, as in a scenario.",
 )
 @click.option(
     "--for",
     "lasts_s",
     type=Number(0.1, 3_600),
-    help="Duration of the fault KIND in seconds (default: 240; slow 120, name-server-restart 1).",
+    help="With --fault: seconds that the fault takes (default: 240; slow: 120; name-server-restart: 1).",
 )
 @click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault: number of NameServers (default: 3).")
 @click.option("--brokers", type=WholeNumber(1, 26), help="With --fault: number of brokers (default: 3).")
 @click.option("--producers", type=WholeNumber(0, 500), help="With --fault: number of producers (default: 4).")
 @click.option("--consumers", type=WholeNumber(0, 500), help="With --fault: number of consumers (default: 2).")
 @click.option(
-    "--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault: RocketMQ version of the nodes (default: 4.9)."
+    "--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault: RocketMQ version of all nodes (default: 4.9)."
 )
 @click.option(
     "--retries", type=WholeNumber(0, 16), help="With --fault: producers' retryTimesWhenSendFailed (default: 2)."
@@ -50,7 +50,8 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Predict again with this key changed, and print the differences. Several --set: each alone, then together.",
+    help="Predict again with this setting changed, and print the differences. Several --set are tried one by one, then "
+    "together.",
 )
 @click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of simulated runs.")
 @click.option(
@@ -58,7 +59,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(min=0),
     default=1,
     show_default=True,
-    help="Seed of the first run; each following run uses the next higher seed.",
+    help="Random seed of the first run. Each following run uses the next higher seed.",
 )
 @json_option
 def predict(

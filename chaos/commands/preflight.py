@@ -12,7 +12,7 @@ from .options import scenario_names
 @click.command()
 @click.argument("scenario", default="broker-partition", shell_complete=scenario_names)
 @click.option(
-    "--out", type=click.Path(path_type=Path), default="runs", help="Folder whose disk is examined (default: runs)."
+    "--out", type=click.Path(path_type=Path), default="runs", help="Folder whose disk must have space (default: runs)."
 )
 def preflight(scenario: str, out: Path) -> None:
     """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.

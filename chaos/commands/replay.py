@@ -20,24 +20,26 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=click.Choice(["virtual", "real"]),
     default="virtual",
     show_default=True,
-    help="virtual: all nodes in one process on a simulated clock. real: one process a node, behind Toxiproxy.",
+    help="`virtual` runs all nodes in one process on a simulated clock. `real` runs one process per node, behind "
+    "Toxiproxy.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: the recorded run's seed).")
+@click.option("--seed", type=WholeNumber(min=0), help="Random seed of the replay (default: the recorded run's seed).")
 @set_option
 @click.option(
     "--hypothesis",
     "hypotheses",
     type=EPISODE_PLACE,
     multiple=True,
-    help="For the inferred fault number EPISODE of an import, replay explanation number PLACE instead of the most "
-    "probable one (1). `nemesrv import` prints each EPISODE=PLACE, such as `or 1=2`. May be repeated.",
+    help="Replay another explanation of an import. `nemesrv import` prints each less probable explanation with "
+    "EPISODE=PLACE before it, such as `or 1=2`: for fault 1, explanation 2. May be repeated.",
 )
 @click.option(
     "--episode",
     "episodes",
     type=WholeNumber(min=1),
     multiple=True,
-    help="Replay only the inferred fault with this number in incident.json's episodes, from 1 on. May be repeated.",
+    help="Of an import, replay only the inferred fault with this number. `nemesrv import` prints the numbers, from 1 "
+    "on. May be repeated.",
 )
 @click.option(
     "--vary",
@@ -45,8 +47,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     multiple=True,
     metavar="KEY=VALUE",
     help="Replay once more with a changed setting, for example cluster.profile=5.x or pollNameServerInterval=10000, "
-    "and report the difference. Each --vary is one more run, and may change several settings: 'KEY=VALUE KEY=VALUE'. "
-    "May be repeated.",
+    "and report the difference. Each --vary makes one more run, and can change several settings: 'KEY=VALUE "
+    "KEY=VALUE'. May be repeated.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")

@@ -29,31 +29,31 @@ from .options import (
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). With several scenarios: the folder that gets a run "
-    "folder for each.",
+    help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). If several scenarios are run, PATH gets a run folder "
+    "for each scenario.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice (default: a new, printed seed).")
+@click.option("--seed", type=WholeNumber(min=0), help="Random seed of the run (default: a random number, printed).")
 @click.option(
     "--time-scale",
     type=Number(min=0, min_open=True, max=100),
-    help="How many times faster than real time RocketMQ's timers run (default: that of the scenario).",
+    help="How many times faster than real time RocketMQ's timers run (default: as the scenario says).",
 )
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="With virtual, all nodes run in one process on a simulated clock, and the same seed gives the same history. "
-    "The default is the clock that the scenario names, or real.",
+    help="Clock of the run. With `virtual`, all nodes run in one process on a simulated clock, and the same seed gives "
+    "the same history. The default is the clock that the scenario names, else `real`.",
 )
 @click.option(
     "--defect",
     metavar="NAME|FILE.py",
-    help="Plant a defect in the nodes: the defect NAME of `nemesrv defects`, or your own file (docs/scenarios.md).",
+    help="Plant a defect in the nodes: a NAME that `nemesrv defects` lists, or your own file (docs/scenarios.md).",
 )
 @implementation_option
 @set_option
 @ray_option
 @engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="Judge the history on the Spark cluster at this URL.")
+@click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
 @summary_option
 @full_option

@@ -18,7 +18,7 @@ from .options import SEEDS, json_option, processes_option, ray_option
     type=SEEDS,
     default="1",
     show_default=True,
-    help="Seed of each defect's run, or a range such as 1..12 for a run of each defect with each seed.",
+    help="Random seed of each defect's run. A range such as 1..12 runs each defect once with each seed.",
 )
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", help="Clock of runs (default: real).")
 @processes_option

@@ -38,12 +38,12 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 
 @click.command()
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True, help="Number of NameServers.")
-@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True, help="Number of brokers.")
+@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True, help="Number of master brokers.")
 @click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Number of slaves of each broker.")
 @click.option(
     "--profile",
     type=click.Choice(["4.9", "5.x"]),
-    help="RocketMQ version of the nodes (default: 4.9, or the version of the implementation).",
+    help="RocketMQ version of the NameServers and brokers (default: the version of --implementation, else 4.9).",
 )
 @implementation_option
 @click.option(
@@ -56,12 +56,12 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--json",
     "as_json",
     is_flag=True,
-    help='Print JSON lines: first the cluster; with --check each verdict (`"type": "verdict"`), too.',
+    help='Print JSON lines: one about the cluster, and with --check one for each verdict (`"type": "verdict"`).',
 )
 @click.option(
     "--check",
     metavar="CHECKS",
-    help="Judge the cluster with these checks (default: none): names separated by commas, `default` or `all`.",
+    help="Checks that judge the cluster: names separated by commas, `default` or `all` (default: no checks).",
 )
 @click.option(
     "--client",
@@ -69,19 +69,19 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     metavar="NAME[:PROFILE]",
     multiple=True,
     callback=_clients,
-    help="Give your client NAME its own NameServer addresses, so that checks judge this client. May be repeated.",
+    help="Print separate NameServer addresses for your own client, which checks then judge as NAME. May be repeated.",
 )
 @click.option(
     "--bind",
     type=BIND,
-    help="Listen at this address of this machine, for programs on other hosts; the default is 127.0.0.1, which other "
-    "hosts cannot reach.",
+    help="Address of this machine at which the cluster listens. Programs on other hosts cannot reach the default, "
+    "127.0.0.1.",
 )
 @click.option(
     "--for",
     "for_s",
     type=Number(min=0, min_open=True),
-    help="Seconds of RocketMQ time until the cluster stops (default: it stops at Ctrl-C).",
+    help="Seconds of RocketMQ time after which the cluster stops (default: the cluster runs until Ctrl-C).",
 )
 @ray_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/up/TIMESTAMP).")

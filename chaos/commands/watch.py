@@ -13,16 +13,16 @@ from .options import AddressList, Number, WholeNumber, json_option
 @click.command()
 @click.option("-n", "name_servers", type=AddressList(), required=True, help='NameServers to compare: "host:port;…".')
 @click.option(
-    "--once", is_flag=True, help="Exit as soon as it is decided whether something is wrong, instead of at Ctrl-C."
+    "--once", is_flag=True, help="Exit as soon as it is certain whether something is wrong, instead of at Ctrl-C."
 )
-@click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
+@click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Port that serves Prometheus metrics.")
 @click.option(
     "--interval",
     "interval_s",
     type=Number(0.2),
     default=2.0,
     show_default=True,
-    help="Seconds between two readings of the NameServers.",
+    help="Seconds from one reading of all NameServers to the next reading.",
 )
 @json_option
 def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
