@@ -5,9 +5,9 @@
 
     history ─► cost_of ─► verdicts.json ─► the sentence on the terminal and in the report
 
-A client is without a broker while none of the client's sends and pulls at the broker is answered. Such a time is
-reported if it overlaps a fault of the broker, takes more than 5 s (LEAST_MS), and is more than twice as long as any
-without a fault.
+A client is without a broker while none of the client's sends and pulls at the broker is answered. A time without a
+broker is reported if it overlaps a fault of the broker, takes more than 5 s (LEAST_MS), and is over twice as long as
+any without a fault.
 """
 
 from __future__ import annotations

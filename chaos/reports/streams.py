@@ -24,8 +24,8 @@ class _Fd(io.FileIO):
 
 
 def use_lasting_streams() -> None:
-    """Replace sys.stdout and sys.stderr by streams that never fail. A closed or already replaced stream is left as it
-    is."""
+    """Replace sys.stdout and sys.stderr by streams that never fail. A stream that is closed or was replaced before is
+    not replaced."""
     sys.stdout = _lasting(sys.stdout, 1)
     sys.stderr = _lasting(sys.stderr, 2)
 

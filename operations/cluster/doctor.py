@@ -187,8 +187,8 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Return why route look-ups failed, according to these logs. `zones` and `offsets` are those of `reconstruct`.
-    Raises LogError if no log is RocketMQ's."""
+    """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
+    clock offsets, by log. Raises LogError if no log is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes, *_ = gather(None, places, LOOK_UPS | EVENTS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)

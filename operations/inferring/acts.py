@@ -1,8 +1,8 @@
 """Finds what people did by hand, as log lines state: a write permission wiped, a foreign broker registered under a
 broker's name, a topic deleted, a list of NameServers changed or incomplete. Pure: no I/O.
 
-Effects of such an action are not used as signs of a fault. Example: a NameServer that was removed from the list loses
-its brokers.
+Effects of an action by hand are not used as signs of a fault. For example, a NameServer that was removed from the list
+loses its brokers.
 """
 
 from collections import defaultdict

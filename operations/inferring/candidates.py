@@ -1,7 +1,7 @@
 """The faults that inference considers: each fault's effect on links and nodes, and its price. Pure: no I/O.
 
 A fault's price, in nats (units of log-likelihood), grows with the number of links and nodes that describe it, and is a
-little higher for a rare fault. So one fault that explains everything is preferred to several faults.
+little higher for a rare fault. One fault that explains everything is therefore preferred to several faults.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -224,8 +224,8 @@ def _span(ms: float) -> str:
 
 
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
-    """Return the likely causes that log lines state, as episodes. An episode begins with the first such line, and names
-    the fault that caused it."""
+    """Return the likely causes that log lines state, as episodes. An episode begins with the first line that states the
+    cause, and names the fault from which the cause follows."""
     said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]

@@ -3,7 +3,7 @@ client that ran only for a short time. Pure: no I/O.
 
 A host was paused (sleep, pause, snapshot) if all its processes' logs are silent at the same time and go on without a
 restart. After the pause, a NameServer on the host expires living brokers, later than a running NameServer would.
-Effects of these events are not used as signs of a fault.
+Effects of a pause, or of another event here, are not used as signs of a fault.
 """
 
 import math
@@ -40,7 +40,7 @@ class _Silence:
 
 
 def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Return these events as episodes, and add the signs that the events explain to `taken`."""
+    """Return pauses and the other harmless events as episodes, and add the signs that they explain to `taken`."""
     _came_and_went(seen, taken)
     return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
 

@@ -139,8 +139,8 @@ def _alike(one: str, other: str) -> bool:
 
 
 def score_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """Return the score of the likeliest cause, which is the probability that the cause is right. `share` is its
-    likelihood, `others` the sum of the other causes' likelihoods."""
+    """Return the score of the likeliest cause, which is the probability that the cause is right. `share` is the cause's
+    share of the total likelihood, `others` the sum of the other causes' shares."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
 

@@ -30,7 +30,7 @@ class Gathered(NamedTuple):
 
 def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
     """Return the log lines from which a history is made, and the lines of the events in `more`. `places` are files,
-    folders or URLs. Raises LogError if no such line exists."""
+    folders or URLs. Raises LogError if no line can be used."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)

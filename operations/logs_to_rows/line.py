@@ -1,4 +1,4 @@
-"""A log line of which it is known what event it reports."""
+"""A log line whose reported event is known."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple

@@ -6,8 +6,9 @@ A NameServer has a lane for each broker, which shows when the NameServer's route
     bars   ▇▇▇▇▇▇▇▇▇▇ held ▇▇▇▇▇▇▇▇▇▇▇▇▇│░░░░ missing ░░░░│▇▇▇▇ held
     rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold
 
-`held`: the routes of all topics of the broker have it. `partly`: some of these routes lack the broker. `missing`: no
-route has the broker. One more lane shows when the NameServer's routes had to equal the routes of other NameServers.
+`held`: the routes of all the broker's topics have the broker. `partly`: some routes of the broker's topics lack the
+broker. `missing`: no route has the broker. One more lane shows when the NameServer's routes had to equal the routes of
+other NameServers.
 """
 
 import math

@@ -49,7 +49,8 @@ def lane_of(one: Mapping[str, Any]) -> LaneName:
 
 
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
-    """Return the lanes that changed in either run, NameServers' lanes first, and how many such lanes are not shown."""
+    """Return the lanes that changed in either run, NameServers' lanes first, and how many changed lanes are not
+    shown."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
         lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))

@@ -84,7 +84,7 @@ class Run:
 
 
 class RunToDraw:
-    """A run with its verdicts. Times count from the start of the scenario's timeline."""
+    """A run with its verdicts, ready to be drawn. Times count from the start of the scenario's timeline."""
 
     def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> None:
         self.run, self.run_dir = run, run_dir
