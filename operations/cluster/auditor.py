@@ -3,9 +3,10 @@ clock.
 
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
-Healthy NameServers disagree for a while: a registration reaches one NameServer first, a restarted NameServer has an
-empty table, or two NameServers drop a dead broker up to a scan period (S) apart. Each kind of problem has a time limit,
-and a problem is reported only after it has lasted that long. A NameServer is not judged while it fills after a restart.
+Healthy NameServers disagree for a while. A registration reaches one NameServer first, a restarted NameServer has an
+empty table, and two NameServers drop a dead broker up to a scan period (S) apart. Each kind of problem has a time
+limit, and a problem is reported only after it has lasted that long. A NameServer is not judged while it fills after a
+restart.
 """
 
 import ipaddress

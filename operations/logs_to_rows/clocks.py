@@ -535,7 +535,7 @@ def refined(
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return how far each clock was ahead, and the possible error. Values that the user gave are kept.
 
-    Events that two logs have limit the offset between the logs to less than a second, even if both write whole seconds:
+    Events that two logs have limit the offset between the logs to less than a second, even if both write whole seconds.
 
         ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
         ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s
