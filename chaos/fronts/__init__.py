@@ -1,3 +1,3 @@
-"""Fronts: proxies before servers, to which outside clients connect. A front observes each connection attempt, frame and
-byte, and can misbehave.
+"""Fronts: proxies before servers, to which outside clients connect. A front reports connection attempts and frames, and
+can act like a faulty server.
 """

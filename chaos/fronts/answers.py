@@ -1,6 +1,6 @@
-"""Makes answers that a front gives itself, and changes route answers: some brokers left out, or other addresses. Bytes
-in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a changed
-body is written in its original way. If only addresses change, they are replaced in place.
+"""Makes a front's own answers, and removes brokers or replaces addresses in route answers. fastjson writes brokerIds in
+two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a changed body keeps its original way. A change of
+addresses leaves all other bytes of the body as they are.
 """
 
 import re
@@ -18,7 +18,7 @@ _MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
-    """Return a response with `code`, with opaque and header type of the request or response in `frame`."""
+    """Return a response with `code`, and with the opaque and the header encoding of the message in `frame`."""
     command = decode_frame(frame)
     remark = f"response code {code} of a front"
     if code == ResponseCode.TOPIC_NOT_EXIST:
@@ -44,7 +44,7 @@ def with_body(frame: bytes, body: bytes) -> bytes:
 
 
 def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
-    """Return `body` with these addresses replaced; unchanged if it has none of them."""
+    """Return the body with each old address in `addresses` replaced by its new address."""
     # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
     told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
@@ -65,8 +65,8 @@ def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -
 
 
 def without(body: bytes, names: Collection[str]) -> bytes | None:
-    """Return the route without these brokers; None if the route lists no others. RemoteProtocolError for an unreadable
-    route."""
+    """Return the route without the brokers `names`; None if no broker is left. Raises RemoteProtocolError for an
+    unreadable route."""
     route = fastjson.loads(body)
     if not isinstance(route, dict):
         return body

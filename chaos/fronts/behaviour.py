@@ -1,5 +1,5 @@
-"""What a front (the listener that stands before a server) does to connection attempts, connections and requests. To a
-client the front's behaviour looks like a fault of the server.
+"""What a front (the proxy before a server) does to connection attempts, connections and requests. To a client the
+front's behaviour looks like a fault of the server.
 
 attempts    accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
 connected   what happens to open connections at the moment of the change
@@ -75,15 +75,16 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """How the fronts of the node `dialler` must behave for each server, updated by the rows of the history."""
+    """Follows the history's `fault` rows: which servers the node `dialler` cannot connect to, and how their fronts
+    behave."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler
         self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
 
     def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
-        """Take a `fault` row of the history. Returns the server whose front must change its behaviour, and the new
-        behaviour; else None."""
+        """Take a `fault` row; return the server whose front must change, and the front's new behaviour. Returns None if
+        no front must change."""
         source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
         if target is None and fault in _REFUSED_WHILE:
             server, dials = str(source), Dials.REFUSED
@@ -98,7 +99,7 @@ class Unreachable:
 
     @property
     def meets(self) -> dict[str, Dials]:
-        """Return the servers that do not accept connection attempts now, and how each treats attempts."""
+        """Return each server that does not accept connection attempts now, with REFUSED or DROPPED."""
         return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
 
     def _meets(self, server: str) -> Dials:
@@ -107,8 +108,8 @@ class Unreachable:
 
 
 def behaviour_of(dials: Dials) -> Behaviour:
-    """Return the behaviour of a front that treats connection attempts in this way. If the server refuses, its existing
-    connections have ended, too."""
+    """Return the behaviour of a front that treats connection attempts as `dials` says. A front that refuses connection
+    attempts closes open connections, too."""
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

@@ -1,10 +1,10 @@
-"""One connection through a front: its two ends, and what the front's behaviour does to its frames.
+"""One connection through a front, from a client to a server, and what the front does to each frame.
 
     client end ──► _upward ────► server end       plain: bytes are passed on as they came, then decoded;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
-A frame of which a part was passed on is passed on completely, even if the behaviour changes meanwhile, so no peer gets
-half a frame. Sockets are asyncio's transports.
+The front never sends half a frame: it finishes a frame that it began to pass on, even if its behaviour changes. Sockets
+are asyncio's transports.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELD_MAX = 1 << 20
 
 
 class FrontConnection:
-    """One accepted connection. `client` and `server` are the asyncio protocols of its two ends."""
+    """One accepted connection. `client` and `server` are the asyncio protocols for the sockets to both peers."""
 
     def __init__(self, front: Front, number: int) -> None:
         self.client = _End(self, By.CLIENT)
@@ -127,8 +127,7 @@ class FrontConnection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """Return the first bytes from the client, as many as the front needs to recognize the caller, or fewer if the
-        client sends no more."""
+        """Return the client's first bytes once they are enough to recognize the client, or the client sends no more."""
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun
@@ -261,14 +260,14 @@ class FrontConnection:
             self.client.resume()
 
     def unreachable(self) -> None:
-        """Close the connection, because the server refuses or does not exist. A front that swallows requests keeps it
-        open."""
+        """Close the connection, because the server refuses or does not exist. A front that swallows requests keeps the
+        connection open."""
         self._server_is_gone = True
         if not self._front.behaviour.swallows:
             self.end(By.SERVER, How.FIN)
 
     def changed(self) -> None:
-        """Follow the front's new behaviour."""
+        """Pass on a server's close that was kept back while the front swallowed requests."""
         if self._front.behaviour.swallows or self.ended:
             return
         if self._server_is_gone:
@@ -279,7 +278,7 @@ class FrontConnection:
             self.client.write_eof()
 
     def eof(self, end: _End) -> None:
-        """Pass the end of this side's stream on to the other side, after all bytes on their way."""
+        """Pass the end of one peer's stream (FIN) on to the other peer, after all earlier bytes."""
         if end is self.client:
             self._has_begun()
             self._closed(By.CLIENT, How.FIN)
@@ -296,8 +295,8 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """Close the other end of the connection, because this end is gone. If the server's end was lost, a front that
-        swallows requests keeps the client's end open."""
+        """Close the connection to the other peer, because the connection to this peer is lost. A front that swallows
+        requests keeps the client's connection open when the server's is lost."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True
@@ -308,7 +307,7 @@ class FrontConnection:
             self.end(by, How.FIN)
 
     def end(self, by: By, how: How) -> None:
-        """Close both ends; the client gets FIN or RST."""
+        """Close the connections to client and server, by FIN or by RST."""
         if self.ended:
             return
         self._closed(by, how)
@@ -402,7 +401,7 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def reset(self) -> None:
-        """Reset this end of the connection: its peer gets RST, and written bytes are lost."""
+        """Reset the connection to this peer: the peer gets RST, and unsent bytes are lost."""
         if self.transport is not None:
             taken = self.transport.get_extra_info("socket")
             if taken is not None:

@@ -4,7 +4,7 @@
     server's bytes ─► Stream ─► frames ─► Conversation.of_server ─► Answered, Pushed
                         └─► broken: TLS, gRPC, HTTP or garbage  ──► Foreign, and nothing more is decoded
 
-A broken stream says which bytes belong to no frame, so that kept bytes can be passed on.
+A broken stream keeps the bytes that belong to no frame, so that the front can pass them on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Stream:
 
     @property
     def unfinished(self) -> int:
-        """The number of bytes of the last frame, while it is incomplete."""
+        """The number of bytes received of an incomplete last frame."""
         return self._reader.unfinished
 
     def feed(self, data: bytes) -> Sequence[bytes]:
@@ -109,8 +109,8 @@ class Conversation:
         )
 
     def asked_for(self, opaque: int) -> tuple[int, str]:
-        """Return code and topic (of a look-up) of the unanswered request with this opaque; code -1 if there is no such
-        request."""
+        """Return the code (and a look-up's topic) of the unanswered request with this opaque; code -1 for an unknown
+        opaque."""
         return self._waiting.get(opaque, (-1, ""))
 
     def of_server(self, frame: bytes, at_ms: float, by: By = By.SERVER) -> Answered | Pushed:

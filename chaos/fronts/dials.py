@@ -1,4 +1,4 @@
-"""Observes each connect() of a program and its descendants, even if it is refused or never answered. Linux, without
+"""Observes each connect() of a program and its descendants, refused and unanswered connects included. Linux, without
 root.
 
     DialWatch(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
@@ -6,11 +6,12 @@ root.
       watch()                  ◄── lines ──► Dialled
                                ◄── /proc ──► GaveUp: an unanswered connect to a front is over
 
-Works for Java, Go, Node and static binaries, because the kernel reports the call. Not seen: io_uring, TCP fast open by
-sendto(), and 32-bit programs on a 64-bit kernel. If the kernel or a sandbox forbids the filter, `why_unseen` says so.
-Without the filter, unanswered SYNs are seen in /proc/net/tcp, and refused connects are not seen.
+Works for Java, Go, Node and static binaries, because the kernel reports the call. Connects by io_uring, by sendto()
+(TCP fast open) and by 32-bit programs on a 64-bit kernel are not seen. If the kernel or a sandbox forbids the seccomp
+filter, `why_unseen` says so. Without the seccomp filter, unanswered connects are found in /proc/net/tcp, but refused
+connects are not seen.
 
-A Dialled may come some milliseconds after the connect's result, so observations must be sorted by `at_ms`.
+A connect can be reported some milliseconds after its result, so callers must sort observations by `at_ms`.
 """
 
 import asyncio
@@ -68,8 +69,8 @@ class DialWatch:
         """Dials that could not be told because nobody read them in time."""
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """Return the command to start instead of `command`, with `pass_fds`. The exit status of supervise.py is that of
-        the supervised command."""
+        """Return the command line that runs `command` under supervise.py; start it with `pass_fds`. supervise.py exits
+        with the exit status of `command`."""
         return [sys.executable, "-I", "-S", str(_SUPERVISE), str(self._write), *command]
 
     @property
@@ -83,7 +84,7 @@ class DialWatch:
         self._lines = PipeLines(self._pipe, lambda line: self._heard(json.loads(line)), ended=self._stop)
 
     async def told(self) -> None:
-        """Wait until the command runs, or until it is known why it does not run."""
+        """Wait until the command runs or has failed to start."""
         await self._told.wait()
 
     async def ended(self) -> None:

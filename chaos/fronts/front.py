@@ -5,8 +5,8 @@ misbehave.
                port.py  connection.py                       open ─► behave, behave, … ─► close
 
 A front keeps one port from `open` to `close`; a broker's front also keeps the VIP port, which leads to the same server.
-A front changes bytes only as its behaviour's `codes` and `without`, its `addresses` (in route answers) and its `said`
-(in requests) demand. A front runs in one event loop, and delays bytes only for back-pressure.
+A front changes bytes only to answer chosen requests itself, and to change brokers or addresses in route answers, or
+addresses in requests. A front runs in one event loop.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _CONNECTIONS = itertools.count(1)
 
 
 class Front:
-    """The proxy before one server. `see` is called in order of time, from the loop, and must not raise.
+    """The proxy before one server. `see` gets the observations in order of time, in the event loop, and must not raise.
 
     upstream    the server's address; may be set until the first connection; None: each is closed at once. A callable
                 is asked at each connection, whose bytes wait meanwhile
@@ -103,11 +103,11 @@ class Front:
         return self.address
 
     async def dialled(self) -> Address | None:
-        """The server's address to which the front connects now."""
+        """The address of the server to which the front would connect a client now."""
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave like this from now on. On return, the new behaviour has been applied to open connections, too."""
+        """Change the front's behaviour at once, for open connections, too."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)

@@ -7,9 +7,9 @@
     thread     each Java client connects from one thread of its own
     topics     of several candidates, the client that asks for these topics
 
-Observations of a connection are kept back until its first request names a topic, or longer if needed; then they are
-passed on in order. If two clients cannot be told apart, both are `unclear`, with the reason. A client whose process
-cannot be seen counts as ended when its last connection ends.
+Observations of a connection wait until the connection's client is known, and are then passed on in order. If two
+clients cannot be told apart, `unclear` gives the reason. A client whose process cannot be seen counts as ended when its
+last connection ends.
 """
 
 import re
@@ -39,7 +39,7 @@ _BORROWED = frozenset({"TBW102"})
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One client, numbered in order of appearance."""
+    """One client; clients are numbered in order of appearance."""
 
     number: int
     process: int | None
@@ -66,8 +66,8 @@ class Instance:
 
     @property
     def thread(self) -> int | None:
-        """The number of the thread that made all connections of a Java client. None for other clients, and if there
-        were several threads."""
+        """The id of the thread that made all connections of a Java client; None for other languages, or for several
+        threads."""
         return next(iter(self.threads)) if self.language == "JAVA" and len(self.threads) == 1 else None
 
 
@@ -91,8 +91,8 @@ class _Held:
 
 
 class Instances:
-    """Finds the client of each observation. `came` and `went` are called once per client, `saw` once per observation.
-    `clients` is the number of clients in a process, if known."""
+    """Finds the client of each observation. `came` is called when a client appears, `went` when the client ends, and
+    `saw` for each observation. `clients` is the number of clients in a process, if known."""
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class Instances:
         self._behave: dict[str, Behaviour] = {}
 
     def see(self, one: Observation) -> None:
-        """Pass the observation on now, or once its client is known. A front's change of behaviour is passed to every
-        client."""
+        """Pass the observation to `saw`, now or once its client is known. A front's change of behaviour is reported for
+        every client."""
         match one:
             case Behaved():
                 self._behave[one.front] = one.behaviour
@@ -151,7 +151,7 @@ class Instances:
         self._decide(one.at_ms)
 
     def look(self, now_ms: float, lives: Callable[[int], bool]) -> None:
-        """Note the end of clients without connections whose process is gone."""
+        """Report each client as ended that has no connection and whose process is gone."""
         self._decide(now_ms)
         doubtful = {held.process for held in self._held.values()}
         for each in [*self.living()]:

@@ -1,5 +1,4 @@
-"""Makes the history's rows of an outside client's use of NameServers: list, choices, calls, answers and channels. Does
-no I/O.
+"""Makes the history's rows that show how an outside client uses its NameServers. Does no I/O.
 
     connect without an answer ─► a try that could not connect ┐
     request ─► answer         ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
@@ -47,7 +46,7 @@ class Put(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """A client profile's rules by which several tries belong to one call (oracle/client_profiles.py)."""
+    """A client profile's rules for choosing NameServers and repeating look-ups (oracle/client_profiles.py)."""
 
     shuffled: bool = True
     start: int = 0

@@ -1,4 +1,4 @@
-"""What is observed of an outside client: connects, connections, frames, and what it reports itself.
+"""What is observed of an outside client: connects, connections, frames, and its own reports.
 
 client ──connect()──► Dialled          every attempt, also one that is refused or never answered (dials.py)
        ──SYNs stop──► GaveUp           a connect without an answer ended: the client closed its socket
@@ -8,8 +8,8 @@ client ──connect()──► Dialled          every attempt, also one that is
 front  ──────────────► Behaved         its behaviour from now on
 stand  ──────────────► Happened        not by a front: a broker died, the list changed
 
-Observations are immutable values in order of time. Times are milliseconds on the clock of the observing stand. Asked
-and Answered are tuples, because they are the most frequent and tuples are made five times as fast.
+Observations are immutable values in order of time. Times are milliseconds of the observing process's clock. Asked and
+Answered are tuples, because a tuple is created five times as fast as a dataclass.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class By(StrEnum):
-    """The peer that closed or acted: client, server or front."""
+    """Who closed the connection or sent the answer: client, server or front."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -61,7 +61,8 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp:
-    """An unanswered connect has ended: its socket in SYN_SENT (/proc/net/tcp) is gone. Exact to the polling period."""
+    """An unanswered connect has ended: its socket in SYN_SENT (/proc/net/tcp) is gone. `at_ms` is exact to the polling
+    period of /proc/net/tcp."""
 
     at_ms: float
     address: Address
@@ -70,7 +71,7 @@ class GaveUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A front accepted a connection. `connection` is unique within the stand."""
+    """A front accepted a connection. `connection` is a number unique in the observing process."""
 
     at_ms: float
     front: str
@@ -153,8 +154,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """The front behaves like this from now on. Each client process gets all observations of this kind, even those
-    before its start."""
+    """The front's behaviour has changed. Each client process gets all Behaved observations, even those from before its
+    start."""
 
     at_ms: float
     front: str
@@ -163,7 +164,7 @@ class Behaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A JSON line of the program itself. `f` is started, send, sent or received."""
+    """A JSON line that the observed program printed. The line's `f` is started, send, sent or received."""
 
     at_ms: float
     f: str
@@ -172,7 +173,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """The stand did something that no front can do, such as changing the list of NameServers."""
+    """The harness did something outside the fronts, such as changing the list of NameServers."""
 
     at_ms: float
     what: str

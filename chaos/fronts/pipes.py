@@ -12,8 +12,8 @@ _CHUNKS_MAX = 1000
 
 
 class PipeLines:
-    """Passes each line of a pipe to `line`, at the pipe's end also an unfinished line; then closes the pipe and calls
-    `ended`. Lines are cut after `longest` bytes."""
+    """Passes each line of a pipe to `line`, then closes the pipe and calls `ended`. Lines are cut after `longest`
+    bytes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PipeLines:
         self._ended()
 
     def drain(self) -> None:
-        """Read what the pipe contains and end, even if another process still has the pipe's writing end."""
+        """Read what the pipe contains and close the pipe, even if another process can still write into the pipe."""
         for _ in range(_CHUNKS_MAX):
             if self._pipe.closed or not self._read():
                 break

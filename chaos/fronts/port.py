@@ -5,7 +5,7 @@
     dropped   listen(0) and one connection that is not accepted: the accept queue is full, so the kernel drops SYNs
               while tcp_abort_on_overflow is 0; a pending connect gets in at its next SYN once the port accepts
 
-Established connections continue in all three states.
+Established connections continue while the port refuses or ignores connection attempts.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ class Port:
         return Address(*self._socket.getsockname()[:2])
 
     def behave(self, dials: Dials) -> None:
-        """Treat connection attempts like this from now on. For CLOSED and RESET, `accepted` must end the
-        connections."""
+        """Accept, refuse or drop connection attempts from now on. For CLOSED and RESET the port accepts, and `accepted`
+        must close the connections."""
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()
@@ -109,7 +109,7 @@ class Port:
 
 
 def check_free(host: str, port: int) -> None:
-    """OSError if the port is bound, even by a socket that does not listen and allows others to bind."""
+    """Raise OSError if a socket is bound to the port, even a socket that does not listen and shares its address."""
     with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
         probe.bind((host, port))
 

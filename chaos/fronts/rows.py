@@ -4,14 +4,14 @@
                                    │   (look_ups.py)    route_answer, channel
                                    └─► here             send, send_attempt, pull, scheduled_task (heartbeats), channel
 
-What cannot be seen from outside is inferred (docs/clients-under-test.md):
+What cannot be seen from outside is inferred (docs/clients-under-test.md).
 
     a send     all tries have one UNIQ_KEY; it failed if no other try follows a failed one within SEND_ENDS_MS
     a pull     got no answer if its connection closed first
     the rest   look_ups.py
 
-A row's time, `at_ms`, may be earlier than the observation that decides the row. Keys, bodies and offsets are left out,
-because the client's messages are not the run's.
+A row's time, `at_ms`, can be earlier than the observation that decides the row. Message keys, bodies and offsets are
+left out, because the messages are not part of the run's workload.
 """
 
 from collections import Counter
@@ -71,9 +71,9 @@ class _Pull(NamedTuple):
 
 
 class ClientRows:
-    """Makes the rows of one client. `name_servers` and `brokers`: front name to the address in the history. `put` gets
-    the rows, which are not in order of time. `seen`: connects are observed (dials.py). `told`: the program is a node of
-    the run and reports its own sends; unrequested answers are recorded, too.
+    """Makes the rows of one client. `name_servers` and `brokers` map each front's name to the server's address in the
+    history. `put` gets the rows, which are not in order of time. `seen`: whether connects are observed (dials.py).
+    `told`: whether the client is a node of the run that reports its own sends.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ClientRows:
                 self._end_of(op_id, send, send.failed_ms, "info" if send.unsure else "fail")
 
     def end(self, now_ms: float) -> None:
-        """End the observations. Requests that have no answer by now will get none."""
+        """End the observations. Requests without an answer by now are recorded as unanswered."""
         self.passed(now_ms)
         for key in [*self._attempts]:
             self._no_answer(key, now_ms)

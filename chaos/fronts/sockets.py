@@ -50,10 +50,11 @@ def _read(table: str) -> str:
 
 
 class DiallingLately:
-    """Gives any number of callers the result of `dialling`; a recent result is used again.
+    """Gives its callers the result of `dialling`, and reuses a recent result.
 
-    Reading ten thousand sockets takes 30 ms of CPU, so reading takes at most one part in SHARE of the time, or happens
-    once per OLD_S if that is rarer. An unanswered connect lasts seconds.
+    A result is reused for SHARE times the CPU time that reading took, but for NEW_S at least and OLD_S at most. Reading
+    ten thousand sockets takes 30 ms of CPU time. An unanswered connect lasts seconds, so a result as old as OLD_S still
+    shows it.
     """
 
     SHARE = 5

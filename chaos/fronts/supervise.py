@@ -7,10 +7,10 @@ Stdlib only.
         │                        every connect() of it and its descendants waits for our answer
         └── for each: reads the address and the process, says CONTINUE, writes a line to FD ──► dials.py
 
-supervise.py is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the
-parent of daemons. supervise.py ignores the signals of its process group. supervise.py ends with CMD's exit status once
-all processes that CMD started have ended. Writing to FD never blocks; lines that are not read are lost. supervise.py is
-run by its path, so that CMD does not wait for nemesrv's imports.
+supervise.py is CMD's parent, because Yama lets only ancestors read a process's memory. supervise.py is a subreaper, so
+it also becomes the parent of CMD's daemons. supervise.py ignores the signals of its process group. supervise.py ends
+with CMD's exit status once all processes that CMD started have ended. Writing to FD never blocks; a line is lost if the
+pipe is full. supervise.py is run by its path, so that CMD does not wait for nemesrv's imports.
 """
 
 import contextlib
@@ -57,8 +57,8 @@ class NotHere(Exception):
 
 
 def install(libc: ctypes.CDLL) -> int:
-    """Make each connect() of this process and its descendants wait for an answer. Returns the filter's listener. Raises
-    NotHere."""
+    """Make each connect() of this process and its descendants wait until supervise.py lets it continue. Returns the
+    filter's listener. Raises NotHere."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise NotHere(f"connect() calls are not known on {platform.machine()}")
@@ -116,7 +116,7 @@ class Supervisor:
         os.set_blocking(told, False)
 
     def tell(self, **line: object) -> None:
-        """Write a line for the observer. A line is lost if it is not read in time."""
+        """Write a line for the observer. A line is lost if the pipe is full."""
         if self._told < 0:
             return
         try:
@@ -165,7 +165,8 @@ class Supervisor:
             return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
     def run(self, child: int, listener: int | None) -> int:
-        """Answer the kernel's questions until all processes that CMD started have ended. Returns CMD's wait status."""
+        """Report each connect() and let it continue, until all processes that CMD started have ended. Returns CMD's
+        wait status."""
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""The files of a growing history: raw files of each process, and parts (merge.py); their names and lines."""
+"""Names and lines of a growing history's files: each process's raw files, and the parts that merge.py writes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def number_of(raw: Path) -> int:
 
 
 def rotated(first: Path, number: int) -> Path:
-    """Return the path of the raw file with this number, of the process whose first file is `first`."""
+    """Return the path of a process's raw file with this number; `first` is the process's first file."""
     return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first
 
 

@@ -1,11 +1,12 @@
-"""The offset of a host's clock from the harness's, with its error, from requests and answers as in NTP.
+"""Measures the offset of a host's clock from the harness's clock, and the error, by requests and answers as in NTP.
 
     harness  ── sent ──┐                      ┌── received ──►     middle = (sent + received) / 2
     host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
 
-A reading's error grows by DRIFT with time. At each moment, the earlier or later reading with the smallest error counts.
-Readings that contradict each other even with grown errors prove that the clock jumped, because the host stood still.
-The time of a jump is unknown, and so is the clock near it. No I/O. All times are RocketMQ milliseconds.
+A reading's error grows by DRIFT with the time from the reading. At each moment, the reading with the smallest error is
+used. Readings that differ by more than their errors prove that the clock jumped, because the host stood still. The
+exact time of a jump is unknown, so the clock's error near a jump is infinite. No I/O. All times are RocketMQ
+milliseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def reading_of(value: Mapping[str, Any]) -> ClockReading:
 
 
 class Jump(NamedTuple):
-    """A jump of the host's clock between two moments, in milliseconds (below 0: the clock stood still)."""
+    """A jump of the host's clock, between `from_ms` and `to_ms`, by `by_ms` (negative: the clock stood still)."""
 
     from_ms: float
     to_ms: float
@@ -64,7 +65,7 @@ class Jump(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The largest error of corrected times from one moment to another."""
+    """The largest error of corrected times between `from_ms` and `to_ms`."""
 
     from_ms: float
     to_ms: float
@@ -88,7 +89,7 @@ class HostClock:
 
     @classmethod
     def of(cls, readings: Iterable[ClockReading]) -> HostClock:
-        """Make a host's clock from all its readings, in any order. Without readings the clock is unknown."""
+        """Make a host's clock from all its readings, in any order. Without readings the clock's offset is unknown."""
         stretches, jumps = _split(sorted(readings))
         return cls(tuple(map(_best, stretches)), jumps)
 
@@ -211,7 +212,8 @@ class Axis:
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Learn from a row about hosts or their clocks. The row's `value` may be an object or JSON text."""
+        """Take a node's host or a clock reading from the row, if the row has one. The row's `value` is an object or
+        JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}

@@ -1,4 +1,4 @@
-"""Matches the transitions of a replay with those of the original: in order, with the least distance in time. No I/O."""
+"""Matches a replay's transitions (changes) with the original run's, at the least distance in time. No I/O."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _ALIGNED_MAX = 400
 
 
 class TransitionPair(NamedTuple):
-    """A transition of the original run and its match in the replay; None for a missing one."""
+    """A transition of the original run and its match in the replay; None stands for a missing transition."""
 
     original: Transition | None
     replay: Transition | None
@@ -31,8 +31,8 @@ class TransitionPair(NamedTuple):
 
 
 def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[TransitionPair]:
-    """Return every transition of both runs once, in order of time. Matched transitions have equal keys, and pairs do
-    not cross."""
+    """Return every transition of both runs once, in order of time. Matched transitions have equal keys, and equal keys
+    keep their order."""
     vague = {one.key[:3] for one in original if one.how == "unknown"}
 
     def key(one: Transition) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ IN_MEMORY_BYTES = 256 * 1024 * 1024
 
 
 def to_parquet(run_dir: Path | str) -> Merged:
-    """Merge a run's raw rows into its Parquet file or files. HarnessError if nothing was recorded. More than
-    IN_MEMORY_BYTES are merged in slices, into files with one event per row group. Parts of a growing history are merged
-    with the remaining rows. Rows of several hosts get a common time axis.
+    """Merge a run's raw rows into its Parquet file or files. Raises HarnessError if nothing was recorded. If the raw
+    files are larger than IN_MEMORY_BYTES, rows are merged slice by slice, into files with one event per row group.
+    Parts of a growing history are merged with the remaining rows. Rows of several hosts get a common time axis.
     """
     axis, files = axis_of(run_dir), sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files and not part_files(run_dir):
@@ -57,8 +57,8 @@ def clustered_writer(path: Path) -> pq.ParquetWriter:
 
 
 def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
-    """Write one file per slice, one row group per table. Returns the number of rows. Replaces the old history. Each
-    table has one event. OSError if the disk refuses; the old history then stays."""
+    """Write one file per slice, and one row group per table. Returns the number of rows. Replaces the old history. Each
+    table must have the rows of one event. Raises OSError if the disk refuses; the old history then stays."""
     written: list[tuple[Path, Path]] = []
     count = 0
     try:
@@ -125,7 +125,8 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     """Merge the parts of a growing history and the rows that no part has yet. The parts stay. Memory holds at most one
-    slice. Up to SLICE_ROWS rows become one file in order of time; more become clustered files (`write_clustered`)."""
+    slice. Up to SLICE_ROWS rows become one file in order of time; more rows become clustered files
+    (`write_clustered`)."""
     files = part_files(run_dir)
     known, torn = _known(files), [0]
     rest = [

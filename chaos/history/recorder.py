@@ -1,9 +1,9 @@
 """Records the history of a run: one row per event, from every node and the harness, on one time axis.
 
 During a run each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`. At the
-end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: several). Spark ignores the folder `_raw`,
-because its name begins with an underscore. Times are milliseconds since the experiment began, in RocketMQ time (at
-`time_scale: 10`, ten times real time).
+end merge.py writes all rows into `<run>/history/part-00000.parquet`, or into several files if they are large. Spark
+ignores the folder `_raw`, because its name begins with an underscore. Times are milliseconds since the experiment
+began, in RocketMQ time (with `time_scale: 10` ten times as fast as real time).
 
 Events wait at most 20 ms in memory and then go to the kernel by one `write`, so SIGKILL can lose no more than these 20
 ms. A kill may leave the last line of a file incomplete; readers skip this line.
@@ -94,8 +94,8 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
 
 
 class HistoryWriter:
-    """A Recorder that appends to a JSONL file. Thread-safe; `close` it when the node ends. `rotate_bytes`: after this
-    many bytes it continues in another file (files.py), so the first can be deleted."""
+    """A Recorder that appends to a JSONL file. Thread-safe; `close` it when the node ends. After `rotate_bytes` bytes
+    the writer continues in another file (files.py), so that the first file can be deleted."""
 
     def __init__(
         self, path: Path, node: str, role: str, incarnation: int, clock: Clock, rotate_bytes: int | None = None
@@ -185,7 +185,8 @@ def _appended(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
-    """Where a process records, and under which name. The spec can be pickled, so the process opens its file itself."""
+    """The file into which a process writes its rows, and the process's name. The spec can be pickled, so the process
+    opens its file itself."""
 
     path: Path
     node: str
@@ -229,8 +230,8 @@ def step_s_of(scale: float) -> float:
 
 
 def unseen_s_of(scale: float) -> float:
-    """Return how long a stall between two measurements can go unseen if their distance is longer than STEP_S; this time
-    counts as lateness, too."""
+    """Return the longest stall, in machine seconds, that can go unseen because the probe measures more rarely than
+    every STEP_S. This time is added to the measured lateness."""
     return step_s_of(scale) - STEP_S
 
 
@@ -238,9 +239,10 @@ def unseen_s_of(scale: float) -> float:
 class LagProbe:
     """Measures and records how late timers fire in this process, for the tolerance of the checks.
 
-    The probe sleeps again and again for `step_s_of`. Each `timer_lag` row has the largest lateness since the previous
-    row (`lag_ms`) and the time between both rows (`duration_ms`), in RocketMQ milliseconds. One row is written per
-    RocketMQ second, but at least one per 250 ms and at most one per 50 ms of machine time.
+    The probe sleeps for `step_s_of` again and again, and measures how late it wakes up. Each `timer_lag` row has the
+    largest lateness since the previous row (`lag_ms`) and the time between both rows (`duration_ms`), in RocketMQ
+    milliseconds. One row is written per RocketMQ second, but at least one per 250 ms and at most one per 50 ms of
+    machine time.
     """
 
     _task: asyncio.Task[None] | None = field(default=None, init=False)

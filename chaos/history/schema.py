@@ -67,7 +67,7 @@ def parquet_path(run_dir: Path | str) -> Path:
 
 
 class Group(StrEnum):
-    """How many rows an event has, and what uses them."""
+    """A group of events, by the number of their rows and by their use."""
 
     ENVIRONMENT = "environment"
     """What the harness did; as many rows as the scenario has actions. The World is made from these."""

@@ -96,10 +96,11 @@ def seen(
     clients: Mapping[str, str] | None = None,
     blink_ms: float = BLINK_MS,
 ) -> ShownTransitions:
-    """Return the transitions of the rows (in order) in [from, to). Times count from `zero_ms` (else `from_ms`).
+    """Return the transitions of the rows (in order) in [from, to). Times count from `zero_ms`, by default from
+    `from_ms`.
 
-    `names`: the nodes' names in the other, compared history. `clients`: client id to node, if the id does not show the
-    node. `blink_ms`: states shorter than this are left out with their changes; 0 keeps all.
+    `names`: the nodes' names in the other, compared history. `clients`: the node of each client id that does not show
+    its node. `blink_ms`: a state shorter than this is left out, with the changes into and out of it; 0 keeps all.
     """
     reader = _Reader(dict(names or {}), dict(clients or {}))
     for row in rows:
@@ -317,8 +318,9 @@ EVENTS = (*_HANDLERS, "name_server_list")
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
-    """Return each client's NameServers by name, in the order of use, starting at the NameServer chosen at `at_ms`, else
-    at the first choice. A broker's NameServers are in the order of its list."""
+    """Return each client's NameServers by name, in the order of use, from the NameServer that the client was using at
+    `at_ms`. Without a choice before `at_ms` the list starts at the client's first choice. A broker's NameServers are in
+    the order of its list."""
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}
@@ -341,7 +343,8 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """Return the NameServer lists of clients' later processes that began after `at_ms`, if their order differs."""
+    """Return the NameServer lists of client processes that were restarted after `at_ms`, for clients whose list order
+    changed."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):

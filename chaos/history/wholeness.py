@@ -1,11 +1,11 @@
-"""Finds gaps in a history: a `rows_missing` row for each missing stretch of a process's rows.
+"""Finds gaps in the rows of each process, and makes a `rows_missing` row for each gap.
 
     seq of ns-0.0    0 1 2 3 │ 7 8 9          4 to 6 are missing: what ns-0 did between rows 3 and 7 is unknown
                      0 1 2 3 │ … run_end      a process that measures its timers' lateness wrote no more, and
                                               nobody ended it: its last rows are missing
 
 Each process numbers its rows from 0 (recorder.py), so a lost row leaves a gap. The incomplete last row of a killed
-process is no gap. Imported histories have no such numbers.
+process is no gap. Rows of imported histories have no numbers.
 """
 
 import math
@@ -42,7 +42,7 @@ class RecordedProcess(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Missing rows between two rows that exist. `since_ms` is None if rows before the first one are missing."""
+    """Missing rows between two rows that exist. `since_ms` is None if a process's first rows are missing."""
 
     rows: int
     since_ms: float | None
@@ -86,8 +86,8 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 def missing(
     processes: Sequence[RecordedProcess], gaps_of: Callable[[RecordedProcess], Iterable[Gap]], table: pa.Table
 ) -> list[Row]:
-    """Return the `rows_missing` rows of these processes; empty for an imported history. `table` has at least all rows
-    except traffic."""
+    """Return the `rows_missing` rows of these processes; empty for an imported history. `table` can lack the rows of
+    traffic events, but no others."""
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

@@ -1,4 +1,4 @@
-"""Which rows of a growing history are changes, and when the history is judged again.
+"""Decides which rows of a growing history are changes, and when the history is judged again.
 
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
@@ -33,12 +33,12 @@ MARGIN_MS = 20_000.0
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row of the history is a change, such as a fault or a dropped broker. Other rows change no verdict."""
+    """Whether the row of the history is a change, such as a fault or a dropped broker."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
 def quiet_after_ms(world: World) -> float:
-    """Return the time after a change beyond which no check depends on the change, whatever faults follow."""
+    """Return for how long after a change a check can depend on the change, whatever faults follow."""
     from ..oracle.quiet import settle_ms
 
     t, nodes, brokers = world.timers, len(world.nodes), len(world.of_kind("broker"))
@@ -63,8 +63,8 @@ class Pace:
     _judged_s: float = field(default=float("-inf"), init=False)
 
     def due(self, now_s: float, changed_ms: float) -> bool:
-        """Whether the history must be judged now; if so, the judging counts as done. `changed_ms` is the run time of
-        the last change."""
+        """Whether the history must be judged now; the caller then judges at once. `changed_ms` is the run time of the
+        last change."""
         if changed_ms > self._changed_ms:
             self._changed_ms, self._changed_s = changed_ms, now_s
         gap_s = self.every_s if self._changed_s > self._judged_s else self._judged_s - self._changed_s

@@ -7,7 +7,7 @@
     what is wrong                                                      ─►  {"error": "one sentence", "status": 2}
 
 Requests use the keys of a scenario's timeline; wrong requests get the same messages as a wrong timeline. The socket is
-not in the run folder, whose path may be too long for a socket, but in a folder that only this user may enter.
+in a folder that only this user can enter. The run folder's path can be too long for a socket.
 """
 
 import json

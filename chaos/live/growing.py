@@ -2,9 +2,9 @@
 
     each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► all parts judged ─► verdicts that changed
 
-Each judging covers the whole history so far, in this process. A history of more than ROWS_MAX rows is judged at the end
-only, because judging would slow down the cluster on the same machine. Long after every change, parts are written
-rarely, with fewer rows (segments.py). A cluster at rest then writes some kilobytes a day.
+Each judging covers the whole history so far. A history of more than ROWS_MAX rows is judged at the end only, because
+judging would slow down the cluster on the same machine. Long after the last change, parts are written rarely, with
+fewer rows (segments.py). A cluster without changes writes some kilobytes a day.
 """
 
 import logging
@@ -35,8 +35,8 @@ Say = Callable[[float, Verdict], None]
 
 @dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """Context manager that writes and judges a growing history in a thread. `quiet_after_ms`: the time after a change
-    from which on only the largest lateness is kept (changes.py)."""
+    """Context manager that writes and judges a growing history in a thread. This long (`quiet_after_ms`) after the last
+    change, only the largest lateness of timers is still written (changes.py)."""
 
     run_dir: Path
     clock: StageClock

@@ -1,4 +1,5 @@
-"""Writes the lines that processes append into parts of a history. A part has all rows up to one moment.
+"""Writes the lines that processes append into parts of a history. Each part has all rows up to one moment that no
+earlier part has.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
@@ -6,9 +7,9 @@
     harness.0.jsonl   ┤ idle: not waited for      rows up to it ─► _parts/part-000017.parquet, never touched
 
 Each process writes rows in order of time, and a `timer_lag` row at least every 250 ms, so its file is complete up to
-the last row. Parts do not wait for a process that has written nothing for IDLE_S (dead, paused or idle). Late rows,
-older than the watermark, are in the next part. Incomplete lines are skipped. When a process continues in another file
-and all rows of the old file are in parts, the old file is deleted.
+the last row. Parts do not wait for a process that has written nothing for IDLE_S (dead, paused or idle). Rows that
+arrive after the part for their time was written go into the next part. Incomplete lines are skipped. A file is deleted
+once its process continues in another file and parts contain all its rows.
 """
 
 from dataclasses import dataclass, field
@@ -113,8 +114,8 @@ class SegmentWriter:
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def read(self, clock_ms: float, now_s: float) -> float:
-        """Read the lines appended since the last call. Returns the moment up to which all rows are known. `clock_ms` is
-        the run's time and `now_s` the machine's, both taken before this call. Raises OSError."""
+        """Read the lines appended since the last call. Returns the run time up to which all rows have been read.
+        `clock_ms` is the run's time and `now_s` the machine's time, both taken before this call. Raises OSError."""
         self._read(now_s)
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
@@ -159,8 +160,8 @@ class SegmentWriter:
 
 def thinned(rows: list[Row], after_ms: float) -> list[Row]:
     """Return all rows, but after `after_ms` only one `timer_lag` row per process and minute of RocketMQ time. The kept
-    row has the largest lag, and its `duration_ms` covers the rows that it replaces. Used long after every change, when
-    checks need only the largest lateness.
+    row has the largest lag, and its `duration_ms` covers the rows that it replaces. Used long after the last change,
+    when checks need only the largest lateness.
     """
     found: list[Row] = []
     of_minute: dict[tuple[str, int, int], Row] = {}

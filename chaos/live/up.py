@@ -66,8 +66,8 @@ def scenario_of(
 ) -> Scenario:
     """Return a scenario of NameServers, brokers and the links to them, with an empty timeline.
 
-    `clients`: the clients under test by name, with their profiles. A client without a profile gets that of the servers'
-    implementation, 4.9 for nemesrv's own servers. ScenarioError for an impossible scenario.
+    `clients`: the clients under test by name, with their profiles. A client without a profile gets the profile of the
+    servers' implementation; with nemesrv's own servers, 4.9. Raises ScenarioError for an impossible scenario.
     """
     follows = profile_of(implementation, "", "--implementation")
     document = {
@@ -98,8 +98,8 @@ def _by_id(addresses: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True, kw_only=True)
 class Up:
-    """A cluster of `nemesrv up`. If `judged`, the scenario's checks judge it while it runs and at its end. `for_s`: how
-    long it runs, in seconds of RocketMQ time; None: until Ctrl-C."""
+    """A cluster of `nemesrv up`. If `judged`, the scenario's checks judge it while it runs and at its end. The cluster
+    runs for `for_s` seconds of RocketMQ time; None: until Ctrl-C."""
 
     scenario: Scenario
     as_json: bool = False
@@ -115,8 +115,8 @@ class Up:
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def serve(self) -> int:
-        """Run the cluster. Returns the exit status: the verdict's if the cluster was judged, else 0. HarnessError if a
-        part does not start."""
+        """Run the cluster. Returns the exit status: the verdict's if the cluster was judged, else 0. Raises
+        HarnessError if a process of the cluster does not start."""
         scenario = self.scenario
         refuse_used(self.out)
         here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)
