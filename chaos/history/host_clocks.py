@@ -4,8 +4,8 @@
     host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
 
 A reading's error grows by DRIFT with the time from the reading. At each moment, the reading with the smallest error is
-used. Readings that differ by more than their errors prove that the clock jumped, because the host stood still. The
-exact time of a jump is unknown, so the clock's error near a jump is infinite. No I/O. All times are RocketMQ
+used. Readings that differ by more than their grown errors prove that the clock jumped, because the host stood still.
+The exact time of a jump is unknown, so the clock's error near a jump is infinite. No I/O. All times are RocketMQ
 milliseconds.
 """
 

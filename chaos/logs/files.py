@@ -1,8 +1,9 @@
-"""Finds log files and reads their lines: folders, globs, archives, rotated files; large files in ranges.
+"""Finds log files in folders, globs and archives, rotated files too, and reads their lines. Large files are read in
+ranges.
 
     places ─► planned() ─► Part (one file, or a range of its bytes, or a member of an archive) ─► read_part() ─► rows
 
-A range contains the lines that begin in it. Unreadable files are reported in a sentence each; all others are read.
+A range contains the lines that begin in it. Each unreadable file is reported in a sentence; all other files are read.
 """
 
 import bz2
@@ -100,8 +101,8 @@ class Read:
 
 @contextmanager
 def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Iterator[list[str]]:
-    """Return the places of logs, with `-` replaced by a temporary file of standard input. LogError if standard input is
-    empty."""
+    """Return the places of logs, with `-` replaced by a temporary file of standard input. Raises LogError if standard
+    input is empty."""
     if "-" not in places:
         yield list(places)
         return
@@ -120,8 +121,8 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 
 def planned(places: Iterable[str | Path]) -> Plan:
-    """Return the parts of all logs at these places. If several places have files of equal names, the place's name is
-    added to the file's. LogError for a missing place, and if no log exists at all."""
+    """Return the parts of all logs at these places. If several places have files of the same name, the place's name is
+    put before the file's name. Raises LogError for a missing place, and if no log exists at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)
@@ -242,7 +243,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 
 
 def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
-    """Return the rows of one part of a log, and its counts once all rows are taken."""
+    """Return the rows of one part of a log, and its line counts, which are complete once all rows are taken."""
     read = Read(Counts())
     return _rows(part, read, skim), read
 
@@ -286,7 +287,7 @@ def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
-    """Return whole lines of one part of a log, unpacked but otherwise unchanged, without unreadable data."""
+    """Yield one part of a log in blocks of whole lines, decompressed, up to the first unreadable data."""
     with suppress(*_CANNOT), ExitStack() as stack:
         yield from (block for block, _ in _blocks_in(part, _opened(part, stack)[0], []))
 

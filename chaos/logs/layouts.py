@@ -1,5 +1,5 @@
-"""Reads the head of a log line: time, level, writer, text. Each kind of program has a layout, with variants for lines
-edited by persons. No I/O.
+"""Reads the head of a log line: time, level, thread, logger and text. Each kind of program has a layout, with variants
+for lines that somebody edited. No I/O.
 
     2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
     2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log
@@ -12,8 +12,8 @@ edited by persons. No I/O.
     2026-11-22 01:26:38,851 INFO 4711 [mq:client] …                       Node
     20.05.2024 14:20:00 …   May 20, 2024 …   24-05-20 …   1716186000384 …  other formats of the stamp, of any of these
 
-`stamp_ms` has the time stamp's digits read as UTC. `zone` is the time zone of the layout or of the stamp; None if
-unknown.
+`stamp_ms` is the time stamp, read as if its digits were UTC. `zone` is the time zone of the layout or of the stamp;
+None if unknown.
 """
 
 import json

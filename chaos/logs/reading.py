@@ -48,7 +48,7 @@ _FIRST_YEAR_MS = 1_325_376_000_000
 
 @dataclass(slots=True)
 class FileRead:
-    """The line counts of a log file. `lines` is the sum of the next three fields."""
+    """The line counts of a log file. `lines` is the sum of `understood`, `not_understood` and `continued`."""
 
     file: str = ""
     writer: str | None = None
@@ -91,7 +91,7 @@ LARGE = 256 << 20
 
 
 def are_large(places: Sequence[str | Path]) -> bool:
-    """Whether the logs at these places are large. Wrong places are reported only when the logs are read."""
+    """Whether the logs at these places are large. Missing places are reported only later, when the logs are read."""
     try:
         sizes = {part.path: part.size for part in planned(places).parts}
     except LogError:
@@ -100,7 +100,7 @@ def are_large(places: Sequence[str | Path]) -> bool:
 
 
 def by_processes(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-    """Return the result of `work` for each item, in order, from a process per core of this machine."""
+    """Return the result of `work` for each item, in order; one process per core of this machine works on the items."""
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         yield from processes.map(work, items)
 
@@ -111,10 +111,10 @@ def skimmed(
     events: Collection[str],
     hosts_in: Callable[[list[LogRow]], Collection[str]],
 ) -> LogsRead:
-    """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes of
-    this machine read, and all logs must be on it. `hosts_in` gets all rows except connections, and returns the hosts
-    whose connections are wanted, too. LogError for a missing place, and if there is no log at all; other unreadable
-    files are noted.
+    """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes on
+    this machine read the logs, which must be on this machine, too. `hosts_in` gets all rows except connections, and
+    returns the hosts whose connections are wanted, too. Raises LogError for a missing place, and if there is no log at
+    all; other unreadable files are noted.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:

@@ -4,8 +4,8 @@
                                               (begin, end, Stamps)    lines that are only counted
     connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once the needed hosts are known
 
-Lines are skipped only in RocketMQ's own two layouts with nothing before the time stamp, and only if their text has a
-unique beginning (`NOISE`). Lines that are not skipped are read one by one.
+A line is skipped only if its text begins like an unneeded event and like no other (`NOISE`), its layout is one of
+RocketMQ's own two, and nothing stands before its time stamp. All other lines are read one by one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Stretch = tuple[int, int, Stamps | None]
 
 @dataclass(slots=True)
 class Aside:
-    """Stores a log file's lines about connections of hosts in another file, because most are not needed."""
+    """Stores a log's lines about hosts' connections in a separate file, because few of these lines are needed."""
 
     path: Path
     lines: int = 0
@@ -90,7 +90,7 @@ class Aside:
 
 
 def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Return number and text of the stored lines about these hosts, and of lines with an unclear host."""
+    """Return number and text of each stored line that is about one of these hosts, or whose host is unclear."""
     import pyarrow.parquet as pq
 
     asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
@@ -108,7 +108,7 @@ class Skim:
     """Where connections of hosts go; None: they are read like any line."""
 
     def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
-        """Return the block's stretches of read and skipped lines, in order; None if the whole block must be read."""
+        """Divide the block into stretches of lines to read and lines to skip; None if the whole block must be read."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Removes what log collectors put around a log line, recognized by its form. No I/O.
+"""Removes what log collectors add to a log line; additions are recognized by their form. No I/O.
 
 {"_source": {"message": "2024-05-20 14:20:00 INFO main - …"}}         JSON: the field with a record
 2024-05-20T06:20:00+0000 mq-1 java[4711]: 2024-05-20 14:20:00 INFO …   a head that repeats before records
@@ -118,7 +118,7 @@ def _is_of_a_stream(path: str) -> bool:
 
 
 class Heads:
-    """The prefixes that collectors put before records of this file; continuation lines may have the same prefixes."""
+    """The prefixes that collectors put before records of this file; continuation lines can have the same prefixes."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}

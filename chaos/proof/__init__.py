@@ -1,1 +1,1 @@
-"""Proves by planted defects, the self-test and reported incidents that every check can fail; and compares runs."""
+"""Proves by planted defects and by reported incidents that every check can fail, and compares runs."""

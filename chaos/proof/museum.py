@@ -1,4 +1,4 @@
-"""Runs each worked incident twice on the virtual clock, as reported and with its fix, and judges both.
+"""Runs each shipped incident twice on the virtual clock, as reported and with its fix, and judges both runs.
 
     scenarios/incidents/NAME.yaml ─┬─ as it stands ────────────► recorded, judged plainly ─► red by `found_by`?
                                    └─ with `incident.fixed` ───► recorded, judged plainly ─► green?

@@ -1,9 +1,9 @@
-"""The self-test: every planted defect is found by the checks meant for it, and no check finds one in a clean twin.
+"""The self-test: every planted defect must be found by its checks, and no check may fail in a run without a defect.
 
 Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
-run of the self-test. A defect is killed if every check that must find it says INVALID, and no check says INVALID that
-neither must nor may find it. A twin is clean if every check judged it and no check says INVALID. Any other result fails
-the self-test.
+run of the self-test. A defect is killed if every check that must find it says INVALID, and all other checks that say
+INVALID may find it. A twin is clean if every check judged it and no check says INVALID. Any other result fails the
+self-test.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
@@ -185,8 +185,8 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
 
 
 def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> None:
-    """Print a row for each defect and twin with the seeds that failed, then the sums, and of several seeds the
-    worst."""
+    """Print a row for each defect and each clean twin, with the runs that failed; then the sums, and the seed with the
+    fewest passes."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
     by_run: dict[tuple[str, str], list[SelftestOutcome]] = {}
     for outcome in outcomes:

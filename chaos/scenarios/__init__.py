@@ -1,1 +1,1 @@
-"""Scenarios: the YAML model, and the experiments that ship with nemesrv."""
+"""Scenarios: the model of their YAML, and the scenarios that ship with nemesrv."""

@@ -1,4 +1,4 @@
-"""The model of a timeline's entries: when, on which nodes or links, and what is done."""
+"""The model of a timeline's entries: the action, its time, and its nodes or links."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def keys_of(do: str) -> list[str]:
 
 
 def ends_by_itself(kind: type[Action]) -> bool:
-    """Whether an entry of this kind may have a duration (`for_s`), after which series.py adds a heal, a restart or a
+    """Whether an action of this kind can have a duration (`for_s`) at whose end series.py adds a heal, a restart or a
     resume."""
     return issubclass(kind, LinkFault) or bool(getattr(kind, "ended_by", "") and "for_s" not in kind.model_fields)
 

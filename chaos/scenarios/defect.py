@@ -1,4 +1,4 @@
-"""Planted defects: the record, how a defect gets into a node, and a user's own (`nemesrv run --defect FILE.py`).
+"""Planted defects: their data, how they get into nodes, and a user's own defects (`nemesrv run --defect FILE.py`).
 
     NODES = ["ns-0"]            the nodes to plant it in, or
     KINDS = ["name_server"]     every node of these kinds: name_server, broker (masters), slave, producer, consumer,
@@ -6,7 +6,8 @@
     def plant(node): ...        changes the finished node, before it listens
 
 The first line of the file's docstring says what is wrong. Each process of a node gets the file's text and runs that
-text once. A defect replaces a small method of one finished node. The self-test's defects are in proof/defects/.
+text once. A defect replaces a small method of a node that is already built. The self-test's defects are in
+proof/defects/.
 """
 
 import inspect
@@ -24,8 +25,8 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A planted defect. `nodes` have the defect; without `nodes`, every node of `kinds` has it. A defect is found if
-    every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` says INVALID."""
+    """A planted defect. The defect is planted in `nodes`; if `nodes` is empty, in every node of `kinds`. A defect is
+    found if every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` says INVALID."""
 
     name: str
     what: str
@@ -51,7 +52,7 @@ def shipped_defects() -> Mapping[str, Defect]:
 
 
 class DefectModuleError(ValueError):
-    """The file does not define a defect. The error's text says what is allowed."""
+    """The file does not define a defect. The error's text says what a defect's file must contain."""
 
 
 def of_file(path: Path) -> Defect:
@@ -80,7 +81,7 @@ def of_file(path: Path) -> Defect:
 
 
 class DefectSource:
-    """Plants a user's defect, from the file's text, in a node's own process. Can be pickled."""
+    """Plants a user's defect in a node, in the node's own process, from the text of the user's file. Can be pickled."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name

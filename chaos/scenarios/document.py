@@ -1,5 +1,5 @@
-"""A scenario's text as a document, with the changes of `--set`, before validation. `document.py` refuses what YAML
-allows: a duplicate key, and an alias that contains itself or expands too far."""
+"""A scenario's text as a document, with the changes of `--set`, before validation. document.py refuses some valid YAML:
+duplicate keys, and aliases that contain themselves or expand too far."""
 
 import re
 from collections.abc import Collection
@@ -61,7 +61,7 @@ FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
 
 
 def read(text: str, *, file: str) -> dict[str, Any]:
-    """Return the document of a YAML text. ScenarioError if the text is no mapping, or not well-formed."""
+    """Return the document of a YAML text. Raises ScenarioError if the text is no mapping, or not well-formed."""
     if len(text) > LETTERS_MAX:
         raise ScenarioError(file, "", f"too long, {len(text):,} letters: more than {LETTERS_MAX:,}", "")
     try:
@@ -110,7 +110,7 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
     brokers.forceRegister=false  a group or node, and one of RocketMQ's settings: short for config.brokers.…
     pollNameServerInterval=5000  a setting that only one group has: short for config.clients.…
 
-    ScenarioError if it is no KEY=VALUE, or a value on the path has no keys.
+    Raises ScenarioError if the text is no KEY=VALUE, or if a value on the path has no keys.
     """
     key, equals, said = text.partition("=")
     path = [part for part in key.strip().split(".") if part]

@@ -33,9 +33,9 @@ _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
-    """Return the timeline with each fault of a host replaced by actions on nodes and links. Each action has the index
-    of the timeline's entry that it comes from.
-    `hosts` has the nodes on each host. NotAllowed for an impossible fault."""
+    """Return the timeline with each fault of a host replaced by actions on nodes and links. Each action comes with the
+    index of the timeline's entry from which it was made. `hosts` has the nodes on each host. Raises NotAllowed for an
+    impossible fault."""
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}
     """By host: what was done to it, and the name of its black hole."""

@@ -22,8 +22,8 @@ TIME_SCALE = 3.0
 def implementations_of(
     cluster: str, workload: str, nodes: Mapping[str, str], kinds: Mapping[str, NodeKind]
 ) -> dict[str, str]:
-    """Return the implementation of each node that is not ours. `cluster` sets it for servers, `workload` for producers
-    and consumers, `nodes` for single nodes."""
+    """Return the implementation of each node that does not run nemesrv's own program. `cluster` sets the implementation
+    of servers, `workload` of producers and consumers, `nodes` of single nodes."""
     found = {}
     for name, kind in kinds.items():
         said = nodes.get(name, cluster if kind in SERVERS else workload)
@@ -33,8 +33,8 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return the document with two defaults: the profile of its servers' implementation, and a lower time scale if any
-    node is Apache's."""
+    """Return the document with two defaults: the profile that fits its servers' implementation, and a lower time scale
+    if any node is Apache's."""
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):
@@ -55,7 +55,8 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """Return a document's value of `cluster:`, with the implementation that the command line names, and its profile."""
+    """Return the document's `cluster:` with the implementation from the command line, and that implementation's
+    profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}

@@ -1,5 +1,5 @@
 """The incident that a scenario repeats, and the changes that would have prevented it. The scenario as written repeats
-the incident. The changes under `fixed`, in the form of `--set`, make it a run without the incident."""
+the incident. With the changes under `fixed` (KEY=VALUE as in `--set`), the scenario no longer has the incident."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,8 @@ class PromisesModel(Strict):
 
     @property
     def judged_by(self) -> tuple[str, ...]:
-        """The checks that judge these promises: without them, or if they examined nothing, nobody knows."""
+        """The checks that judge these promises; if a check did not run or examined nothing, its promise is not
+        decided."""
         return tuple(_JUDGES[name] for name, promise in self if promise)
 
 

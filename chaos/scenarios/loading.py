@@ -1,5 +1,5 @@
 """Loads a scenario: reads its YAML file, applies `--set`, and validates every value. Bad input raises ScenarioError
-with file, key, value and what is allowed."""
+with file, key, value and the allowed values."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """Return the scenario of a YAML file with the changes of `--set`. `implementation` sets its servers'
-    implementation, and the profile unless `--set` does. ScenarioError with one sentence for any error."""
+    """Return the scenario of a YAML file with the changes of `--set`. `implementation` sets the servers'
+    implementation, and the profile unless `--set` sets the profile. Raises ScenarioError with one sentence for any
+    error."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -54,7 +55,7 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
 
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
-    """Return the scenario of an already parsed document; `file` is for the messages."""
+    """Return the scenario of an already parsed document; error messages name `file`."""
     document = with_defaults({"name": Path(file).stem, **document}, file)
     entries = document.get("timeline")
     if not isinstance(entries, list | tuple):
@@ -138,8 +139,8 @@ def fixed(path: Path) -> Scenario:
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """Return the planted defect of that name, or in that file; a file beside the scenario comes first. ScenarioError
-    for an unknown name, or a file that defines no defect."""
+    """Return the planted defect of that name, or in that file; a file in the scenario's folder comes first. Raises
+    ScenarioError for an unknown name, or a file that defines no defect."""
     from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
 
     if not name.endswith(".py"):
@@ -156,8 +157,8 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """Raise ScenarioError if no node of the scenario would have the user's defect, or if a defect of Apache's servers
-    is for a node of ours."""
+    """Raise ScenarioError if the user's defect fits no node of the scenario, or if a defect of Apache's servers is for
+    a node of nemesrv."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]

@@ -1,7 +1,7 @@
-"""A scenario as data: its YAML with every default filled in, and what follows from it.
+"""A scenario as data: its YAML with every default filled in, and what follows from the YAML, such as all node names.
 
 Times are seconds of RocketMQ time; `timers.time_scale` is the rate of the run's clock. loading.py reads a scenario from
-a file, rules.py refuses impossible ones.
+a file, rules.py refuses impossible scenarios.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class WorkloadModel(Strict):
         return self
 
     def all_topics(self) -> dict[str, int]:
-        """Return the number of queues of each topic, the workload's topic first. NotAllowed for an invalid or duplicate
-        name, or too many topics."""
+        """Return the number of queues of each topic, the workload's topic first. Raises NotAllowed for an invalid or
+        duplicate name, or too many topics."""
         found = {self.topic: self.queues}
         for pattern, topic in self.topics.items():
             place = f"workload.topics.{pattern}"
@@ -150,7 +150,7 @@ class WorkloadModel(Strict):
 
 
 class NodeModel(Strict):
-    """Settings of one node that differ from those of its kind."""
+    """Settings of one node that differ from the settings of its kind."""
 
     joins_at_s: float | None = Field(None, gt=0, le=100_000)
     """When a NameServer, broker or client joins; None: it is there from the start."""
@@ -247,8 +247,8 @@ class Scenario(Strict):
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
-        """Return when the run's settling phase begins: after the timeline's last entry (`steady_s` without entries) and
-        the last join."""
+        """Return when the run's settling phase begins: at the timeline's last entry or the last join; without entries,
+        at `steady_s`."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
@@ -268,7 +268,7 @@ class Scenario(Strict):
         return Profile(self.cluster.profile)
 
     def settings(self) -> dict[str, dict[str, Value]]:
-        """Return the settings that the scenario sets, by node and RocketMQ's name. NotAllowed for an impossible
+        """Return the settings that the scenario sets, by node and RocketMQ's name. Raises NotAllowed for an impossible
         setting."""
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
@@ -298,11 +298,11 @@ class Scenario(Strict):
         return addresses_of(self.unfolded(), self.topology().members)
 
     def implementation_of(self, node: str) -> str:
-        """Return the implementation of this node: ours, apache-VERSION or apache:FOLDER."""
+        """Return the node's implementation: nemesrv's own, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
 
     def electing_names(self) -> dict[str, list[str]]:
-        """Return the brokers of each broker name that elects its master."""
+        """Return, for each broker name whose brokers elect their master, these brokers."""
         settings = self.settings()
         found: dict[str, list[str]] = {}
         for node in self.topology().of(NodeKind.BROKER, NodeKind.SLAVE):

@@ -2,13 +2,13 @@
 
     {at_s: 60, do: restart, nodes: [broker-a], new_address: true}    60 broker-a has its second address
 
-For RocketMQ, a NameServer that returns at another address is removed, and another one joins:
+For RocketMQ, a NameServer that returns at another address is a new NameServer, and the old NameServer is removed.
 
     {at_s: 60, do: restart, nodes: [ns-0], new_address: true}        60 ns-0 is removed · ns-3 joins
     lists by default, and lists with ns-0                            keep ns-0's old address, where nobody listens
     ns-0 in the timeline from then on (and in lists by HTTP)         means ns-3
 
-History, oracle and checks therefore see no NameServer that moves.
+In history, oracle and checks no NameServer ever changes its address.
 """
 
 import re
@@ -26,8 +26,8 @@ _LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
-    """Return the address of each successive process, for nodes that change their address. An address is a name in links
-    (`later_address`)."""
+    """Return the address of each successive process, for nodes that change their address. Each address is a name that
+    links can contain (`later_address`)."""
     if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
@@ -47,8 +47,8 @@ def moves(entry: ActionModel) -> bool:
 def readdressed(
     timeline: Sequence[ActionModel], topology: Topology
 ) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return the timeline without moves of NameServers, the join times of the new NameServers in order, and the first
-    NameServers, which clients' lists keep. If no NameServer moves, the timeline is unchanged."""
+    """Replace each NameServer's change of address by a removal and the join of a new NameServer. Returns the timeline,
+    the join time of each new NameServer, and the NameServers of the start, which clients' lists keep."""
     first = topology.of(NodeKind.NAME_SERVER)
     now, joins = {name: name for name in first}, dict[str, float]()
     done: list[ActionModel] = []

@@ -7,8 +7,8 @@
       brokers: {labels: {disk: ssd}}        in turn on the hosts whose Ray nodes have these labels
       producers: {resources: {load: 1}}     or have at least so much of these Ray resources
 
-The first host is the first of `hosts`, else the driver's own. The driver's host has the prober and the admin. Outside
-clients' proxies are always on the driver's.
+The first host is the first entry of `hosts`, by default the driver's host. The prober, the admin and outside clients'
+proxies are always on the driver's host.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Offer(NamedTuple):
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
     """Return the host of each node, except outside clients. `offers` are the hosts of the Ray cluster, the driver's
-    host first. ScenarioError for a place that no offered host fits."""
+    host first. Raises ScenarioError if no host fits a node's place."""
     there = {offer.name: offer for offer in offers}
     for index, name in enumerate(placement.hosts):
         if name not in there:

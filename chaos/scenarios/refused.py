@@ -1,4 +1,4 @@
-"""Turns pydantic's errors about a scenario into plain words: key, value, and what is allowed for the key."""
+"""Turns pydantic's errors about a scenario into plain words: key, value, and the values allowed for the key."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _OF_TIMELINE = 2
 
 
 def key_of(error: Any) -> str:
-    """Return the key of the error as in the file. The file does not have the `what` and `do` of pydantic's location."""
+    """Return the error's key as in the file, without the `what` and `do` that pydantic's location has."""
     place = list(error["loc"])
     if "what" in place:
         del place[_OF_TIMELINE : _OF_TIMELINE + 2]
@@ -110,7 +110,8 @@ _NAME = "a name of letters, digits, %, |, _ and -, up to 127 of them"
 
 
 def of_type(error: str) -> str | None:
-    """Return in words what is allowed, by the name of pydantic's error; None if the error is not about a type."""
+    """Return in words the type that the value must have, by the name of pydantic's error; None for errors not about a
+    type."""
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 

@@ -1,4 +1,4 @@
-"""Rules for the keys of a scenario together, in the order in which they are tested.
+"""Rules about several keys of a scenario, in the order in which the rules are tested.
 
 A rule may rely on the rules before it, and raises NotAllowed for the first error. Rules about the order of actions are
 in timeline_rules.py.
@@ -32,7 +32,8 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """A list by HTTP has entries. The list by HTTP changes only if a node uses it."""
+    """A NameServer list served by HTTP is not empty. The timeline changes the list only if `cluster.name_server_list`
+    sets the first list."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -60,7 +61,7 @@ def zones(scenario: Scenario) -> None:
 
 
 def placement(scenario: Scenario) -> None:
-    """Each place is of a node or group, on a host in `hosts`."""
+    """Each entry of `placement` names an existing node or group, and a host that `hosts` contains."""
     said, topology = scenario.placement, scenario.topology()
     for index, host in enumerate(said.hosts):
         if host in said.hosts[:index]:
@@ -116,7 +117,7 @@ def topics(scenario: Scenario) -> None:
 
 
 def nodes(scenario: Scenario) -> None:
-    """Each node exists, its list of NameServers has entries, and no action affects the node before it joins."""
+    """Each node exists, its NameServer list is not empty, and no action affects the node before it joins."""
     topology, entries = scenario.topology(), scenario.timeline
     known = topology.of(*_MAY_HAVE_SETTINGS)
     for name, node in scenario.nodes.items():
@@ -169,8 +170,8 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 
 def kept_channels(scenario: Scenario) -> None:
-    """Clients whose channels outlast a time-out have no packet loss. No check could judge a kept channel, because the
-    time at which a kernel resends has no known limit."""
+    """Packet loss is refused if a client keeps a channel after a request's time-out. No check could judge this channel,
+    because the time at which a kernel resends lost packets has no known limit."""
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False
@@ -184,7 +185,7 @@ def kept_channels(scenario: Scenario) -> None:
 
 
 def implementations(scenario: Scenario) -> None:
-    """Each implementation exists, and Apache's programs get nothing that they do not support."""
+    """Each implementation exists, and Apache's programs get no action or setting that they do not support."""
     made_by, topology = scenario.implementations(), scenario.topology()
     kinds = topology.kinds
     for node, said in made_by.items():
@@ -257,8 +258,8 @@ def lists_in_order(scenario: Scenario) -> None:
 
 
 def elections(scenario: Scenario) -> None:
-    """Our nodes have no settings that only Apache's nodes obey, and each group of brokers that elects its master can
-    elect one."""
+    """nemesrv's own nodes have no settings that only Apache's nodes obey, and each broker name that elects its master
+    has enough brokers for an election."""
     made_by, said, kinds = scenario.implementations(), scenario.settings(), scenario.topology().kinds
     for node, values in said.items():
         known = settings_for(kinds[node])

@@ -1,10 +1,10 @@
-"""Entries of a timeline that stand for many actions: flapping, durations, restarts in a row or at random.
+"""Replaces timeline entries that stand for many actions: flapping, durations, restarts in a row or at random.
 
     {at_s: 20, do: cut, period_s: 10, duty: 0.3, …}     20 cut · 23 heal · 30 cut · 33 heal · …       until its own heal
     {at_s: 60, do: rolling_restart, pause_s: 30, …}     60 ns-0 · (it listens) + 30 ns-1 · (it listens) + 30 ns-2
     {at_s: 90, do: restart_storm, restarts: 5, …}       five of the nodes within for_s, drawn by the seed
 
-Such entries become ordinary ones, so history, oracle and `explain` know only ordinary entries.
+History, oracle and `explain` know only single actions.
 """
 
 import math
@@ -20,13 +20,14 @@ from .action import ActionModel, ends_by_itself, fault_ids
 
 
 def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return the document's entries, with an ending entry for each `for_s`, and for each the number of its original
+    """Return the document's entries and an ending entry for each `for_s`; and the number of each entry's original
     entry.
 
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
 
-    NotAllowed for a `for_s` that is no time. An action that cannot be ended, or ends by itself, keeps its `for_s`.
+    Raises NotAllowed for a `for_s` that is no time. An action that cannot be ended, or ends by itself, keeps its
+    `for_s`.
     """
     found: list[tuple[float, int, Any]] = []
     begun, last_s = 0, -math.inf
@@ -73,7 +74,7 @@ class PlannedTimeline(NamedTuple):
 
 
 def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> PlannedTimeline:
-    """Return every action of the timeline in order of time. A fault of links has its id as name."""
+    """Return every action of the timeline in order of time. Each fault of links has its fault id as its name."""
     found: list[Planned] = []
     unknown: list[str] = []
     for index, (entry, fault_id) in enumerate(zip(timeline, fault_ids(timeline), strict=True)):
@@ -147,12 +148,12 @@ def _storm(entry: ActionModel, storm: RestartStorm, members: Members, rng: rando
 
 
 def nodes_of(names: Iterable[str], members: Members) -> list[str]:
-    """Return the nodes that these names of nodes and groups mean, each once."""
+    """Return the nodes that these names of nodes and groups stand for, each node once."""
     return list(dict.fromkeys(node for name in names for node in members(name)))
 
 
 def series_ends_s(entry: ActionModel, members: Members) -> float:
-    """Return the latest end of the last of a series of restarts."""
+    """Return the latest time at which the last restart of this series can end."""
     if isinstance(entry.what, RollingRestart):
         return _rolling(entry, entry.what, members)[-1].at_s
     assert isinstance(entry.what, RestartStorm)

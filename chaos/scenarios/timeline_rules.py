@@ -80,9 +80,9 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 
 def order_of_actions(scenario: Scenario) -> None:
-    """Each node is in the right state for its action, each heal ends something, and series overlap with no other
-    action. Faults of hosts must be replaced by ordinary actions before (host_actions.py). An entry is named by its
-    number in the file."""
+    """Each node is in the right state for its action, each heal ends a fault, and no action overlaps with a series.
+    Faults of hosts must be replaced by ordinary actions before (host_actions.py). Errors name an entry by its number in
+    the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -297,7 +297,7 @@ def _settings(what: UpdateConfig, nodes: Sequence[str], scenario: Scenario, plac
 
 
 def restarts_as_another_version(scenario: Scenario) -> None:
-    """Only an Apache server that runs from the start is restarted as another version."""
+    """Only an Apache server that runs from the start can be restarted as another version."""
     made_by, topology, joins_s = scenario.implementations(), scenario.topology(), scenario.joins_s()
     changed: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -325,7 +325,8 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """Only brokers restart at another address, in a cluster that is wholly ours. NotAllowed otherwise."""
+    """Only brokers can restart at another address, and only in a cluster of nemesrv's own nodes. NotAllowed
+    otherwise."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -351,7 +352,7 @@ def restarts_at_new_addresses(scenario: Scenario) -> None:
 
 
 def clock_changes(scenario: Scenario) -> None:
-    """Only a running NameServer's wall clock is changed, and only a wrong clock is set right."""
+    """Only a running NameServer's wall clock can be changed, and only a wrong clock can be set right."""
     servers = scenario.topology().of(NodeKind.NAME_SERVER)
     down: dict[str, str] = {}
     wrong: set[str] = set()

@@ -1,2 +1,2 @@
-"""RocketMQ's settings by RocketMQ's names: the catalogue, and the values of a scenario's `config:`. The oracle gets
-timers from here, the experiment the fields of a node's configuration."""
+"""RocketMQ's settings by RocketMQ's names: the catalogue, and the values of a scenario's `config:`. The oracle takes
+its timers from these settings, and the experiment takes each node's configuration."""

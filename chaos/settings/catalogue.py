@@ -1,8 +1,8 @@
 """The catalogue of settings: RocketMQ's name, class, default, allowed values, and the nodes that have it.
 
 settings.toml has the settings that our nodes obey, and RocketMQ's settings that are refused by name; docs/settings.md
-is generated from settings.toml. A setting's default is the default in the nodes' configurations. `constant`: Java has a
-literal instead of a setting.
+is generated from settings.toml. A setting's default is the default in the nodes' configurations. `constant` marks a
+value that is a literal in Java instead of a setting.
 """
 
 import tomllib
@@ -28,7 +28,7 @@ NOT_OBEYED = frozenset(name for names in _FILE["not_obeyed"].values() for name i
 
 
 def group_of(setting: Setting) -> tuple[NodeKind, ...]:
-    """Return the smallest group of nodes with every kind of node that has the setting."""
+    """Return the smallest group that contains every kind of node that has the setting."""
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 

@@ -1,4 +1,5 @@
-"""From a scenario's `config:` to each node's validated settings and the fields of its configuration.
+"""Turns a scenario's `config:` into each node's validated settings, and these into the fields of the node's
+configuration.
 
 timers:, workload:          older keys for the same settings
   └─ clients                a group of groups
@@ -27,8 +28,8 @@ Settings = Mapping[str, Mapping[str, Value]]
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """Return the settings of each node. `before` has values from other keys of the scenario, by group. NotAllowed for
-    the first error, such as different values for one setting."""
+    """Return the settings of each node. `before` has values from other keys of the scenario, by group. Raises
+    NotAllowed for the first error, such as different values for one setting."""
     found: dict[str, dict[str, Value]] = {}
     ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}
     for group, said in before.items():
@@ -144,7 +145,8 @@ def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:
 def config_fields(
     values: Mapping[str, Value], kind: NodeKind, profile: Profile, *, place: str = "config"
 ) -> dict[str, object]:
-    """Return the fields of a node's configuration for these settings. NotAllowed for an impossible combination."""
+    """Return the fields of a node's configuration for these settings. Raises NotAllowed for an impossible
+    combination."""
     known = settings_for(kind)
     fields: dict[str, object] = {}
     constants = Constants()

@@ -17,7 +17,7 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(NamedTuple):
-    """The values that a setting may have: in a user's words, and whether a value is one of them."""
+    """The values that a setting can have: described for users, and tested by a function."""
 
     words: str
     has: Callable[[Any], bool]
@@ -36,10 +36,9 @@ class Setting:
     """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are the fields of a node's configuration
     that the setting sets.
 
-    `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets.
-    `profiles`: the profiles that have the setting. `constant`: the profiles
-    in which Java has a literal instead of a setting. `defaults`: the defaults by profile, if they differ from the
-    configuration's.
+    `factor`: the field's units per unit of the setting. `symbol`: the oracle's timer (oracle/timers.py) that the
+    setting sets. `profiles`: the profiles that have the setting. `constant`: the profiles in which Java has a literal
+    instead of a setting. `defaults`: each profile's default, if it differs from the configuration's default.
     """
 
     name: str

@@ -35,7 +35,7 @@ planted = Planted()
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find("living_are_used")
 def name_server_always_tells_of_order(server: NameServer) -> None:
-    """a NameServer adds an order configuration of one broker to routes, although orderMessageEnable is off"""
+    """a NameServer adds an orderTopicConf with one broker to a route, although orderMessageEnable is off"""
 
     @around(server.processor, "_route")
     def route_in_order(route: Any, topic: str) -> TopicRouteData | None:
@@ -86,7 +86,7 @@ def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
 
 @planted(NAME_SERVERS, "quiet", caught_by="timers_kept")
 def name_servers_close_channels_in_use(server: NameServer) -> None:
-    """every NameServer closes a client's channel 20 s after each look-up, though a channel may be idle for 120 s"""
+    """every NameServer closes a client's channel 20 s after each look-up, although a channel can be idle for 120 s"""
     endpoint = server._server._endpoint
 
     @around(endpoint, "handler")
@@ -114,7 +114,7 @@ def broker_acknowledges_late(broker: Broker) -> None:
 @planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
 @in_its_parts
 def broker_wakes_no_pull(broker: Broker) -> None:
-    """a broker answers no waiting pull when a message comes, but only at its check of waiting pulls every 5 s"""
+    """a broker answers waiting pulls only at its check every 5 s, and not when a message comes"""
     replace_part(broker._pull, "arrived", does_nothing)
 
 
@@ -124,7 +124,7 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 @planted(BROKER_A, "topic-made-read-only", caught_by="availability")
 @in_its_parts
 def broker_stores_in_a_read_only_topic(broker: Broker) -> None:
-    """a broker stores what is sent to a topic without write permission"""
+    """a broker stores messages that are sent to a topic without write permission"""
 
     @around(broker.services.topics, "get")
     def writable(get: Callable[[str], TopicConfig | None], name: str) -> TopicConfig | None:
@@ -138,7 +138,7 @@ def broker_stores_in_a_read_only_topic(broker: Broker) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true recovery_time")
 def name_server_answers_as_before(server: NameServer) -> None:
-    """every NameServer names a broker that it has dropped in the routes that it answers from its cache"""
+    """every NameServer goes on answering with cached routes that contain a broker that it has dropped"""
     dropping = False
 
     @around(server, "_settle")
@@ -247,7 +247,7 @@ def name_server_answers_another_topic(server: NameServer) -> None:
 
 @planted(NS_0, "waits-for-service", caught_by="answers_are_true")
 def name_server_waits_milliseconds(server: NameServer) -> None:
-    """a NameServer takes waitSecondsForService for milliseconds"""
+    """a NameServer reads waitSecondsForService as milliseconds"""
     processor, clock = server.processor, server._context.clock
 
     def ready() -> bool:
@@ -259,21 +259,21 @@ def name_server_waits_milliseconds(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_a_queue_more(server: NameServer) -> None:
-    """a NameServer's answers have one write queue more than its route table"""
+    """a NameServer answers each route with one write queue more than its route table has"""
     _with_rows(server, lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability")
 def name_server_answers_without_write_permission(server: NameServer) -> None:
-    """a NameServer's answers take the write permission from all queues"""
+    """a NameServer answers each route without write permission for any queue"""
     _with_rows(server, lambda row: replace(row, perm=row.perm & ~PERM_WRITE))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability commits_follow_work duplicates one_master")
 def name_server_answers_swapped_addresses(server: NameServer) -> None:
-    """a NameServer's answers give each broker the address of the next broker"""
+    """a NameServer answers each route with the address of the next broker in place of a broker's own"""
 
     def swapped(route: TopicRouteData) -> TopicRouteData:
         brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
@@ -287,7 +287,7 @@ def name_server_answers_swapped_addresses(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability one_master")
 def name_server_answers_with_slaves(server: NameServer) -> None:
-    """a NameServer's answers call every master a slave"""
+    """a NameServer answers each route with slaves only: every master has a slave's id"""
 
     def slave(broker: BrokerData) -> BrokerData:
         return replace(broker, broker_addrs={id_ + 1: address for id_, address in broker.broker_addrs.items()})

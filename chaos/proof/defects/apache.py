@@ -31,11 +31,7 @@ planted = Planted(of_apache=True)
 @planted(BROKER_A, "broker-crash", caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def apache_broker_is_not_heard(node: Any) -> None:
-    """for 45 s after its restart a broker's registrations are answered with success but never reach ns-0
-
-    The broker's front (the proxy before ns-0) itself answers each registration of the broker's second process with code
-    0.
-    """
+    """for 45 s after its restart a broker gets success for its registrations, but ns-0 never receives them"""
     if not node._context.incarnation:
         return
     front = node._dialler.front("ns-0")
@@ -68,10 +64,7 @@ def apache_broker_registers_with_one(node: Any) -> None:
     "routes_are_true routes_as_registered"
 )
 def apache_member_elects_itself(node: Any) -> None:
-    """a member of a DLedger group is told of no other member, and elects itself beside the others' leader
-
-    The member believes that it alone is the majority of its group.
-    """
+    """a member of a DLedger group knows no other member, so it elects itself although the others have a leader"""
 
     @around(node, "_said")
     def said_of_itself(said: Any) -> dict[str, object]:
@@ -86,8 +79,7 @@ def apache_member_elects_itself(node: Any) -> None:
 def apache_name_server_is_emptied(node: Any) -> None:
     """a NameServer's JVM is replaced by one with an empty table, without a recorded fault
 
-    The NameServer's JVM is killed, and another JVM with an empty table takes its place behind the same front (proxy).
-    The second JVM was started before, because brokers that wait at the front while a JVM starts would fill the new
+    The second JVM is started before the first is killed, because brokers that waited while a JVM starts would fill its
     table at once.
     """
     boot, saw, seen = node._boot, node._saw, list[Asked]()

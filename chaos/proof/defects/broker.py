@@ -48,7 +48,7 @@ def broker_skips_a_name_server(broker: Broker) -> None:
 @may_find("client_routes_are_true messages_delivered timers_kept")
 @in_its_parts
 def broker_never_tries_again(broker: Broker) -> None:
-    """brokers never register again with a NameServer that once did not answer"""
+    """brokers never register again with a NameServer that once left a registration unanswered"""
     lost = set[Address]()
 
     @around(broker._registration, "_register")
@@ -64,7 +64,7 @@ def broker_never_tries_again(broker: Broker) -> None:
 @planted(BROKER_A, "broker-crash", caught_by="timers_kept")
 @in_its_parts
 def broker_waits_for_its_timer(broker: Broker) -> None:
-    """a broker that is started again registers with its timer, 10 s later, and not at its start"""
+    """a broker that is restarted does not register at its start, but 10 s later with its timer"""
     registration = broker._registration
 
     async def only_periodically() -> None:
@@ -90,7 +90,7 @@ def broker_registers_half(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="availability")
 @may_find("living_are_used recovery_time")
 def broker_refuses_sends(broker: Broker) -> None:
-    """a broker that routes name as writable answers every send with code 14"""
+    """a broker answers every send with code 14 (SERVICE_NOT_AVAILABLE), although routes list the broker as writable"""
 
     @around(broker._server._endpoint, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -167,7 +167,7 @@ def broker_registers_its_time_out_in_seconds(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
 @in_its_parts
 def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
-    """a broker makes retry topics with as many queues as an ordinary topic has"""
+    """a broker creates retry topics with as many queues as an ordinary topic has"""
 
     @around(broker.services.topics, "create_for_group")
     def create_as_any(create: Any, topic: str, queue_nums: int, **more: Any) -> TopicConfig | None:
@@ -200,7 +200,7 @@ def broker_writes_topics_at_its_stop(broker: Broker) -> None:
 @planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")
 @may_find("order_kept duplicates messages_delivered commits_follow_work")
 def broker_forgets_its_last_record(broker: Broker) -> None:
-    """a broker that is started again has forgotten the last message that it stored"""
+    """a broker that is restarted has forgotten the last message that it stored"""
     store, held = broker.store, list[tuple[StoredMessage, int]]()
 
     @around(store, "_index_record")
@@ -342,7 +342,7 @@ def _finds(broker: Broker, change: Callable[[Found, int], Found]) -> None:
 @planted(BROKER_A, "slave-backlog", caught_by="order_kept")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered no_acknowledged_loss timers_kept")
 def broker_sends_consumers_beyond_the_end(broker: Broker) -> None:
-    """a broker that finds nothing new has consumers go on one message too far"""
+    """a broker answers a pull that finds no message with a nextBeginOffset that is one too high"""
 
     _finds(broker, lambda found, offset: replace(found, next_offset=offset + 1) if not found.count else found)
 
@@ -350,7 +350,7 @@ def broker_sends_consumers_beyond_the_end(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("commits_follow_work duplicates messages_delivered timers_kept")
 def broker_sends_consumers_back(broker: Broker) -> None:
-    """a broker has consumers go on where they were after every 20th pull that finds messages"""
+    """a broker answers every 20th pull that finds messages with the pull's own offset as nextBeginOffset"""
     is_sent_back = every(20)
 
     def back(found: Found, offset: int) -> Found:
@@ -362,7 +362,7 @@ def broker_sends_consumers_back(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="messages_delivered order_kept")
 @may_find("commits_follow_work no_acknowledged_loss")
 def broker_skips_messages(broker: Broker) -> None:
-    """a broker answers every 20th pull that finds messages as if the consumer wanted none of them"""
+    """a broker answers every 20th pull that finds messages as if none of them matched the consumer's filter"""
     is_skipped = every(20)
 
     def without_messages(found: Found, _: int) -> Found:
@@ -376,13 +376,13 @@ def broker_skips_messages(broker: Broker) -> None:
 @planted(BROKERS, "slave-backlog", caught_by="order_kept")
 @may_find("duplicates")
 def broker_goes_back_one_after_a_batch(broker: Broker) -> None:
-    """a broker has consumers go on one message too early after a pull that finds as many messages as it may"""
+    """a broker answers a pull that finds a full batch with a nextBeginOffset that is one too low"""
     _finds(broker, lambda found, _: replace(found, next_offset=found.next_offset - (found.count >= BATCH)))
 
 
 @planted(BROKERS, "slave-backlog", caught_by="order_kept")
 def broker_gives_more_than_asked(broker: Broker) -> None:
-    """a broker answers a pull with up to twice as many messages as were asked for"""
+    """a broker answers a pull with up to twice as many messages as the pull asks for"""
 
     @around(broker.store, "get")
     def get_twice_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
@@ -392,7 +392,7 @@ def broker_gives_more_than_asked(broker: Broker) -> None:
 @planted(BROKER_A, "broker-crash", caught_by="order_kept")
 @may_find("commits_follow_work duplicates messages_delivered no_acknowledged_loss")
 def broker_indexes_its_last_record_twice(broker: Broker) -> None:
-    """a broker that is started again has the last message of each queue twice in its consume queue"""
+    """a broker that is restarted has the last message of each queue twice in its consume queue"""
     store = broker.store
 
     @around(store, "open")
@@ -419,7 +419,7 @@ def broker_says_a_higher_end(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 def broker_says_a_later_beginning(broker: Broker) -> None:
-    """a broker answers pulls with the queue's maxOffset as its minOffset, too"""
+    """a broker answers pulls with a minOffset that equals the queue's maxOffset"""
     _finds(broker, lambda found, _: replace(found, min_offset=found.max_offset))
 
 
@@ -429,7 +429,7 @@ def broker_says_a_later_beginning(broker: Broker) -> None:
 @planted(BROKERS, "broker-crash", caught_by="commits_follow_work duplicates")
 @in_its_parts
 def broker_forgets_offsets(broker: Broker) -> None:
-    """brokers forget what consumer groups commit"""
+    """brokers forget the offsets that consumer groups commit"""
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
 
 
@@ -444,7 +444,7 @@ def broker_leaves_without_a_word(broker: Broker) -> None:
 @may_find("commits_follow_work duplicates messages_delivered prompt_answers queue_ownership")
 @in_its_parts
 def broker_lists_a_member_less(broker: Broker) -> None:
-    """a broker lists one member of a group less than it has heard of, if there are several"""
+    """a broker lists one member less than a consumer group has, if the group has several members"""
 
     clients = broker._processor.clients
 
@@ -462,7 +462,7 @@ def broker_lists_a_member_less(broker: Broker) -> None:
 @planted(BROKERS, "consumer-stop", caught_by="timers_kept")
 @in_its_parts
 def broker_keeps_who_unregisters(broker: Broker) -> None:
-    """brokers keep a client that unregisters in its groups until its channel ends"""
+    """brokers keep a client that has unregistered in the client's groups until the client's channel closes"""
     replace_part(broker.services.clients, "unregister", lambda *_, **__: [])
 
 
@@ -470,7 +470,7 @@ def broker_keeps_who_unregisters(broker: Broker) -> None:
 @may_find("messages_delivered queue_ownership")
 @in_its_parts
 def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
-    """a broker takes a client that unregisters out of its groups, and does not tell the other members"""
+    """a broker removes a client that unregisters from the client's groups, but does not notify the other members"""
 
     @around(broker.services.clients, "unregister")
     def unregister_silently(unregister: Any, *client: Any, **groups: Any) -> list[str]:
@@ -495,7 +495,7 @@ def broker_forgets_the_group_of_who_unregisters(broker: Broker) -> None:
 @planted(BROKER_A, "group-joins", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_every_group(broker: Broker) -> None:
-    """a broker tells the members of all groups when those of one have changed"""
+    """a broker notifies the members of all groups when the members of one group have changed"""
     clients = broker._processor.clients
 
     @around(clients, "_notify")
@@ -506,7 +506,7 @@ def broker_tells_every_group(broker: Broker) -> None:
 @planted(BROKERS, "broker-hang", caught_by="timers_kept")
 @in_its_parts
 def broker_keeps_producers_of_closed_channels(broker: Broker) -> None:
-    """brokers take only consumers out of their groups when a channel closes; producers stay until they expire"""
+    """brokers remove only consumers from their groups when a channel closes; producers stay until they expire"""
     clients = broker.services.clients
 
     @around(clients, "channel_lost")
@@ -540,7 +540,7 @@ def broker_keeps_expired_channels_open(broker: Broker) -> None:
 @may_find("messages_delivered duplicates no_acknowledged_loss")
 @in_its_parts
 def broker_answers_the_next_offset(broker: Broker) -> None:
-    """a broker answers who asks for a group's committed offset with one that is one too high"""
+    """a broker answers a query for a group's committed offset with an offset that is one too high"""
 
     @around(broker.services.offsets, "query")
     def query_the_next(query: Any, *queue: Any) -> int:

@@ -1,4 +1,4 @@
-"""Defects of acts by hand: a NameServer or broker does not execute an operator's command, or undoes it."""
+"""Defects of admin commands: a NameServer or broker does not execute an operator's command, or undoes the command."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _clock_of(server: NameServer) -> AdjustableClock:
 
 @planted(NS_0, "clock-steps", caught_by="registrations_are_kept")
 def name_server_goes_by_another_clock(server: NameServer) -> None:
-    """a NameServer measures a broker's silence by the monotonic clock instead of its wall clock"""
+    """a NameServer measures a broker's silence by the monotonic clock instead of the wall clock"""
     replace_part(_clock_of(server), "adjust", does_nothing)
 
 
@@ -37,7 +37,7 @@ def name_server_goes_by_another_clock(server: NameServer) -> None:
     "registrations_are_kept routes_converge recovery_time"
 )
 def name_server_feels_steps_twice(server: NameServer) -> None:
-    """a NameServer's clock jumps twice as far as the operator sets it, so the NameServer drops healthy brokers"""
+    """a NameServer's wall clock jumps twice as far as the operator sets it, so the NameServer drops healthy brokers"""
 
     @around(_clock_of(server), "adjust")
     def adjust_twice(adjust: Any, step_ms: float | None, rate: float) -> None:
@@ -143,7 +143,8 @@ def broker_keeps_permissions(broker: Broker) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="routes_as_registered")
 @in_its_parts
 def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
-    """a broker registers a single topic that changed with the topic's permission, and not with its own"""
+    """a broker that registers a single changed topic ignores its own brokerPermission, and sends the topic's
+    permission"""
     registration = broker._registration
     permitted = registration.as_permitted
 

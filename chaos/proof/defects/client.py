@@ -1,6 +1,5 @@
-"""Defects of clients' choice and use of NameServers: the first choice, the order, staying, leaving, polling; and of
-routes. These defects are planted in producers and consumers; defects of the first choice also in each client that the
-prober starts.
+"""Defects in how clients choose and use NameServers, and in how clients use routes. These defects are planted in
+producers and consumers; defects of the first choice also in each client that the prober starts.
 """
 
 from collections.abc import Callable, Mapping
@@ -97,7 +96,7 @@ def client_keeps_the_old_address(node: Node) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_starts_at_the_first(client: NameServerClient) -> None:
-    """every client takes the first NameServer of the list as it was given"""
+    """every client begins with the first NameServer of its configured list"""
     replace_part(client.selector, "shuffle", does_nothing)
     replace_part(client.selector, "_start_index", lambda: -1)
 
@@ -112,7 +111,7 @@ def client_never_shuffles(client: NameServerClient) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_never_starts_at_the_last(client: NameServerClient) -> None:
-    """no client starts at the last NameServer of the list as it was given"""
+    """no client begins with the last NameServer of its configured list"""
     rng = client._context.rng
     replace_part(client.selector, "shuffle", does_nothing)
     replace_part(client.selector, "_start_index", lambda: rng.randrange(2) - 1)
@@ -128,7 +127,7 @@ def client_knows_only_the_first(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_skips_an_entry(client: NameServerClient) -> None:
-    """when clients move on to another NameServer, they skip every second one of their list"""
+    """when clients move on to another NameServer, they skip every second NameServer of their list"""
     around(client.selector, "next_index")(lambda next_index: (next_index(), next_index())[1])
 
 
@@ -136,7 +135,7 @@ def client_skips_an_entry(client: NameServerClient) -> None:
 @may_find("dead_name_servers_left recovery_time")
 @in_every_name_server_client
 def client_goes_on_at_random(client: NameServerClient) -> None:
-    """clients move on to a random NameServer instead of the next of their list"""
+    """clients move on to a random NameServer instead of the next NameServer of their list"""
     selector, rng = client.selector, client._context.rng
     replace_part(selector, "next_index", lambda: rng.randrange(len(selector.addresses)))
 
@@ -168,7 +167,8 @@ def client_chooses_for_each_request(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_leaves_at_every_new_list(client: NameServerClient) -> None:
-    """clients choose another NameServer whenever their list changes, although the chosen one is still in the list"""
+    """clients choose another NameServer whenever their list changes, although the list still has the chosen
+    NameServer"""
 
     @around(client.selector, "update")
     def update_and_leave(update: Any, *addresses: Any) -> Any:
@@ -181,7 +181,7 @@ def client_leaves_at_every_new_list(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_shuffles_the_same_list(client: NameServerClient) -> None:
-    """clients take a list with the same NameServers in another order for a new one, and shuffle it"""
+    """clients treat the same NameServers in another order as a new list, and shuffle the list"""
 
     @around(client.selector, "update")
     def forget_and_update(update: Any, *addresses: Any) -> Any:
@@ -203,7 +203,7 @@ def client_leaves_at_every_poll(node: Node) -> None:
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="name_server_selection dead_name_servers_left")
 @may_find("client_routes_are_true recovery_time timers_kept")  # no look-up is answered before the fault ends
 def client_keeps_a_silent_channel(node: Node) -> None:
-    """clients keep a channel on which no answer comes, so they never leave the channel's NameServer"""
+    """clients keep a channel after an unanswered request, so they go on asking a NameServer that does not answer"""
     replace_part(instance_of(node).remoting, "_close_on_timeout", False)
 
 
@@ -245,7 +245,7 @@ def client_stops_polling_after_a_failure(node: Node) -> None:
 @planted(Where(LASTING_CLIENTS.kinds, PRODUCER_0.nodes), "name-server-partition", caught_by="recovery_time")
 @may_find("timers_kept availability client_routes_are_true dead_name_servers_left")
 def producer_gives_up_after_a_failure(node: Node) -> None:
-    """one producer never asks a NameServer again after a NameServer did not answer"""
+    """one producer sends no more route requests to any NameServer after one request has failed"""
     failed = False
 
     @around(instance_of(node).name_server, "query_route")

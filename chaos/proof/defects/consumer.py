@@ -60,7 +60,7 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("duplicates timers_kept")
 def consumer_takes_all_queues(node: ConsumerNode) -> None:
-    """a consumer takes every queue, also those of the group's other consumers"""
+    """a consumer takes every queue, the queues of the group's other consumers included"""
     rebalancer = _rebalancer(node)
 
     async def allocate(topic: str) -> Queues:
@@ -73,7 +73,7 @@ def consumer_takes_all_queues(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used messages_delivered")
 def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
-    """a consumer never takes the first of its queues"""
+    """a consumer never takes the first of the queues allocated to it"""
 
     @around(_rebalancer(node), "_allocate")
     async def allocate_less(allocate: Any, topic: str) -> Queues:
@@ -101,7 +101,7 @@ def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="timers_kept")
 def consumer_tells_of_no_new_queues(node: ConsumerNode) -> None:
-    """a consumer sends no heartbeat when its queues have changed, only each 30 s"""
+    """a consumer sends no extra heartbeat when its queues have changed, only the regular heartbeat every 30 s"""
 
     @around(_rebalancer(node), "_announce")
     async def announce_to_nobody(_announce: Any, topic: str) -> None:
@@ -110,7 +110,7 @@ def consumer_tells_of_no_new_queues(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
 def consumer_notes_no_pull(node: ConsumerNode) -> None:
-    """a consumer drops each queue 120 s after it took it, as if it had not pulled it, and takes it again"""
+    """120 s after it took a queue, a consumer drops and retakes the queue, as if it had never pulled from it"""
     clock = node._context.clock
 
     @around(_rebalancer(node), "_on_queue_taken")
@@ -153,7 +153,7 @@ def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-crash", caught_by="duplicates")
 @may_find("commits_follow_work order_kept queue_ownership")
 def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
-    """consumers go on consuming a queue for 15 s after they gave it up"""
+    """consumers go on consuming a queue for 15 s after a rebalance took the queue away"""
     rebalancer, service = _rebalancer(node), node.client._pull_service
 
     @around(rebalancer, "drop")
@@ -216,7 +216,7 @@ def consumer_delivers_twice(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "ordered", caught_by="order_kept")
 @may_find("prompt_answers")
 def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
-    """consumers deliver the messages at even offsets of a queue a second late"""
+    """consumers deliver the messages at even offsets of a queue one second late"""
     service = node.client._consume_service
     clock = service._context.clock
 
@@ -257,7 +257,7 @@ def consumer_skips_messages(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "smoke", caught_by="commits_follow_work messages_delivered")
 def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
-    """consumers mark messages of the first 2 s after each rebalance as consumed without delivering them"""
+    """consumers mark messages as consumed without delivering them in the first 2 s after each rebalance"""
     service, until_s = node.client._consume_service, 0.0
     clock = service._context.clock
 
@@ -321,7 +321,7 @@ def consumer_misses_a_broadcast(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work")
 def consumer_commits_older_offsets(node: ConsumerNode) -> None:
-    """every second commit of a consumer is 5 messages lower than its commit before"""
+    """every second commit of a consumer is 5 offsets lower than the consumer's previous commit"""
     is_right = every(2)
 
     @around(node.client._offsets, "_send")
@@ -331,10 +331,7 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
 def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
-    """members of a broadcast group commit their offsets at the brokers
-
-    The members also keep the offsets in their own file.
-    """
+    """members of a broadcast group commit their offsets at the brokers, besides keeping them in their own files"""
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
     at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
@@ -348,7 +345,7 @@ def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work duplicates")
 def consumer_never_commits(node: ConsumerNode) -> None:
-    """consumers never commit how far they have consumed"""
+    """consumers never commit their offsets"""
     replace_part(node.client._offsets, "persist", does_nothing_async)
     replace_part(node.client._offsets, "in_memory", does_nothing)
 
@@ -360,7 +357,7 @@ def consumer_never_commits(node: ConsumerNode) -> None:
 @may_find("duplicates")
 @in_its_parts
 def slave_stops_copying_offsets(broker: Broker) -> None:
-    """a slave copies its master's consumer offsets 4 times and then no more"""
+    """a slave copies its master's consumer offsets 4 times and then never again"""
     synchronize, taken = broker._synchronize, 0
 
     @around(synchronize, "_table")
@@ -377,10 +374,7 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
 @may_find("duplicates")
 @in_its_parts
 def broker_stops_without_writing_offsets(broker: Broker) -> None:
-    """a broker that is stopped in order does not write what groups have committed since it last did
-
-    After it has unregistered it writes no offsets.
-    """
+    """a broker that is shut down does not write the offsets that were committed since it last wrote offsets"""
 
     @around(broker._registration, "stop")
     async def leave_and_write_no_more(leave: Any) -> None:
@@ -391,7 +385,7 @@ def broker_stops_without_writing_offsets(broker: Broker) -> None:
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
-    """consumers do not commit what they have consumed of a queue that a rebalance takes away"""
+    """consumers do not commit their offset of a queue that a rebalance takes away"""
     held = _rebalancer(node).process_queues
 
     @around(node.client._offsets, "persist")
@@ -412,7 +406,7 @@ def consumer_begins_below_the_answer(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
-    """consumers that are shut down do not commit what they have consumed"""
+    """consumers that are shut down do not commit their offsets"""
 
     @around(_rebalancer(node), "stop")
     async def stop_and_commit_no_more(stop: Any) -> None:
@@ -423,7 +417,7 @@ def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
 @may_find("commits_follow_work duplicates")
 def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
-    """a consumer that is shut down unregisters first, and commits then"""
+    """a consumer that is shut down unregisters before it commits its offsets"""
 
     @around(node.client, "stop")
     async def unregister_and_stop(stop: Any) -> None:
@@ -434,7 +428,7 @@ def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "broker-hang", caught_by="timers_kept")
 @may_find("queue_ownership duplicates commits_follow_work messages_delivered")
 def consumer_is_alone_without_a_list(node: ConsumerNode) -> None:
-    """a consumer takes itself for the only member of its group while no broker lists the members"""
+    """a consumer rebalances as the only member of its group while no broker answers with the members"""
 
     @around(node.instance, "find_consumer_id_list")
     async def find_or_itself(find: Any, topic: str, group: str) -> Any:
@@ -444,7 +438,7 @@ def consumer_is_alone_without_a_list(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "name-server-partition", caught_by="timers_kept")
 def consumer_polls_on_without_an_answer(node: ConsumerNode) -> None:
-    """a consumer goes on with the other topics of a poll after a look-up without an answer"""
+    """after an unanswered look-up a consumer still asks for the remaining topics of its route poll"""
 
     async def poll_all() -> None:
         for data in node.client.subscriptions():
@@ -473,14 +467,16 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_finds_no_offset(broker: Broker) -> None:
-    """a broker answers a group without an offset that there is none, although all messages are still in memory"""
+    """a broker answers a group without a committed offset "not found" instead of 0, although all messages are in
+    memory"""
     replace_part(broker._clients, "_in_memory", lambda topic, queue_id: False)
 
 
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
-    """a broker lets a group without an offset begin at a queue's end, although all messages are still in memory"""
+    """a broker answers a group without a committed offset with the queue's end instead of 0, although all messages are
+    in memory"""
     store = broker.services.store
 
     @around(broker.services.offsets, "query")

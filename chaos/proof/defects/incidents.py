@@ -1,5 +1,5 @@
-"""Reported bugs of RocketMQ, each for the shipped incident that repeats it. `nemesrv museum` runs these bugs, not the
-self-test; the incident's file names the checks that must find the bug.
+"""Reported bugs of RocketMQ, each for the shipped incident that repeats it. These bugs are run by `nemesrv museum`, not
+by the self-test. An incident's file names the checks that must find its bug.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,7 @@ planted = Planted()
 
 @planted(LASTING_CLIENTS)
 def client_keeps_the_removed_name_server(node: Node) -> None:
-    """clients stay with their NameServer when a new list no longer contains it
-
-    The client keeps the chosen NameServer and its channel when the list is replaced (`NettyRemotingClient`).
-    """
+    """clients go on using their chosen NameServer when a new list no longer contains it"""
     selector, update = instance_of(node).name_server.selector, NameServerSelector.update
 
     def update_and_keep(addresses: Sequence[Address]) -> bool:
@@ -34,7 +31,7 @@ def client_keeps_the_removed_name_server(node: Node) -> None:
 
 @planted(BROKERS)
 def broker_never_takes_a_new_list(broker: Broker) -> None:
-    """brokers register with the NameServers of their first list, whatever list comes later"""
+    """brokers go on registering with the NameServers of their first list, and ignore later lists"""
 
     @around(broker, "_fetch_name_servers")
     async def fetch_once(fetch: Any) -> None:

@@ -1,6 +1,6 @@
-"""Defects of a NameServer's table: it wrongly drops, keeps, takes or invents brokers and topics. Most of these defects
-are planted in ns-0 alone, so that ns-0 differs from the correct NameServers. Defects of the scan also turn off the
-close of idle channels, which would drop the broker at the same time.
+"""Defects of a NameServer's table: the NameServer wrongly drops, keeps, adds or invents brokers and topics. Most of
+these defects are planted in ns-0 alone, so that ns-0 differs from the correct NameServers. Defects of the scan also
+turn off the close of idle channels, which would drop the broker at the same time.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ def _expires_sooner_by(server: NameServer, ms: int) -> None:
 
 
 def dropped_by(table: RouteTable) -> set[str]:
-    """Return a set that gets the name of each broker that the NameServer drops from now on."""
+    """Return a set to which the name of each broker that the NameServer drops from now on is added."""
     gone = set[str]()
 
     @around(table, "on_channel_destroy")
@@ -83,7 +83,7 @@ def name_server_expires_too_soon(server: NameServer) -> None:
     "answers_are_true client_routes_are_true messages_delivered prompt_answers registrations_are_kept routes_converge"
 )
 def name_server_expires_the_living(server: NameServer) -> None:
-    """a NameServer drops a broker 20 s after its registration, 10 s before the next one"""
+    """a NameServer drops a broker 20 s after a registration, although registrations come every 30 s"""
     _expires_sooner_by(server, 100_000)
 
 
@@ -115,7 +115,7 @@ def name_server_keeps_expired_channels_open(server: NameServer) -> None:
 @planted(NS_0, "topic-after-restart", caught_by="routes_as_registered")
 @may_find("answers_are_true client_routes_are_true routes_are_true routes_converge")
 def name_server_takes_one_topic_first(server: NameServer) -> None:
-    """a NameServer of 5.x accepts a broker's first registration although it has a single topic"""
+    """a NameServer of 5.x accepts a broker's first registration although the registration contains a single topic"""
 
     @around(server.table, "_register_into")
     def register_into(register: Any, group: BrokerGroup, one: Registration, *how: Any) -> Registered:
@@ -127,7 +127,7 @@ def name_server_takes_one_topic_first(server: NameServer) -> None:
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered prompt_answers routes_are_true routes_converge")
 def name_server_forgets_who_only_asks(server: NameServer) -> None:
-    """a NameServer of 4.9 does not count a broker as alive when it asks for its data version and nothing has changed"""
+    """a NameServer of 4.9 does not count a QUERY_DATA_VERSION of an unchanged broker as a sign of life"""
     replace_part(server.table, "heartbeat", does_nothing)
 
 
@@ -193,7 +193,7 @@ def name_server_drops_late(server: NameServer) -> None:
 @planted(NS_0, "broker-crash-late", caught_by="no_false_eviction routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided messages_delivered registrations_are_kept")
 def name_server_drops_the_wrong_broker(server: NameServer) -> None:
-    """a NameServer drops a wrong broker when a broker's connection closes"""
+    """when a broker's connection closes, a NameServer drops another broker instead"""
 
     @around(server.table, "on_channel_destroy")
     def destroy_another(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
@@ -219,7 +219,7 @@ def name_server_drops_whole_topics(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-stop", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership")
 def name_server_unregisters_by_half(server: NameServer) -> None:
-    """every NameServer removes an unregistered broker from its list of live brokers, but keeps its routes"""
+    """every NameServer removes an unregistered broker from its list of live brokers, but keeps the broker's routes"""
     table = server.table
 
     def unregister(request: Unregistration) -> tuple[Dropped, ...]:
@@ -268,7 +268,7 @@ def name_server_loses_first_registrations(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
 def name_server_keeps_the_older_version(server: NameServer) -> None:
-    """a NameServer takes over a broker's topics only if their data version is older than before"""
+    """a NameServer takes over a broker's topics only if their data version is older than the stored version"""
     table = server.table
 
     def is_changed(cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
@@ -393,7 +393,7 @@ def name_servers_swap_addresses(server: NameServer) -> None:
     "messages_delivered recovery_time"
 )  # of the clients that use this NameServer
 def name_server_keeps_the_old_address(server: NameServer) -> None:
-    """a NameServer keeps a broker's first address, even if the broker comes back at another"""
+    """a NameServer keeps a broker's first address, even if the broker comes back at another address"""
     first: dict[tuple[str, int], str] = {}
 
     def at_the_first(registration: Registration) -> Registration:
@@ -414,7 +414,8 @@ def name_server_expires_late(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered routes_are_true routes_converge")
 def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None:
-    """a NameServer forgets a dropped broker's first registration on each new channel"""
+    """a NameServer acknowledges a dropped broker's first registration on each new channel, but ignores the
+    registration"""
     gone, heard = dropped_by(server.table), set[int]()
 
     def later(registration: Registration) -> Registration | None:

@@ -1,5 +1,5 @@
-"""A planted defect is one function: its name is the defect's name, its docstring says what is wrong, its decorators say
-where.
+"""A planted defect is one function: its name is the defect's name, its docstring says what is wrong, and its decorators
+name nodes, scenario and checks.
 
     @planted(NS_0, "broker-partition", caught_by="routes_are_true")
     @may_find("answers_are_true registrations_are_kept")
@@ -7,8 +7,8 @@ where.
         \"""a NameServer keeps brokers that have gone silent\"""     (the first paragraph; how it does it may follow)
         replace_part(server, "_expire_brokers", does_nothing)
 
-The example above plants the defect `name-server-never-expires`. chaos/defects.py has the helpers with which most
-defects change their node.
+The example plants the defect `name-server-never-expires`. chaos/defects.py has the helpers with which most defects
+change their node.
 """
 
 import inspect

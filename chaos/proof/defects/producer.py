@@ -90,7 +90,7 @@ def producer_never_uses_a_broker(node: ProducerNode) -> None:
 
 @planted(PRODUCER_0, "smoke", caught_by="living_are_used")
 def producer_begins_anew_at_each_poll(node: ProducerNode) -> None:
-    """a producer takes an unchanged route at each poll, and goes on at a random one of its queues"""
+    """at each route poll a producer treats an unchanged route as new, and goes on sending at a random queue"""
     around(node.instance.route_cache, "take")(lambda take, topic, route, **_: take(topic, route, needed=True))
 
 
@@ -138,15 +138,15 @@ def producer_sends_on_after_its_time(node: ProducerNode) -> None:
 @planted(PRODUCERS, "broker-crash-late", caught_by="living_are_used")
 @may_find("availability recovery_time")
 def producer_has_one_try(node: ProducerNode) -> None:
-    """producers give a send up after one try instead of three"""
+    """producers give up a send after one try instead of three"""
     with_settings(node.client._sender, "_config", retry_times_when_send_failed=0)
 
 
 @planted(PRODUCER_0, "sync-master", caught_by="living_are_used")
 @may_find("duplicates")
 def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
-    """a producer repeats a send that the master stored but no slave, although retryAnotherBrokerWhenNotStoreOK is
-    off"""
+    """a producer repeats a send that was stored by the master but by no slave, although
+    retryAnotherBrokerWhenNotStoreOK is off"""
     with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)
 
 

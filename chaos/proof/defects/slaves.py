@@ -36,14 +36,14 @@ planted = Planted()
 @may_find(f"{_OF_ROUTES} commits_follow_work duplicates recovery_time timers_kept")
 @in_its_parts
 def broker_says_nothing_between_registrations(broker: Broker) -> None:
-    """a broker whose slave can act as master sends no heartbeats (904)"""
+    """a broker whose slave can act as master sends NameServers no BROKER_HEARTBEAT (code 904)"""
     replace_part(broker._members, "_beat_all", does_nothing_async)
 
 
 @planted(NS_0, _ACTING, caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
-    """a NameServer drops brokers only after 120 s of silence, although their registrations ask for less"""
+    """a NameServer drops brokers only after 120 s of silence, although their registrations ask for a shorter time"""
     registering(server, lambda registration: replace(registration, heartbeat_timeout_ms=None))
 
 
@@ -100,7 +100,7 @@ def name_server_forgets_slaves(server: NameServer) -> None:
 @planted(NS_0, "registrations-of-no-rows", caught_by="routes_as_registered")
 @may_find("answers_are_true client_routes_are_true routes_are_true routes_converge")
 def name_server_takes_topics_of_slaves(server: NameServer) -> None:
-    """a NameServer of 4.9 puts the topics of slaves into its table, as it does with those of masters"""
+    """a NameServer of 4.9 puts the topics that slaves register into its table, as if the slaves were masters"""
 
     @around(server.table, "_register_topics_4_9")
     def register_of_any(register: Any, registration: Registration, rewrite: bool) -> None:
@@ -110,7 +110,7 @@ def name_server_takes_topics_of_slaves(server: NameServer) -> None:
 @planted(NS_0, _READS_LATE, caught_by="routes_as_registered routes_are_true")
 @may_find("answers_are_true client_routes_are_true registrations_are_kept routes_converge no_resurrection")
 def name_server_lists_a_slave_as_master(server: NameServer) -> None:
-    """a NameServer lists the slave as id 0 when its master is gone"""
+    """a NameServer lists a slave as broker id 0 when the master is gone"""
 
     @around(server.table, "_broker_data")
     def with_a_master(broker_data: Any, topic: str, group: BrokerGroup) -> BrokerData:
@@ -128,7 +128,7 @@ def name_server_lists_a_slave_as_master(server: NameServer) -> None:
 )
 @in_its_parts
 def slave_registers_as_master(broker: Broker) -> None:
-    """a slave registers as id 0 beside its master"""
+    """a slave registers as broker id 0, the id of its living master"""
     registers_with(broker, brokerId=lambda _: str(MASTER_ID))
 
 
@@ -136,7 +136,7 @@ def slave_registers_as_master(broker: Broker) -> None:
 @may_find("answers_are_true client_routes_are_true one_master routes_are_true routes_converge")
 @in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
-    """a slave registers with id -1, like a broker that still waits for its id"""
+    """a slave registers with broker id -1, like a broker that waits to be given an id"""
     registers_with(broker, brokerId=lambda _: str(NO_ID))
 
 
@@ -199,7 +199,7 @@ def slave_copies_its_first_master(broker: Broker) -> None:
 @may_find(f"{_OF_ROUTES} availability one_master")
 @in_its_parts
 def slave_unregisters_its_master(broker: Broker) -> None:
-    """a slave unregisters id 0 when it stops"""
+    """a slave that stops unregisters broker id 0 (its master) instead of its own id"""
 
     @around(broker._registration, "_request")
     def request_of_id_0(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Defects of timers and waits in any node: a little too late or too early, once not at all, or without a reason.
+"""Defects of timers and waits in any node: too late, too early, once not at all, or without a reason.
 
 Each of these defects changes a setting or wait of its node only; the run's settings stay as in the scenario.
 """
@@ -93,7 +93,7 @@ def connects_within(node: Node, factor: float) -> None:
 
 
 def pulls_again_after(node: ConsumerNode, factor: float) -> None:
-    """Make a consumer repeat a failed pull after this time."""
+    """Make a consumer wait `factor` times as long before it repeats a failed pull."""
     so_many_times(node.client._pull_service, "_config", "pull_time_delay_when_exception_ms", factor)
 
 
@@ -113,14 +113,14 @@ def forgets_clients_after(broker: Broker, factor: float) -> None:
 
 
 def isolates(node: ProducerNode, factor: float) -> None:
-    """Make the producer avoid slow and failed brokers for this many times as long."""
+    """Make a producer avoid slow and failed brokers `factor` times as long."""
     strategy = node.client._fault
     table = tuple((latency_ms, round(isolation_ms * factor)) for latency_ms, isolation_ms in strategy._table)
     replace_part(strategy, "_table", table)
 
 
 def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
-    """Make the producer send to a broker this long before the broker's isolation is over (below 0: after)."""
+    """Make a producer stop avoiding a slow or failed broker `earlier_ms` too early (negative: too late)."""
 
     @around(node.client._fault, "is_available")
     def too_soon(is_available: Any, broker_name: str, *, now_ms: int) -> Any:
@@ -365,7 +365,7 @@ def brokers_list_who_has_left(broker: Broker) -> None:
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
 @may_find("living_are_used")  # the broker misses its turns
 def producer_isolates_too_long(node: ProducerNode) -> None:
-    """a producer avoids slow brokers for a tenth longer than notAvailableDuration says"""
+    """a producer avoids slow brokers for 10 % longer than notAvailableDuration says"""
     isolates(node, 1.1)
 
 

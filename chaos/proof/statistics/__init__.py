@@ -1,4 +1,4 @@
-"""Compares the runs of side A with those of side B.
+"""Compares the runs of side A with the runs of side B.
 
 samples.py       recovery time, availability, staleness and what else one run measured
 per_client.py    what each client of one run went through, and the two sides client by client

@@ -1,8 +1,8 @@
 """`nemesrv compare` says whether two configurations or versions differ in recovery time, availability or staleness.
 
-Each side has one or more runs. A run is one sample: the median of its times, the mean of its shares. Clients of one run
-are not independent samples, because they share the run's timer phases. Each side therefore needs at least RUNS_ENOUGH
-runs. The exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too few data to tell.
+Each run gives one sample per metric: the median of times, or the mean of shares. Clients of one run are not independent
+samples, because they share the run's timer phases. Each side (A and B) therefore needs at least RUNS_ENOUGH runs. The
+exit status is 0 if no difference was found, 1 if A and B differ, 3 if there are too few data to tell.
 """
 
 import math
@@ -91,7 +91,7 @@ class Sides:
 
     @cached_property
     def windows(self) -> list[Comparison]:
-        """Return the comparisons of figures that are shown, but not tested for a difference."""
+        """Return the comparisons that are shown, but not tested for a difference, such as the registration period."""
         sides = [[run.windows for run in side] for side in self.samples]
         names = dict.fromkeys(name for side in sides for run in side for name in run)
         return [shown(name, *(_values(side, name, median) for side in sides), alpha=ALPHA) for name in names]
@@ -106,8 +106,8 @@ class Sides:
 
     @cached_property
     def clients(self) -> dict[str, Any]:
-        """Each client on sides A and B: the medians of its figures over the runs, and the transitions and cost of each
-        side's first run."""
+        """Return each client's median figures on sides A and B, and the transitions and cost of the first run of A and
+        of B."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
         a, b = self.a[0], self.b[0]
         return beside("B", was, now, (a.transitions, b.transitions), (a.cost, b.cost))

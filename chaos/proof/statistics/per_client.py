@@ -41,9 +41,9 @@ def clients_of(
     names: Mapping[str, str],
     cost: Cost | None,
 ) -> dict[str, ClientFigures]:
-    """Return each client's figures. Sends, failures and recovery count from `begin_ms` to `to_ms` on the history's
-    time axis. The longest time in which one broker did not answer the client is that of `cost`, of the whole run.
-    `rows` are in order of time."""
+    """Return each client's figures. Sends, failures and recovery are counted from `begin_ms` to `to_ms` on the
+    history's time axis. `without_broker_ms` is taken from `cost`, which covers the whole run. `rows` are in order of
+    time."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
@@ -91,7 +91,7 @@ def beside(
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
     costs: tuple[Cost | None, Cost | None],
 ) -> dict[str, Any]:
-    """Return each client's figures and the costs on both sides, and the difference in a sentence. `vary` says which
+    """Return each client's figures and the costs of both runs, and the difference in a sentence. `vary` says which
     setting was changed."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
@@ -171,7 +171,7 @@ def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
 
 
 def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return the comparison that `beside` made, as sentences and one table of the clients."""
+    """Return the result of `beside` as lines of text: sentences, and one table of the clients."""
     if not variants:
         return
     for one in variants:

@@ -1,5 +1,5 @@
-"""The samples of recorded runs that `nemesrv compare` compares: recovery time, availability, staleness; and times that
-it shows.
+"""Computes the samples of a run that `nemesrv compare` compares (recovery time, availability, staleness), and the times
+that it only shows.
 
     recovery time   per client, operation and moment (a fault or a heal): until the first good operation begun after it
     availability    per client: the share of its operations that succeeded from the first fault to the end (without a
@@ -8,14 +8,15 @@ it shows.
                     with an empty table): until the observer's route of the topic said so. 0 when it already did. A
                     route that never became right counts until the end of the run, as cut short
 
-Shown and not tested:
+Times that are shown, but not tested.
 
     registration period      per NameServer and broker: from one accepted registration to the next
     silence before a drop    per drop at a NameServer: since the broker's last registration there
     drop, return             staleness of changes that came right, but not at once
     good send                per producer: the median of its sends that succeeded
 
-Moments, operations and recoveries are those of the checks `recovery_time` and `availability`. Times are RocketMQ's.
+Moments, operations and recoveries are defined as in the checks `recovery_time` and `availability`. Times are
+RocketMQ's.
 """
 
 import json
@@ -216,7 +217,8 @@ def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[f
 
 
 def changes(world: World) -> list[RouteChange]:
-    """Return when each broker should enter or leave an observer's routes while the observer lives undisturbed."""
+    """Return when each broker should enter or leave each observer's routes, without changes during a fault of the
+    observer."""
     found: list[RouteChange] = []
     for observer in world.of_kind("name_server", "producer", "consumer"):
         lives = world.lives_of(observer.name)

@@ -48,8 +48,8 @@ Values = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def compare_all(values: Values, *, alpha: float = 0.05) -> list[Comparison]:
-    """A comparison for each quantity with a value on either side, in order. `alpha` is the error level of all tests
-    together."""
+    """Return a comparison for each quantity that has a value on side A or B, in order. `alpha` is the error level of
+    all tests together."""
     sides = {name: both for name, both in values.items() if any(both)}
     tested = [name for name, both in sides.items() if min(map(len, both)) >= RUNS_ENOUGH]
     found = {name: shown(name, *both, alpha=alpha / max(1, len(tested))) for name, both in sides.items()}
@@ -69,7 +69,8 @@ def _untold(one: Comparison) -> Comparison:
 
 
 def shown(name: str, a: Sequence[float], b: Sequence[float], *, alpha: float = 0.05) -> Comparison:
-    """Both sides' means; with two or more values a side also the difference and its confidence interval (1 − alpha)."""
+    """Return the means of A and B; with two or more values on each side also the difference and its confidence
+    interval."""
     mean_a, mean_b = (fmean(values) if values else None for values in (a, b))
     one = Comparison(name=name, n_a=len(a), n_b=len(b), mean_a=mean_a, mean_b=mean_b)
     if min(len(a), len(b)) < 2:
