@@ -75,8 +75,7 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """Follows the history's `fault` rows: which servers the node `dialler` cannot connect to, and how their fronts
-    behave."""
+    """Learns from `fault` rows which servers the node `dialler` cannot reach, and how their fronts must behave."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler

@@ -78,7 +78,7 @@ class DialWatch:
         return (self._write,)
 
     def watch(self) -> None:
-        """Observe connects from now on. Call `watch` once the command has been started."""
+        """Observe connects from now on. Call `watch` after the command was started."""
         os.close(self._write)
         self._write = -1
         self._lines = PipeLines(self._pipe, lambda line: self._heard(json.loads(line)), ended=self._stop)

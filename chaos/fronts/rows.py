@@ -103,7 +103,7 @@ class ClientRows:
         self.is_producer = False
 
     def saw(self, one: Observation) -> None:
-        """Take one observation of this client, or a front's change of behaviour, in order of time."""
+        """Take an observation of this client, or a front's change of behaviour; call in order of time."""
         self.passed(one.at_ms)
         front = getattr(one, "front", None)
         if self._told:

@@ -53,8 +53,7 @@ class DiallingLately:
     """Gives its callers the result of `dialling`, and reuses a recent result.
 
     A result is reused for SHARE times the CPU time that reading took, but for NEW_S at least and OLD_S at most. Reading
-    ten thousand sockets takes 30 ms of CPU time. An unanswered connect lasts seconds, so a result as old as OLD_S still
-    shows it.
+    ten thousand sockets takes 30 ms of CPU time. An unanswered connect lasts seconds.
     """
 
     SHARE = 5

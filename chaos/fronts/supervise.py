@@ -165,8 +165,8 @@ class Supervisor:
             return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
     def run(self, child: int, listener: int | None) -> int:
-        """Report each connect() and let it continue, until all processes that CMD started have ended. Returns CMD's
-        wait status."""
+        """Report and continue each connect() until all processes that CMD started have ended. Returns CMD's wait
+        status."""
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)

@@ -3,10 +3,9 @@
     harness  ── sent ──┐                      ┌── received ──►     middle = (sent + received) / 2
     host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
 
-A reading's error grows by DRIFT with the time from the reading. At each moment, the reading with the smallest error is
-used. Readings that differ by more than their grown errors prove that the clock jumped, because the host stood still.
-The exact time of a jump is unknown, so the clock's error near a jump is infinite. No I/O. All times are RocketMQ
-milliseconds.
+A reading's error grows with time, by DRIFT. At each moment the reading with the smallest error is used. Readings that
+differ by more than their grown errors prove that the clock jumped, because the host stood still. Near a jump the
+clock's error is infinite. No I/O. All times are RocketMQ milliseconds.
 """
 
 from __future__ import annotations
@@ -212,8 +211,7 @@ class Axis:
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Take a node's host or a clock reading from the row, if the row has one. The row's `value` is an object or
-        JSON text."""
+        """Take a node's host or a clock reading from the row, if it has one. `value` can be an object or JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}
@@ -272,8 +270,8 @@ class LiveAxis(Axis):
 
 
 def axis_of(run_dir: Path | str) -> Axis | None:
-    """Return the common time axis of a run on several hosts, from its raw rows and parts; None for one host, or if no
-    clock was measured."""
+    """Return the common time axis of a run on several hosts, from its raw rows and parts; None for a run on one host,
+    or if no clock was measured."""
     own = [path for path in raw_dir(run_dir).glob("*.jsonl") if process_of(path)[0] == CLOCKS]
     if not own:
         return None

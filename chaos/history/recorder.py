@@ -185,8 +185,8 @@ def _appended(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
-    """The file into which a process writes its rows, and the process's name. The spec can be pickled, so the process
-    opens its file itself."""
+    """The file of a process's rows, and the process's name. The spec can be pickled, so the process opens the file
+    itself."""
 
     path: Path
     node: str
@@ -239,10 +239,9 @@ def unseen_s_of(scale: float) -> float:
 class LagProbe:
     """Measures and records how late timers fire in this process, for the tolerance of the checks.
 
-    The probe sleeps for `step_s_of` again and again, and measures how late it wakes up. Each `timer_lag` row has the
-    largest lateness since the previous row (`lag_ms`) and the time between both rows (`duration_ms`), in RocketMQ
-    milliseconds. One row is written per RocketMQ second, but at least one per 250 ms and at most one per 50 ms of
-    machine time.
+    The probe sleeps for `step_s_of` again and again. Each `timer_lag` row has the largest lateness since the previous
+    row (`lag_ms`) and the time between both rows (`duration_ms`), in RocketMQ milliseconds. One row is written per
+    RocketMQ second, but at least one per 250 ms and at most one per 50 ms of machine time.
     """
 
     _task: asyncio.Task[None] | None = field(default=None, init=False)

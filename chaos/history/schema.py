@@ -62,7 +62,7 @@ def raw_dir(run_dir: Path | str) -> Path:
 
 
 def parquet_path(run_dir: Path | str) -> Path:
-    """Return the first file of the run's history, and its only file unless the history is large."""
+    """Return the first Parquet file of the run's history; only a large history has more files."""
     return Path(run_dir) / "history" / "part-00000.parquet"
 
 

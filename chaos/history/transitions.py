@@ -36,7 +36,7 @@ order, and logs have whole seconds."""
 
 
 class Transition(NamedTuple):
-    """One change in a history; its time is in milliseconds of the axis on which runs are compared."""
+    """One change in a history, with its time in RocketMQ milliseconds."""
 
     at_ms: float
     node: str
@@ -96,8 +96,7 @@ def seen(
     clients: Mapping[str, str] | None = None,
     blink_ms: float = BLINK_MS,
 ) -> ShownTransitions:
-    """Return the transitions of the rows (in order) in [from, to). Times count from `zero_ms`, by default from
-    `from_ms`.
+    """Return the rows' transitions in [from_ms, to_ms). Times count from `zero_ms`, by default from `from_ms`.
 
     `names`: the nodes' names in the other, compared history. `clients`: the node of each client id that does not show
     its node. `blink_ms`: a state shorter than this is left out, with the changes into and out of it; 0 keeps all.
@@ -343,8 +342,7 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """Return the NameServer lists of client processes that were restarted after `at_ms`, for clients whose list order
-    changed."""
+    """Return the NameServer lists of clients restarted after `at_ms`, if the order differs from the first process's."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):

@@ -1,5 +1,4 @@
-"""Writes the lines that processes append into parts of a history. Each part has all rows up to one moment that no
-earlier part has.
+"""Writes the lines that processes append into parts of a history. A part has all new rows up to one moment.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
@@ -120,8 +119,8 @@ class SegmentWriter:
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
     def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Path | None:
-        """Write the rows up to `until_ms` into the next part. After `thin_after_ms` only one lateness row a minute is
-        written."""
+        """Write the rows up to `until_ms` into the next part. After `thin_after_ms` only one `timer_lag` row per
+        process and minute is written."""
         rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
         self.watermark_ms = max(self.watermark_ms, until_ms)
         if not rows:

@@ -1,5 +1,4 @@
-"""Finds log files in folders, globs and archives, rotated files too, and reads their lines. Large files are read in
-ranges.
+"""Finds log files in folders, globs and archives, and reads their lines; large files are read in ranges.
 
     places ─► planned() ─► Part (one file, or a range of its bytes, or a member of an archive) ─► read_part() ─► rows
 

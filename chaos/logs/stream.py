@@ -1,4 +1,4 @@
-"""Turns the lines of a log into rows: one row per record that is a known event. All other lines are counted. No I/O.
+"""Turns the lines of a log into rows: one row per record that is a known event. No I/O.
 
     2026-11-22 12:18:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception      ┐
     org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info …   ├─► one LogRow

@@ -105,7 +105,7 @@ def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def stream_of(found: Mapping[str, Any]) -> str | None:
-    """Return the log to which a JSON object's line belongs, by pod, container or host."""
+    """Return the name of the log to which a JSON object's line belongs, from the object's pod, container or host."""
     if len(found) <= 3 and "log" in found:  # docker's own: the line, its output and its stamp
         return None
     said = [text for path, text in fields_of(found) if _is_of_a_stream(path)]

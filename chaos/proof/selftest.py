@@ -41,7 +41,7 @@ PLAIN_RUN_S = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelftestOutcome:
-    """One run of the self-test: the checks that must say INVALID, the checks that may, and all verdicts."""
+    """One run of the self-test: the checks that must say INVALID, the checks that may say INVALID, and all verdicts."""
 
     scenario: str
     seed: int = 1

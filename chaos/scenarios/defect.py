@@ -6,8 +6,7 @@
     def plant(node): ...        changes the finished node, before it listens
 
 The first line of the file's docstring says what is wrong. Each process of a node gets the file's text and runs that
-text once. A defect replaces a small method of a node that is already built. The self-test's defects are in
-proof/defects/.
+text once. A defect replaces a small method of one built node. The self-test's defects are in proof/defects/.
 """
 
 import inspect

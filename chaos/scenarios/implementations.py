@@ -55,8 +55,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """Return the document's `cluster:` with the implementation from the command line, and that implementation's
-    profile."""
+    """Return the document's `cluster:` with the command line's implementation, and that implementation's profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}

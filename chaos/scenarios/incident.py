@@ -30,8 +30,7 @@ class PromisesModel(Strict):
 
     @property
     def judged_by(self) -> tuple[str, ...]:
-        """The checks that judge these promises; if a check did not run or examined nothing, its promise is not
-        decided."""
+        """The checks that judge these promises; without a check's verdict, its promise is not decided."""
         return tuple(_JUDGES[name] for name, promise in self if promise)
 
 

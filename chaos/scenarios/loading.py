@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """Return the scenario of a YAML file with the changes of `--set`. `implementation` sets the servers'
-    implementation, and the profile unless `--set` sets the profile. Raises ScenarioError with one sentence for any
-    error."""
+    implementation, and the profile unless `--set` sets the profile. Raises ScenarioError with one sentence."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")

@@ -228,7 +228,7 @@ class Scenario(Strict):
         return planned(self.unfolded(), self.topology().members, seed)
 
     def hosts(self) -> dict[str, list[str]]:
-        """Return each host's nodes, in order; an empty mapping if the scenario alone does not determine them."""
+        """Return each host's nodes, in order; an empty mapping if the scenario alone does not place the nodes."""
         if not self.placement.is_static:
             return {}
         found: dict[str, list[str]] = {host: [] for host in self.placement.hosts}

@@ -110,8 +110,7 @@ _NAME = "a name of letters, digits, %, |, _ and -, up to 127 of them"
 
 
 def of_type(error: str) -> str | None:
-    """Return in words the type that the value must have, by the name of pydantic's error; None for errors not about a
-    type."""
+    """Return in words the type that the value must have; None if pydantic's error is not about a type."""
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 

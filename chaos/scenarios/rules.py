@@ -1,7 +1,7 @@
 """Rules about several keys of a scenario, in the order in which the rules are tested.
 
-A rule may rely on the rules before it, and raises NotAllowed for the first error. Rules about the order of actions are
-in timeline_rules.py.
+A rule can rely on the rules before it, and raises NotAllowed for the first error that it finds. Rules about the order
+of actions are in timeline_rules.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,8 +32,7 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """A NameServer list served by HTTP is not empty. The timeline changes the list only if `cluster.name_server_list`
-    sets the first list."""
+    """A NameServer list served by HTTP is not empty. The timeline changes only a list that exists."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):

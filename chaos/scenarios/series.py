@@ -20,8 +20,7 @@ from .action import ActionModel, ends_by_itself, fault_ids
 
 
 def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return the document's entries and an ending entry for each `for_s`; and the number of each entry's original
-    entry.
+    """Return the entries, plus an ending entry for each `for_s`, and the number of each entry's original entry.
 
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0

@@ -325,8 +325,7 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """Only brokers can restart at another address, and only in a cluster of nemesrv's own nodes. NotAllowed
-    otherwise."""
+    """Only brokers restart at another address, and only if all nodes are nemesrv's own. NotAllowed otherwise."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):

@@ -1,5 +1,4 @@
-"""Turns a scenario's `config:` into each node's validated settings, and these into the fields of the node's
-configuration.
+"""Turns a scenario's `config:` into each node's validated settings and the fields of its configuration.
 
 timers:, workload:          older keys for the same settings
   └─ clients                a group of groups

@@ -1,7 +1,7 @@
 """Planted defects: named ways in which a node is wrong, with the scenario and the checks that must find each defect.
 
-The self-test runs each defect's scenario with the defect and without it. The checks must find the defect, and nothing
-without it. planting.py shows how a defect is written.
+The self-test runs each defect's scenario with the defect and without it. The checks must find the defect, and must find
+nothing in the run without the defect. planting.py shows how a defect is written.
 """
 
 from itertools import chain

@@ -1,6 +1,6 @@
-"""Defects of Apache's servers, planted from outside: in their fronts, their configuration, or by a restart. The Java
-programs are unchanged, and no fault is recorded. The self-test does not use these defects, because it needs no Java:
-run them with `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
+"""Defects of Apache's servers, planted from outside: in the proxies before them, in their configuration, or by a
+restart. The Java programs are unchanged, and no fault is recorded. The self-test does not use these defects, because it
+needs no Java: run them with `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
 """
 
 from typing import Any

@@ -143,7 +143,7 @@ def broker_never_steps_its_version(broker: Broker) -> None:
 )
 @in_its_parts
 def broker_registers_rarely(broker: Broker) -> None:
-    """a broker registers only every 220 s, so NameServers drop it"""
+    """a broker registers only every 220 s, so NameServers drop the broker after 120 s"""
     registration, clock = broker._registration, broker._context.clock
 
     async def register_all_rarely() -> None:
@@ -289,8 +289,7 @@ def broker_loses_tags(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("duplicates messages_delivered no_acknowledged_loss prompt_answers timers_kept")
 def broker_stores_out_of_order(broker: Broker) -> None:
-    """a broker stores each 4 messages of a queue from the last to the first, and acknowledges them in the order in
-    which they came
+    """a broker stores every 4 messages of a queue in reverse order, but acknowledges them in the order of their arrival
     """
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
@@ -525,7 +524,7 @@ def broker_keeps_who_was_killed(broker: Broker) -> None:
 @planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
 @in_its_parts
 def broker_keeps_expired_channels_open(broker: Broker) -> None:
-    """a broker that forgets a silent client leaves its channel open"""
+    """a broker that forgets a silent client leaves the client's channel open"""
 
     def kept_open(client: Client) -> Client:
         of = {"id": client.channel.id, "remote_address": client.channel.remote_address}

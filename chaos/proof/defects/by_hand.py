@@ -37,7 +37,7 @@ def name_server_goes_by_another_clock(server: NameServer) -> None:
     "registrations_are_kept routes_converge recovery_time"
 )
 def name_server_feels_steps_twice(server: NameServer) -> None:
-    """a NameServer's wall clock jumps twice as far as the operator sets it, so the NameServer drops healthy brokers"""
+    """a NameServer's wall clock jumps twice as far as the operator sets it, so healthy brokers are dropped"""
 
     @around(_clock_of(server), "adjust")
     def adjust_twice(adjust: Any, step_ms: float | None, rate: float) -> None:
@@ -89,7 +89,7 @@ def name_server_keeps_what_is_wiped(server: NameServer) -> None:
 @planted(NS_0, "registrations-of-no-rows", caught_by="routes_as_registered")
 @may_find("answers_are_true routes_converge")
 def name_server_writes_what_is_unchanged(server: NameServer) -> None:
-    """a NameServer of 4.9 writes a broker's topics at each registration, even if the data version is unchanged"""
+    """a NameServer of 4.9 rewrites a broker's topics at each registration, even with an unchanged data version"""
     around(server.table, "_register_topics_4_9")(lambda register, registration, _: register(registration, True))
 
 
@@ -143,8 +143,7 @@ def broker_keeps_permissions(broker: Broker) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="routes_as_registered")
 @in_its_parts
 def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
-    """a broker that registers a single changed topic ignores its own brokerPermission, and sends the topic's
-    permission"""
+    """a broker ignores its brokerPermission when it registers a single changed topic"""
     registration = broker._registration
     permitted = registration.as_permitted
 

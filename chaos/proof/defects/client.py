@@ -167,7 +167,7 @@ def client_chooses_for_each_request(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_leaves_at_every_new_list(client: NameServerClient) -> None:
-    """clients choose another NameServer whenever their list changes, although the list still has the chosen
+    """clients choose another NameServer at each change of their list, even if the list still has the chosen
     NameServer"""
 
     @around(client.selector, "update")

@@ -1,6 +1,6 @@
 """Defects of a NameServer's table: the NameServer wrongly drops, keeps, adds or invents brokers and topics. Most of
-these defects are planted in ns-0 alone, so that ns-0 differs from the correct NameServers. Defects of the scan also
-turn off the close of idle channels, which would drop the broker at the same time.
+these defects are planted in ns-0 alone, so that ns-0 differs from the correct NameServers. Defects of the scan for
+silent brokers also keep the NameServer from closing idle channels, because a close would drop the broker, too.
 """
 
 from collections import Counter
@@ -414,8 +414,7 @@ def name_server_expires_late(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered routes_are_true routes_converge")
 def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None:
-    """a NameServer acknowledges a dropped broker's first registration on each new channel, but ignores the
-    registration"""
+    """a NameServer acknowledges, but ignores, a dropped broker's first registration on each new channel"""
     gone, heard = dropped_by(server.table), set[int]()
 
     def later(registration: Registration) -> Registration | None:

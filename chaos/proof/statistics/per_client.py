@@ -1,4 +1,4 @@
-"""Each client's sends, recovery and time without a broker in a run, and how they differ from another run's. Pure."""
+"""Each client's sends, recovery and time without a broker in a run, and the difference from another run. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -217,8 +217,7 @@ def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[f
 
 
 def changes(world: World) -> list[RouteChange]:
-    """Return when each broker should enter or leave each observer's routes, without changes during a fault of the
-    observer."""
+    """Return when each broker should enter or leave each observer's routes, unless a fault affects the observer."""
     found: list[RouteChange] = []
     for observer in world.of_kind("name_server", "producer", "consumer"):
         lives = world.lives_of(observer.name)

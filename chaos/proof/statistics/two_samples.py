@@ -69,8 +69,7 @@ def _untold(one: Comparison) -> Comparison:
 
 
 def shown(name: str, a: Sequence[float], b: Sequence[float], *, alpha: float = 0.05) -> Comparison:
-    """Return the means of A and B; with two or more values on each side also the difference and its confidence
-    interval."""
+    """Return the means of A and B; with two or more values each, also the difference and its confidence interval."""
     mean_a, mean_b = (fmean(values) if values else None for values in (a, b))
     one = Comparison(name=name, n_a=len(a), n_b=len(b), mean_a=mean_a, mean_b=mean_b)
     if min(len(a), len(b)) < 2:
