@@ -289,8 +289,7 @@ def broker_loses_tags(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("duplicates messages_delivered no_acknowledged_loss prompt_answers timers_kept")
 def broker_stores_out_of_order(broker: Broker) -> None:
-    """a broker stores every 4 messages of a queue in reverse order, but acknowledges them in the order of their arrival
-    """
+    """a broker stores every 4 messages of a queue in reverse order, but acknowledges them in order of arrival"""
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
 
