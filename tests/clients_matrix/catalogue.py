@@ -199,9 +199,9 @@ _ALL = (
             "a push consumer that takes over the queues of a killed consumer sometimes pulls each queue once, drops "
             "the messages and never pulls again until the group changes (8 of 13 times with our servers, 1 of 7 with "
             "Apache's 4.9.7).",
-            "it asks the address server for the list only if its home has the folder logs/rocketmq-cpp, because it "
-            "does not make this folder for its snapshot/. Without the list every send fails (3 of 3 times without the "
-            "folder, 0 of 2 with it).",
+            "the client asks the address server for the NameServer list only if its home has the folder "
+            "logs/rocketmq-cpp, which the client does not make itself. Without the list every send fails (3 of 3 times "
+            "without the folder, 0 of 2 with the folder).",
         ),
         of_two_runs="in one run both consumers crashed 10.8 s after their start, with signals 11 and 6 (malloc(): "
         "unaligned tcache chunk)",
@@ -233,7 +233,8 @@ _ALL = (
         command=("node", "{folder}/driver_ali_ons.js"),
         profile="node",
         findings=(
-            "it commits the offset -1 for queues of its retry topic every 5 s; Apache's brokers and ours accept it.",
+            "the client commits the offset -1 for queues of its retry topic every 5 s; Apache's and nemesrv's brokers "
+            "accept this commit.",
         ),
     ),
     Client(

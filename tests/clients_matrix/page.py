@@ -16,15 +16,16 @@ LEFT_OUT = "–"
 
 HEAD = """# RocketMQ's clients, measured
 
-Written by `make clients` ([tests/clients_matrix](../tests/clients_matrix)): each client as its registry has it, in a
-driver of one file that starts, sends each 200 ms and receives. [`nemesrv conform`](conform.md) measures it from outside
-and compares it with the profile that its source code gives ([client profiles](client-profiles.md)).
+`make clients` ([tests/clients_matrix](../tests/clients_matrix)) measures each client in the version of its package
+registry and writes this page. A driver of one file starts the client, sends a message each 200 ms and receives.
+[`nemesrv conform`](conform.md) measures the client from outside and compares it with the profile that the client's
+source code gives ([client profiles](client-profiles.md)).
 
-A cell has the measured value, and the number of measurements. **Bold**: differs from the profile. `?`: not decided.
-`–`: left out. Empty: the rule is newer. The lists below say why. [conform.md](conform.md) says what each rule measures.
-Each client was measured twice. Both runs must give the same words or words that the profile allows, times within the
-rule's tolerance, and counts that differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two
-runs](#two-runs) lists what differs between the two measurements of a client.
+A cell has the measured value, and the number of measurements in brackets. A **bold** value differs from the profile,
+`?` is not decided, `–` is left out, and an empty cell means that the rule is newer than the measurement; the lists
+below say why. [conform.md](conform.md) says what each rule measures. Each client was measured twice: words must be
+equal or allowed by the profile, times equal within the rule's tolerance, and counts may differ only by chance
+([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the differences of the two measurements.
 """
 
 BY_AGE = (
@@ -49,11 +50,11 @@ BY_AGE = (
 )
 """What, from which version on, what until then, and what since."""
 OF_AGES = """This table is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2.
-All these clients shuffle the list once when it is set, and wait 3 s for a connection. One caller at a time chooses a
-NameServer, for 3 s at most."""
-OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so its column is that of cpp-1.x. Go 2.0.0 needs
-a `modern-go/reflect2` of 2018, with which its first look-up fails on Go 1.24 and later (nil pointer); its driver is
-built with v1.0.2."""
+All Java clients shuffle the NameServer list once, when the list is set, and wait 3 s for a connection. In a client
+one thread at a time chooses a NameServer, for 3 s at most."""
+OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the column cpp-1.x says.
+Go 2.0.0 asks for a `modern-go/reflect2` of 2018, with which the client's first look-up fails on Go 1.24 and later
+(nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2."""
 FOR_UPSTREAM = """This list has behaviour that harms a client's users, with figures from the tables above. Figures
 without a rule's name were counted while the drivers were developed."""
 

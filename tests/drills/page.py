@@ -13,21 +13,21 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 HEAD = """# Field drills
 
-Somebody ran these drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and slave,
-default timers) and timed the faults to the second. Each drill is a scenario: `nemesrv run drill-3-power-off` runs the
-third drill on nemesrv's nodes, with `--implementation apache-4.9.7` on Apache's. A row has the number from the field,
-the range measured here (over all runs and NameServers), and what RocketMQ's timers allow; a test compares the three.
+A RocketMQ user ran these drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and
+slave, default timers), the field, and timed the faults to the second. Each drill is a scenario: `nemesrv run drill-3-power-off` runs the
+third drill on nemesrv's nodes, with `--implementation apache-4.9.7` on Apache's. A row has the value from the field,
+the range in nemesrv's runs (over all runs and NameServers), and the range that RocketMQ's timers allow.
 
-Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-off is a `black_hole` on every link of
-the node. The field's 8 threads are 8 producers. A producer sends 5 messages a second, a thread in the field as many as
-possible, so fewer of nemesrv's sends meet a hung broker. Zones have names but no latency. In the sixth drill the
-field's masters were SYNC_MASTER; the master without its slave answered SLAVE_NOT_AVAILABLE (stored, not copied). On
-4.9.7 the sixth drill is VALID by all of its 23 checks.
+`python -m tests.drills` ([tests/drills](../tests/drills)) writes this page. In a scenario a power-off is a `black_hole`
+on every link of the node, and each of the field's 8 sending threads is a producer. A producer sends 5 messages a
+second, and a thread in the field sent as many as possible, so fewer of nemesrv's sends meet a hung broker. nemesrv's
+zones have names but no latency. In the sixth drill the field's masters were SYNC_MASTER; a master without its slave
+answered SLAVE_NOT_AVAILABLE (stored, not copied). On 4.9.7 the sixth drill is VALID by all of its 23 checks.
 
 On Apache's servers the second and fifth drill run at ×1, because a faster clock does not shorten a JVM's shutdown.
-Clients' connections are gone 0.02 s after SIGTERM. The broker unregisters 2.5 s later; broker.log shows why: 1.1 s
-until its event threads notice, 1 s of sleep in the store's shutdown, 0.3 s for the last flush. The field's 1 s comes
-from lines of namesrv.log about a destroyed channel: that broker was gone before it could unregister.
+Clients' connections are gone 0.02 s after a broker's SIGTERM. The broker unregisters 2.5 s later, as broker.log shows:
+1.1 s until its event threads notice, 1 s of sleep in the store's shutdown, 0.3 s for the last flush. In the field
+namesrv.log has a destroyed channel 1 s after the stop: that broker was gone before it could unregister.
 """
 
 

@@ -5,9 +5,9 @@ from nemesrv.chaos.scenarios.defect import Defect
 
 _HEAD = """# Planted defects
 
-`nemesrv selftest` plants these defects, one at a time, in nodes that are otherwise right. A defect is found when every
-check of its third column without brackets says INVALID. Only checks in brackets may say INVALID, too, because they may
-see the same error from another side. Written from `chaos/proof/defects/` by `python -m tests.generated`.
+`nemesrv selftest` plants these defects, one at a time, in nodes that are otherwise right. A defect is found if every
+check in the column "found by" that has no brackets says INVALID. A check in brackets may say INVALID, too, and no other
+check. `python -m tests.generated` writes this page from `chaos/proof/defects/`.
 Scenarios that `nemesrv scenarios` does not list are in `chaos/scenarios/selftest/`.
 
 | defect | what is wrong | found by | scenario | planted in |

@@ -7,24 +7,24 @@ from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 
 _HEAD = """# The history of a run
 
-`<run>/history/part-00000.parquet` has one row an event, ordered by `time_ms`, `node`, `seq`. This page is written
-from `chaos/history/` (`columns.toml`, `events.toml`). During a run each process appends JSON lines to
-`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. A
-cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every change it keeps only the largest
-`timer_lag` of each process and minute. With `--check` it also has `_live/`: micro-batches, carried rows, a checkpoint.
-At the end of the run all rows are in the Parquet files, and these folders are gone.
+`<run>/history/part-00000.parquet` has one row for each event, ordered by `time_ms`, `node`, `seq`. `python -m
+tests.generated` writes this page from `columns.toml` and `events.toml` in `chaos/history/`. During a run each process appends JSON lines to
+`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. `nemesrv
+up` moves the lines into `_parts/`; far from every change `up` keeps only the largest `timer_lag` of each process and
+minute. `up --check` also has the folder `_live/` (micro-batches, carried rows, a checkpoint). At the end of the run
+all rows are in the Parquet files, and `_raw`, `_parts` and `_live` are deleted.
 
 A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group
-has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds skips the other row groups
-by their statistics. The files of a recorded run follow each other in time.
+of these files has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds of events
+skips the other row groups. The files of a recorded run are in the order of time.
 
-All rows have one time axis: milliseconds of RocketMQ time since the experiment began, from the host's monotonic clock
-times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
+A row's time is in milliseconds of RocketMQ time since the experiment began: the host's monotonic clock times the run's
+time scale. An address in a row is the peer's own address, as the node knows it, never the address of a proxy.
 
-The time axis of a run on several hosts is the harness's clock. Nodes stamp their lines by their host's clock. The
-harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`), and the merge corrects
-each row's time by its host's offset at that time. The possible error, and its effect on verdicts:
-[oracle](oracle.md#the-clocks-of-several-hosts).
+The rows of a run on several hosts have the harness's time. A node stamps its lines by the clock of its host. The
+harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`); the merge of the lines
+corrects each row's time by the host's offset at that time. [oracle](oracle.md#the-clocks-of-several-hosts) explains the
+possible error of the correction, and its effect on verdicts.
 """
 
 

@@ -10,7 +10,7 @@ from nemesrv.remoting.node.profile import Profile
 _HEAD = """# Settings
 
 A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single nodes. The nodes
-obey these settings, and the checks compute each node's windows from the node's settings.
+obey these settings, and the checks compute each node's time limits from the node's settings.
 
 ```yaml settings.yaml
 description: ns-1 gives up a silent broker sooner than the others, and producers cap each try.
@@ -37,22 +37,22 @@ VALID settings (…
 ```
 
 * Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober).
-  A value for a smaller group overrides that of a larger group, and a value for a single node overrides both. A group
-  accepts what any of its members accepts: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
+  A value for a smaller group overrides a value for a larger group, and a value for a single node overrides both. A group
+  accepts every setting of its members: `clients: {sendMsgMaxTimeoutPerRequest: 1000}` sets the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
-  `sendLatencyFaultEnable` of `producers`. Different values of one setting are refused.
-* A name that RocketMQ does not have is refused, with the nearest name that it has. A setting of RocketMQ's that
-  nemesrv's nodes do not obey is refused, too. A silence limit that healthy brokers would exceed is refused: it must be
-  longer than `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and of clients' channels longer than
-  `heartbeatBrokerInterval`.
-* Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them
-  is the widest.
+  `sendLatencyFaultEnable` of `producers`. A scenario that gives one setting two values is refused.
+* nemesrv refuses a name that RocketMQ does not have, and prints the nearest name that RocketMQ has. nemesrv also
+  refuses a setting of RocketMQ's that its nodes do not obey. A limit of silence must be longer than
+  `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and for clients' channels longer than
+  `heartbeatBrokerInterval`; a limit that healthy nodes would exceed is refused.
+* If a value differs from node to node, a time limit for one node uses that node's value, and a time limit for all nodes
+  uses the value that allows most.
 * (constant) marks a value that is fixed in Java's code, in that profile or in both: RocketMQ itself cannot change the
   value, but a scenario can.
 
 """
-_WINDOW = "`symbol` is the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
+_WINDOW = "The column `symbol` has the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
 
 
 def render() -> str:
