@@ -32,24 +32,24 @@ BY_AGE = (
     ("sends go to the broker's VIP port", "3.5.8", "the broker's port", "two below it"),
     ("", "4.5.1", "two below it", "the broker's port"),
     ("`timeouts_add`", "4.3.0", "connect and answer have a time each", "one deadline for the call"),
-    ("`list_change_s`", "4.7.1", "the chosen one is kept, though the new list lacks it", "it is left"),
+    ("`list_change_s`", "4.7.1", "the chosen NameServer is kept, though the new list lacks it", "the chosen NameServer is left"),
     (
         *("`closes_on_silence`, `leaves_on_silence`", "4.9.1"),
         *(
             "a NameServer that does not answer is kept, and its connection",
-            "the connection is closed, the next one asked",
+            "the connection is closed, the next NameServer asked",
         ),
     ),
-    ("a scan of the NameServers, each 3 s", "5.0.0", "none", "those that accept are told from the others"),
-    ("`useHeartbeatV2`", "5.1.3", "none", "where it is set"),
-    ("`startDetectorEnable`", "5.1.4", "none", "where it is set"),
-    ("`failover`", "5.0.0", "never, from 4.9.1 on (apache/rocketmq#7056)", "by chance: as a poll falls in a scan"),
+    ("a scan of the NameServers, each 3 s", "5.0.0", "none", "the client knows which NameServers accept connections"),
+    ("`useHeartbeatV2`", "5.1.3", "none", "if the setting is true"),
+    ("`startDetectorEnable`", "5.1.4", "none", "if the setting is true"),
+    ("`failover`", "5.0.0", "never, from 4.9.1 on (apache/rocketmq#7056)", "by chance: if a poll falls into a scan"),
     ("", "5.1.4", "by chance", "recovers, as up to 4.9.0"),
     ("a server's GO_AWAY", "5.2.0", "an error", "the channel is made anew"),
-    ("`tries_refused`", "5.3.0", "the whole list in one call", "one in a call"),
+    ("`tries_refused`", "5.3.0", "the whole list in one call", "one NameServer in one call"),
 )
 """What, from which version on, what until then, and what since."""
-OF_AGES = """This table is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2.
+OF_AGES = """The table of Java clients is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2.
 All Java clients shuffle the NameServer list once, when the list is set, and wait 3 s for a connection. In a client
 one thread at a time chooses a NameServer, for 3 s at most."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the column cpp-1.x says.

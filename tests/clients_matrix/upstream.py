@@ -22,9 +22,9 @@ CONCERNS = (
     Concern(
         "failover",
         ("never",),
-        "one of two NameServers drops SYNs, and the other closes its connections and accepts again after 1 s. Then "
-        "no look-up is answered, because connecting to the NameServer that drops SYNs takes the whole time of each "
-        "call (for Java: apache/rocketmq#7056)",
+        "if one of two NameServers drops SYNs, and the other closes its connections and accepts again after 1 s, no "
+        "further look-up is answered, because connecting to the first takes the whole time of each call "
+        "(for Java: apache/rocketmq#7056)",
     ),
     Concern(
         "send_retries",
