@@ -32,7 +32,12 @@ BY_AGE = (
     ("sends go to the broker's VIP port", "3.5.8", "the broker's port", "two below it"),
     ("", "4.5.1", "two below it", "the broker's port"),
     ("`timeouts_add`", "4.3.0", "connect and answer have a time each", "one deadline for the call"),
-    ("`list_change_s`", "4.7.1", "the chosen NameServer is kept, though the new list lacks it", "the chosen NameServer is left"),
+    (
+        "`list_change_s`",
+        "4.7.1",
+        "the chosen NameServer is kept, though the new list lacks it",
+        "the chosen NameServer is left",
+    ),
     (
         *("`closes_on_silence`, `leaves_on_silence`", "4.9.1"),
         *(

@@ -52,7 +52,9 @@ VALID settings (…
   value, but a scenario can.
 
 """
-_WINDOW = "The column `symbol` has the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
+_WINDOW = (
+    "The column `symbol` has the timer's letter in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
+)
 
 
 def render() -> str:
