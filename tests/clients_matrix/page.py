@@ -54,9 +54,9 @@ BY_AGE = (
     ("`tries_refused`", "5.3.0", "the whole list in one call", "one NameServer in one call"),
 )
 """What, from which version on, what until then, and what since."""
-OF_AGES = """The table of Java clients is from the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2.
-All Java clients shuffle the NameServer list once, when the list is set, and wait 3 s for a connection. In a client
-one thread at a time chooses a NameServer, for 3 s at most."""
+OF_AGES = """The table of Java clients is from the source of each release from 4.0.0 on, and the class files of 3.2.6
+and 3.6.2. All Java clients shuffle the NameServer list once, when the list is set, and wait 3 s for a connection. In a
+client one thread at a time chooses a NameServer, for 3 s at most."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the column cpp-1.x says.
 Go 2.0.0 asks for a `modern-go/reflect2` of 2018, with which the client's first look-up fails on Go 1.24 and later
 (nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2."""

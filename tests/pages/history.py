@@ -8,11 +8,11 @@ from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 _HEAD = """# The history of a run
 
 `<run>/history/part-00000.parquet` has one row for each event, ordered by `time_ms`, `node`, `seq`. `python -m
-tests.generated` writes this page from `columns.toml` and `events.toml` in `chaos/history/`. During a run each process appends JSON lines to
-`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. `nemesrv
-up` moves the lines into `_parts/`; far from every change `up` keeps only the largest `timer_lag` of each process and
-minute. `up --check` also has the folder `_live/` (micro-batches, carried rows, a checkpoint). At the end of the run
-all rows are in the Parquet files, and `_raw`, `_parts` and `_live` are deleted.
+tests.generated` writes this page from `columns.toml` and `events.toml` in `chaos/history/`. During a run each process
+appends JSON lines to `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at
+most its last 20 ms. `nemesrv up` moves the lines into `_parts/`; far from every change `up` keeps only the largest
+`timer_lag` of each process and minute. `up --check` also has the folder `_live/` (micro-batches, carried rows, a
+checkpoint). At the end of the run all rows are in the Parquet files, and `_raw`, `_parts` and `_live` are deleted.
 
 A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group
 of these files has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds of events

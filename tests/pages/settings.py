@@ -36,8 +36,8 @@ nemesrv run settings.yaml --clock virtual --seed 1
 VALID settings (…
 ```
 
-* Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober).
-  A value for a smaller group overrides a value for a larger group, and a value for a single node overrides both. A group
+* Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober). A
+  value for a smaller group overrides a value for a larger group, and a value for a single node overrides both. A group
   accepts every setting of its members: `clients: {sendMsgMaxTimeoutPerRequest: 1000}` sets the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
