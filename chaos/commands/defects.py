@@ -14,8 +14,8 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. `nemesrv run
-    SCENARIO --defect NAME` plants the defect NAME; SCENARIO is in brackets. `--json` says which checks find each
-    defect.
+    SCENARIO --defect NAME` plants the defect NAME; SCENARIO is in brackets, or the command that plants the defect.
+    `--json` says which checks find each defect.
     """
     from ..scenarios.defect import shipped_defects
 
@@ -28,6 +28,6 @@ def defects(as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     longest = max(map(len, known))
-    rows = [(name.ljust(longest), f"{one.what} [{one.scenario}]") for name, one in known.items()]
+    rows = [(name.ljust(longest), f"{one.what} [{one.scenario or 'nemesrv museum'}]") for name, one in known.items()]
     for line in rows_fitting(rows, width_of_output()):
         click.echo(line)

@@ -126,7 +126,10 @@ def run_selftest(
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
-                "selftest", "--only", repr(name), f"a defect that `nemesrv defects` lists{nearest(name, DEFECTS)}"
+                "selftest",
+                "--only",
+                repr(name),
+                f"a defect that `nemesrv defects` lists with a scenario{nearest(name, DEFECTS)}",
             )
     plan = plan_of(only or tuple(DEFECTS))
     asked = [
