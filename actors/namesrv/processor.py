@@ -1,8 +1,8 @@
 """A method for each request code that a NameServer answers: the method reads header and body, queries or changes the
 route table, and returns the response.
 
-The processor has no channels and timers. After each request the server calls `take_dropped` and the route table's
-`take_changed_topics`; then the server updates caches and history and notifies brokers.
+The processor has no channels and timers. After each request the server takes the brokers that the request removed
+(`take_dropped`) and the topics whose routes it changed (the route table's `take_changed_topics`).
 
 If a required header field is missing or unreadable, the request is refused with code 1 and a remark that names the
 field (docs/compatibility.md); RocketMQ would continue with null. An unknown request code gets no answer in 4.9, and

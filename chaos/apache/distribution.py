@@ -88,8 +88,8 @@ class Distribution:
 
 
 def distribution(text: str) -> Distribution | None:
-    """Return the implementation that a scenario names for a node; None for nemesrv's own. Raises ValueError for an
-    unknown name."""
+    """Return the implementation that a scenario names for a node; None for nemesrv's own. Raises ValueError if
+    `text` has none of the forms `ours`, `apache-4.x.y`, `apache-5.x.y` and `apache:FOLDER`."""
     if text == OURS:
         return None
     if match := _VERSION.fullmatch(text):

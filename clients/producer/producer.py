@@ -40,8 +40,8 @@ class DefaultMQProducer:
     """Call `start` before the first send, and `stop` after the last.
 
     If `client` is given, the producer uses that client instance, and the caller starts and stops the instance.
-    `context.rng` picks the starting queue of each topic and the first NameServer. The history gets rows `send` and
-    `send_attempt`, and the rows of the client instance.
+    `context.rng` picks the starting queue of each topic and the first NameServer. The producer records a row
+    `send` for each send and a row `send_attempt` for each try; its client instance records rows of its own.
     """
 
     def __init__(self, context: NodeContext, config: ProducerConfig, *, client: MQClientInstance | None = None) -> None:
