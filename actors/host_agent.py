@@ -249,8 +249,9 @@ class HostAgent:
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
-        """Call `factory` in the agent's process to make a part of the experiment, such as the host's Toxiproxy, and keep
-        the part as `key` for `call` and `close`. Returns the part's `opened` value, if any. A context manager is entered now, and left by `close`."""
+        """Call `factory` in the agent's process to make a part of the experiment, such as the host's Toxiproxy, and
+        keep the part as `key` for `call` and `close`. Returns the part's `opened` value, if any. A context manager is
+        entered now, and left by `close`."""
         return self._home.submit(self._open, key, factory, args).result()
 
     def _open(self, key: str, factory: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -22,7 +22,8 @@ def aligned(
     offsets: Mapping[str, float] | None = None,
 ) -> list[str]:
     """Set each log's time zone and clock offset, and how exact the offset is. Returns a warning for each two logs
-    whose clock difference contradicts the result, and for each log whose clock is not known. `zones` and `offsets` are the user's values in milliseconds; `chosen` explains the keys."""
+    whose clock difference contradicts the result, and for each log whose clock is not known. `zones` and
+    `offsets` are the user's values in milliseconds; `chosen` explains the keys."""
     zones, offsets = zones or {}, offsets or {}
     clocks = []
     all_marks = known_hosts([marks_of(source, book) for source in sources], sources)
