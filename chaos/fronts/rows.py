@@ -10,7 +10,7 @@ What cannot be seen from outside is inferred (docs/clients-under-test.md).
     a pull     got no answer if its connection closed first
     the rest   look_ups.py
 
-A row's time, `at_ms`, can be earlier than the observation that decides the row. Message keys, bodies and offsets are
+A row that needs a later observation (that no further try followed) has the time `at_ms` of the event itself. Message keys, bodies and offsets are
 left out, because the messages are not part of the run's workload.
 """
 

@@ -7,8 +7,8 @@ long body is therefore cut into pieces between topics, and a piece that the brok
     |------------------ head ------------------|-------piece--------|-------piece--------|---- rest ----|
 
 The bytes before and after the topics are parsed as a registration, and each new piece as `{piece}`. If a piece is no
-JSON, the cut was wrong, and the whole body is parsed. Short, compressed and non-standard bodies are always parsed as a
-whole. The cuts of the broker's last body are tried first, so that an additional topic does not shift the cuts.
+JSON, the cut was wrong, and the whole body is parsed. Short, compressed and non-standard bodies are never cut into
+pieces. The cuts of the broker's last body are tried first, so that an additional topic does not shift the cuts.
 
 If a JSON object has a key twice, either value can be used; brokers never write such objects.
 """
@@ -70,8 +70,8 @@ class RegisteredRows:
 
 
 def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_PIECES) -> RegisteredRows:
-    """Read the registration `data` of a broker of `version`, without the topics in pieces that `last` has already.
-    RemoteProtocolError as RegisterBrokerBody.decode."""
+    """Read the body `data` of a registration by a broker with RocketMQ `version`, without the topics whose bytes are in
+    `last`, the broker's previous body. Raises RemoteProtocolError, as RegisterBrokerBody.decode does."""
     shared, rows = dict(last.shared), list[Row]()
     if version < V3_0_11 or data[:1] != b"{":
         body = RegisterBrokerBody.decode(data, version=version)
