@@ -10,8 +10,8 @@ What cannot be seen from outside is inferred (docs/clients-under-test.md).
     a pull     got no answer if its connection closed first
     the rest   look_ups.py
 
-A row that needs a later observation (that no further try followed) has the time `at_ms` of the event itself. Message keys, bodies and offsets are
-left out, because the messages are not part of the run's workload.
+A row that needs a later observation (that no further try followed) has the time `at_ms` of the event itself. Message
+keys, bodies and offsets are left out, because the messages are not part of the run's workload.
 """
 
 from collections import Counter

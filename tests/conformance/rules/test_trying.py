@@ -1,6 +1,9 @@
 """Tries of a call, time-outs, phase lock and failover, on observations written by hand."""
 
+from dataclasses import replace
+
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, PASSES, REFUSES, SILENT
+from nemesrv.chaos.oracle.choosing.labels import EVERY, RANDOM, Label
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
@@ -187,6 +190,16 @@ def test_the_lock_of_7056_never_recovers() -> None:
     assert verdict("failover", "recovers", unreachable(2)) is Validity.UNKNOWN
     assert found("failover", unreachable(2)).why == "only 2 of its look-ups met the NameServer that drops SYNs"
     assert found("failover", unreachable(0)).why == "it never dialled the NameServer that drops SYNs"
+
+
+def test_a_client_that_draws_for_each_call_may_miss_the_living_of_two_three_times() -> None:
+    def drawn(calls: int, answered_after: int | None = None) -> Watched:
+        label = Label(word=RANDOM, steps=40, moved=20, odds={RANDOM: 1.0, EVERY: 0.0})
+        return replace(unreachable(calls, answered_after=answered_after), label=label)
+
+    assert verdict("failover", "recovers", drawn(3)) is Validity.UNKNOWN
+    assert "who draws for each looks so with p = 0.12" in found("failover", drawn(3)).why
+    assert verdict("failover", "recovers", drawn(5, answered_after=5)) is Validity.VALID
 
 
 def dialled_once(late: int, *, answered: bool = False) -> Watched:
