@@ -202,5 +202,11 @@ class Act(NamedTuple):
         return max(self.measured_ms - self.latest_ms, early_ms, 0.0)
 
     @property
+    def due_ms(self) -> float:
+        """The time of the bound that it broke: it came too early, or too late."""
+        earliest_ms = -math.inf if self.earliest_ms is None else self.earliest_ms
+        return self.from_ms + (earliest_ms if self.measured_ms < earliest_ms else self.latest_ms)
+
+    @property
     def at_ms(self) -> float:
         return self.from_ms + self.measured_ms

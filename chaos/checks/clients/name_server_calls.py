@@ -322,7 +322,7 @@ class Tries:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
             tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
-            gave_up = tried == [] and listed and self._gave_up(row) and not self._cut_short(row, of)
+            gave_up = tried == [] and listed and self._gave_up(row, of) and not self._cut_short(row, of)
             if gave_up and not (by_http and self._fetches_in_vain(row)):
                 yield of.broken("attempts", row, "no try")
             if tried:
@@ -339,11 +339,14 @@ class Tries:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
 
-    def _gave_up(self, row: Row) -> bool:
-        """Whether a call of our client failed without a try though it did not wait for another call to choose."""
-        if row.type != "fail" or self._world.made_by(row.node) != OURS:
+    def _gave_up(self, row: Row, of: Selection) -> bool:
+        """Whether a call of our client failed without a try though no other call was choosing, or the call did not wait
+        for it."""
+        if row.type != "fail" or row.duration_ms is None or self._world.made_by(row.node) != OURS:
             return False
-        return row.duration_ms is not None and row.duration_ms < self._waits_ms(row.node) - self._timers.delivery_ms
+        others = (one for one in of.rows if one.event == "name_server_call" and (one.decoded or {}).get("tried") != [])
+        could_choose = any(one.time_ms >= row.began_ms and one.began_ms <= row.time_ms for one in others)
+        return not could_choose or row.duration_ms < self._waits_ms(row.node) - self._timers.delivery_ms
 
     def _fetches_in_vain(self, row: Row) -> bool:
         """Whether a client that began shortly before may not have fetched a list yet."""

@@ -25,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.deliveries import DELIVERIES, Slow
+from ..plain.deliveries import DELIVERIES, Pull, Slow
 from ..plain.part import Gathering
 from ..record.commits import dues_of
 from ..record.control import Control
@@ -248,13 +248,19 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
         delay = pull_delay(world, due.consumer, "exception")
         if delay is not None and before[-1].ended_ms + delay.ms + world.timers.delivery_ms < due.at_ms:
             return due.consumer, f"{due.consumer} did not pull again after a failed pull"
-    asked = [pull for pull in before if pull.ended_ms >= due.from_ms]
+    asked = [pull for pull in before if pull.ended_ms >= due.from_ms and _lives_on(pull, due.from_ms, world)]
     vain = [pull for pull in asked if pull.ended_ms > due.at_ms or pull.code or pull.failed]
     if vain:
         broker = world.owners.get(vain[-1].address, message.broker_name)
         return broker, f"{broker} did not answer {vain[-1].consumer}'s pull with it"
     is_told = due.consumer and world.made_by(due.consumer) == OURS  # whoever it is not records no pulls
     return (due.consumer, f"{due.consumer} did not ask for it") if is_told else ("", "")
+
+
+def _lives_on(pull: Pull, at_ms: float, world: World) -> bool:
+    """Whether the process that sent the pull was there at this time."""
+    lives = world.lives_of(pull.consumer)
+    return not lives or any(life.start_ms <= pull.began_ms and at_ms < life.end_ms for life in lives)
 
 
 def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:

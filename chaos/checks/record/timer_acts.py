@@ -163,9 +163,7 @@ class Process(Stops):
             kind,
             (act.from_ms, self.end_ms),
             Rule(row, act.formula, act.latest_ms, earliest_ms=act.earliest_ms),
-            out=(min(act.at_ms, act.from_ms + act.latest_ms), max(act.at_ms, act.from_ms + act.latest_ms))
-            if out
-            else None,
+            out=(min(act.at_ms, act.due_ms), max(act.at_ms, act.due_ms)) if out else None,
             tolerance=tolerance_,
             measured_ms=act.measured_ms,
             over_ms=act.over_ms,
