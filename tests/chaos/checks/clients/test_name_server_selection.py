@@ -373,9 +373,15 @@ def test_a_look_up_that_its_clients_own_end_cut_short_has_not_given_up() -> None
     assert given_up(62.9, next_s=62) == {"attempts": 1}
 
 
-@pytest.mark.parametrize(("took_s", "found"), [(0.001, {"attempts": 1}), (3.0, {})])
-def test_a_look_up_that_fails_without_a_try_waited_for_another_call(took_s: float, found: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("took_s", "other", "found"),
+    [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})],
+)
+def test_a_look_up_that_fails_without_a_try_waited_for_another_call(
+    took_s: float, other: bool, found: dict[str, int]
+) -> None:
     builder = call(client(), 60, NS[1], "fail", took_s=took_s, value={"tried": []})
+    builder = call(builder, 60.1, NS[1], took_s=3.5) if other else builder
     assert broken(call(builder, 90, NS[1])) == found
 
 

@@ -124,6 +124,15 @@ def test_a_late_message_names_who_kept_it(pulls: list[tuple[Any, ...]], holder: 
     assert (example.more["kind"], example.more["holder"], example.more["because"]) == ("late", holder, because)
 
 
+def test_a_dead_consumers_pull_is_not_what_a_late_message_waited_for() -> None:
+    builder = sent(story(), 100)
+    pull = {"offset": 0, "address": address_of("broker-a"), **AT}
+    builder.at(90).event("consumer-1", "pull", type="invoke", **pull)
+    builder.at(95).fault("kill-1", "kill", "signal.SIGKILL", "consumer-1", until_s=140)
+    [example] = verdict(received(builder, 120)).examples
+    assert example.more["because"] == "consumer-0 did not ask for it"
+
+
 def test_a_message_is_late_by_no_more_than_three_timers_fired_late() -> None:
     late = received(sent(story(), 100), 105.5)
     assert verdict(late, lag_ms=400).verdict is Validity.VALID
