@@ -104,11 +104,15 @@ class CommitRules:
         """Whether what the broker was told then may be gone: it died before it had written it. One that is stopped in
         order writes its table last of all (`BrokerController.shutdown`: consumerOffsetManager.persist)."""
         died_ms = self.died_after(broker, at_ms, until_ms)
-        persisted_ms = max(FIRST_PERSIST_MS, 2 * flush_ms(self.world))  # it may be at work on the write before
-        if died_ms is None or died_ms - at_ms > persisted_ms:
+        if died_ms is None:
             return False
         lives = [life for life in self.world.lives_of(broker) if life.start_ms <= at_ms]
-        return not lives or (broker, lives[-1].incarnation) not in self.stopped
+        first_ms = lives[-1].start_ms + FIRST_PERSIST_MS if lives else 0.0
+        flush = flush_ms(self.world)
+        persisted_ms = max(first_ms, at_ms + flush) + flush / 2  # it may be at work on the write before
+        pauses = [fault for fault in self.world.pauses() if fault.source == broker and at_ms <= fault.end_ms]
+        persisted_ms += sum(fault.end_ms - fault.start_ms for fault in pauses if fault.start_ms <= died_ms)
+        return died_ms <= persisted_ms and (not lives or (broker, lives[-1].incarnation) not in self.stopped)
 
 
 COMMIT_MS = 10_000.0
