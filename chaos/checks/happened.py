@@ -38,6 +38,7 @@ _STATES: Mapping[str, str] = {
     "as long as its setting says": "{who}'s {what} lasted {took}, until {end}",
     "as long as its latency says": "{who}'s {what} lasted {took}, until {end}",
     "must have left": "{who} kept using {what} until {end}, {took} after {what} was lost",
+    "must have left the removed": "{who} kept using {what} until {end}, {took} after the served list had lost {what}",
     _RECOVERED: "{who} had no successful {operation} until {end}, {took}{since}",
 }
 _ACTS: Mapping[str, str] = {

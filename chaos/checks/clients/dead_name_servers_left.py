@@ -13,7 +13,7 @@ it may, is name_server_selection's, which looks at no fault.
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import until_next
@@ -61,8 +61,9 @@ def judge(control: Control, world: World) -> Verdict:
     chosen = [e for e in found if seen[e.id].visits]
     judged = [e for e in chosen if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
     late = (((e.client, e.name_server), e.start_ms, e.from_ms) for e in judged)
+    unlisted = {served.change_id for served in world.served}
     findings = [
-        _finding(e, seen[e.id], tolerance(world.timers, lag_ms, e.window.timers))
+        _finding(e, seen[e.id], tolerance(world.timers, lag_ms, e.window.timers), unlisted)
         for e, lag_ms in zip(judged, control.lateness.largest_of_each(world, late), strict=True)
     ]
     measured = {"left": _left(judged, seen), "calls_failed": max((seen[e.id].failed for e in judged), default=0)}
@@ -80,7 +81,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead or silent NameServer within the time that the client's version allows",
+    says="each client stops using a dead, silent or removed NameServer within the time that the client's version allows",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     is_of_the_whole=True,
@@ -164,8 +165,9 @@ def _visits(rows: Sequence[Row], lists_ms: Sequence[float]) -> Mapping[str | Non
     return found
 
 
-def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance) -> Finding:
-    """What one lost NameServer and one client came to: the visit that lasted longest."""
+def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, unlisted: Collection[str]) -> Finding:
+    """What one lost NameServer and one client came to: the visit that lasted longest. `unlisted`: the changes of the
+    served list."""
     allowed_ms = loss.window.latest_ms
     stays = []
     for visit in seen.visits:
@@ -176,7 +178,7 @@ def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance) -> Findin
     over_ms = max(0.0, stayed_ms - allowed_ms)
     return finding(
         (loss.client, loss.name_server),
-        "must have left",
+        "must have left the removed" if loss.fault_id in unlisted else "must have left",
         (due_ms if over_ms else loss.from_ms, loss.end_ms),
         loss.window,
         out=(due_ms, left_ms) if over_ms else None,
