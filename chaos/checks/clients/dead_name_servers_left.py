@@ -81,7 +81,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead, silent or removed NameServer within the time that the client's version allows",
+    says="each client stops using a dead, silent or removed NameServer in the time that the client's version allows",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     is_of_the_whole=True,
