@@ -140,6 +140,8 @@ class Scene:
         elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
             seat.is_foreign.set()
         answer = self._look_ups.answer(seen)
+        if answer is not None:
+            seat.answered_ms = answer.at_ms
         if answer is not None and answer.code == 0 and seat.at_work_ms is None:
             seat.at_work_ms = answer.at_ms
             seat.at_work.set()
@@ -229,8 +231,9 @@ class Scene:
         """Wait for the end of the next poll, POLL_LIMIT_S at most. Returns False if every process has ended before."""
         since_ms = self._now_ms()
         while True:
-            last_ms, now_ms = max(seat.asked_ms for seat in self._seats), self._now_ms()
-            is_over = last_ms > since_ms and now_ms - last_ms >= 1000 * POLL_OVER_S
+            now_ms = self._now_ms()
+            asked_ms, answered_ms = max((seat.asked_ms, seat.answered_ms) for seat in self._seats)
+            is_over = since_ms < asked_ms <= answered_ms <= now_ms - 1000 * POLL_OVER_S
             if is_over or now_ms - since_ms >= 1000 * POLL_LIMIT_S:
                 return True
             if not await self._until(now_ms / 1000 + POLL_OVER_S / 5):
@@ -313,6 +316,8 @@ class Seat:
         self.at_work_ms: float | None = None
         self.asked_ms = 0.0
         """Of its last look-up."""
+        self.answered_ms = 0.0
+        """When a look-up of its was last answered."""
         self.stopping_ms = 0.0
         self.ended = ""
         self.memory = 0
