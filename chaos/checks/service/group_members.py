@@ -303,15 +303,16 @@ class Members(Process):
         have changed."""
         scheduled, near_ms = list[Stretch](), self.timers.delivery_ms
         moved, longest_ms = [run.ended_ms for run in self.rows("assigned")], self.timers.A_ms * len(self.brokers)
+        routes = [run.ended_ms for run in self.rows("route_changed") if run.ended_ms >= self.start_ms]
+        others = [*routes[:1], *moved]  # its start makes a round, too
         for run in self.runs_of(HEARTBEAT):
             # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
             lag_ms = self.control.lateness.largest(self.world, (self.life.node,), run.began_ms, run.ended_ms + near_ms)
             cap_ms = self.timers.lateness_cap_ms
             began_ms = run.began_ms - near_ms - (cap_ms if lag_ms is None else min(lag_ms, cap_ms))
             scheduled.append(Stretch(began_ms, run.ended_ms))
-            others_end_ms = (at_ms + longest_ms for at_ms in moved if at_ms <= run.ended_ms <= at_ms + longest_ms)
+            others_end_ms = (at_ms + longest_ms for at_ms in others if at_ms <= run.ended_ms <= at_ms + longest_ms)
             yield _EACH, began_ms, began_ms, max([run.ended_ms, *others_end_ms])
-        routes = [run.ended_ms for run in self.rows("route_changed") if run.ended_ms >= self.start_ms]
         for first in self.runs_of(REBALANCE)[:1]:
             if routes and routes[0] < first.began_ms:
                 yield _EACH, routes[0], self.start_ms, first.began_ms
