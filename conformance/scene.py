@@ -140,9 +140,10 @@ class Scene:
         elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
             seat.is_foreign.set()
         answer = self._look_ups.answer(seen)
-        if answer is not None:
-            seat.answered_ms = answer.at_ms
-        if answer is not None and answer.code == 0 and seat.at_work_ms is None:
+        if answer is None:
+            return
+        seat.answered_ms = answer.at_ms
+        if answer.code == 0 and seat.at_work_ms is None:
             seat.at_work_ms = answer.at_ms
             seat.at_work.set()
 

@@ -110,8 +110,9 @@ class CommitRules:
         first_ms = lives[-1].start_ms + FIRST_PERSIST_MS if lives else 0.0
         flush = flush_ms(self.world)
         persisted_ms = max(first_ms, at_ms + flush) + flush / 2  # it may be at work on the write before
-        pauses = [fault for fault in self.world.pauses() if fault.source == broker and at_ms <= fault.end_ms]
-        persisted_ms += sum(fault.end_ms - fault.start_ms for fault in pauses if fault.start_ms <= died_ms)
+        for pause in self.world.paused(broker):
+            if at_ms <= pause.end_ms and pause.start_ms <= died_ms:
+                persisted_ms += pause.end_ms - pause.start_ms
         return died_ms <= persisted_ms and (not lives or (broker, lives[-1].incarnation) not in self.stopped)
 
 

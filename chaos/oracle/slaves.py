@@ -139,8 +139,8 @@ def _unheard(world: World, slave: str, master: str) -> Sequence[Stretch]:
     """Of others' slaves, no link to their master is known."""
     causes = link_causes(world, slave, master) if world.made_by(slave) == OURS else []
     shut = [(one.start_ms, min(one.end_ms, one.heals_from_ms)) for one in causes if one.loss in _SHUT]
-    paused = [(fault.start_ms, fault.end_ms) for fault in world.pauses() if fault.source == slave]
-    return merged(Stretch(start_ms + world.timers.delivery_ms, end_ms) for start_ms, end_ms in (*shut, *paused))
+    gone = (*shut, *world.paused(slave))
+    return merged(Stretch(start_ms + world.timers.delivery_ms, end_ms) for start_ms, end_ms in gone)
 
 
 def _waits(world: World, name: str) -> bool:

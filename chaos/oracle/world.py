@@ -25,6 +25,7 @@ from ..topology import CONSUMER_GROUP, NodeKind, broker_id, broker_name
 from .by_hand import Act, Reset, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .hosts import Blind, hosts_in
+from .intervals import Stretch, merged
 from .recorded import (
     OURS,
     ClockChange,
@@ -535,3 +536,7 @@ class World:
         return tuple(
             f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT and not f.stood_still
         )
+
+    def paused(self, node: str) -> list[Stretch]:
+        """When these faults stopped the node's process; in order of time."""
+        return merged(Stretch(fault.start_ms, fault.end_ms) for fault in self.pauses() if fault.source == node)

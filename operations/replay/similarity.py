@@ -37,13 +37,17 @@ class Similarity:
     median_ms: float
     p90_ms: float
     worst_ms: float
-    worst: str
-    """The matched transition that is `worst_ms` apart; "" if none matched."""
     exact_ms: float
     """The error of half of the nodes at least."""
     least_exact: str
     least_exact_ms: float
     pairs: Sequence[TransitionPair]
+
+    @property
+    def worst(self) -> str:
+        """The matched transition that came furthest apart, in words; "" if none matched."""
+        pair = max(self.pairs, key=lambda pair: abs(pair.apart_ms or 0.0), default=None)
+        return pair.what.words if pair is not None and self.matched else ""
 
     @property
     def missing(self) -> int:
@@ -114,7 +118,6 @@ def similarity(
     came = 2 * len(both) / (len(original) + len(replay)) if original or replay else 0.0
     order = _order(both, exact)
     apart = [abs(pair.apart_ms or 0.0) for pair in both]
-    worst = max(both, key=lambda pair: abs(pair.apart_ms or 0.0), default=None)
     parts = [_in_time(pair, exact, tick_ms) for pair in both]
     time = sum(parts) / len(parts) if parts else 0.0
     return Similarity(
@@ -128,7 +131,6 @@ def similarity(
         median_ms=percentile(apart, 0.5) or 0.0,
         p90_ms=percentile(apart, 0.9) or 0.0,
         worst_ms=max(apart, default=0.0),
-        worst="" if worst is None else worst.what.words,
         exact_ms=percentile([*exact.values()], 0.5) or EXACT_MS,
         least_exact=max(exact, key=exact.__getitem__, default=""),
         least_exact_ms=max(exact.values(), default=EXACT_MS),

@@ -14,7 +14,7 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ from ..tolerance import tolerance
 NAME = "commits_follow_work"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
+Unread = Set[tuple[str, float]]
 _ROW = "an offset is committed when all before it is consumed"
 _RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten", "given_up")
 _COUNTS = ("commits", *_RULES, "at_brokers")
@@ -83,13 +84,14 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         _stopped(control, world),
     )
     groups = {group.name: group for group in askers(world)}
+    unread = _unread(control)
     unkept = tuple(not_kept(facts, rules, groups))
     facts = facts.without({one.place for one in unkept})  # where the broker has another offset, no consumer can help it
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups, control),
-        *_older(facts, rules, groups, control),
-        *_begun(control, groups),
+        *_older(facts, rules, groups, control, unread),
+        *_begun(control, groups, unread),
         *behind(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(unkept, rules, groups),
@@ -245,9 +247,10 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
         )
 
 
-def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+def _older(
+    facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control, unread: Unread
+) -> Iterator[Finding]:
     world = rules.world
-    begun = _unread(control)
     late = (
         (
             (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
@@ -278,7 +281,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in begun):
+        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in unread):
             continue  # `_begun` tells of this
         yield finding(
             (answered, one.consumer, one.topic),
@@ -293,9 +296,9 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _unread(control: Control) -> set[tuple[str, float]]:
-    """Consumer, and when it took a queue though its question for the queue's offset had no answer: by its own word, or
-    by its transport, whatever its own word is."""
+def _unread(control: Control) -> Unread:
+    """Consumers, and when each took a queue though its question for the queue's offset had no answer. The consumer's
+    row says that, or the row of its transport."""
     questions = (row for row in control.rows("timed_out") if row.f == RequestCode.QUERY_CONSUMER_OFFSET.name)
     waited = {(row.node, round(row.time_ms, 1)) for row in questions}
     return {
@@ -305,11 +308,10 @@ def _unread(control: Control) -> set[tuple[str, float]]:
     }
 
 
-def _begun(control: Control, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+def _begun(control: Control, groups: Mapping[str, Asker], unread: Unread) -> Iterator[Finding]:
     """Queues that a consumer began to read elsewhere than at the committed offset that it was answered, or without an
     answer."""
     group_of = {member: group.name for group in groups.values() for member in group.members}
-    unread = _unread(control)
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         answered = (row.decoded or {}).get("answered")
         is_elsewhere = answered is not None and answered >= 0 and row.offset != answered

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...oracle.intervals import Stretch, longest, merged, without
+from ...oracle.intervals import Stretch, longest, without
 from ...oracle.roles import elects, members_of, two_masters
 from ...oracle.slaves import again_ms
 from ...oracle.world import World
@@ -144,6 +144,7 @@ _COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that 
 def _copies(control: Control, world: World) -> Iterator[Finding]:
     """Whose log each slave copied, while all answers that it had since it began to copy that log named another master.
     A paused slave copies nothing; where brokers elect their master, the controller names it."""
+    window = Rule(_COPIES_ROW, "haHousekeepingInterval + 5 s + C", again_ms(world))
     rows: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in control.rows("copies", "register"):
         is_answer = row.event == "register" and row.type == "ok" and (row.decoded or {}).get("master")
@@ -153,10 +154,8 @@ def _copies(control: Control, world: World) -> Iterator[Finding]:
         ends = (life.end_ms for life in world.lives_of(slave) if life.incarnation == incarnation)
         until_ms = min((world.end_ms, *ends))
         for begins, named in _others_named(its, until_ms):
-            paused = [Stretch(one.start_ms, one.end_ms) for one in world.pauses() if one.source == slave]
-            awake = without(named.start_ms, named.end_ms, merged(paused))
+            awake = without(named.start_ms, named.end_ms, world.paused(slave))
             lasts_ms = sum(part.end_ms - part.start_ms for part in awake)
-            window = Rule(_COPIES_ROW, "haHousekeepingInterval + 5 s + C", again_ms(world))
             lag_ms = control.lateness.largest(world, [slave], named.start_ms, named.end_ms)
             yield finding(
                 (slave, begins),

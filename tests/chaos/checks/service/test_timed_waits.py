@@ -316,6 +316,13 @@ def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leave
     assert not missed(heartbeats(told, 0.05, 1, 31, 62.5, 91))
 
 
+@pytest.mark.parametrize(("heard_s", "wrong_"), [(2.5, 0), (3.5, 1)])
+def test_a_round_that_meets_the_round_of_its_clients_start_leaves_its_brokers_to_that_one(
+    heard_s: float, wrong_: int
+) -> None:
+    assert missed(heartbeats(routed(0.02, "broker-a"), 0.05, heard_s, 31, 61, 91)) == wrong_
+
+
 @pytest.mark.parametrize("late", [True, False])
 def test_a_consumer_sends_heartbeats_before_its_first_rebalance_and_whenever_its_queues_change(late: bool) -> None:
     told = routed(0.02, "broker-a")
