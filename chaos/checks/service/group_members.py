@@ -214,6 +214,8 @@ class Members(Process):
             named = self._named(run, from_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
             if not named:
                 continue
+            if any(self.troubles.between(one, from_ms, ended_ms) for one in named):
+                from_ms -= PULL_CALL_MS  # asked, and refused, before the link held up the request or the answer
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
             told[named[0]].append((run.ended_ms, all(run.row.topic in topics for topics in heard)))
         row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"

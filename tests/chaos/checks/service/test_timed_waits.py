@@ -474,6 +474,22 @@ def test_who_pulls_from_a_broker_at_the_address_of_another_is_refused_by_that_on
     assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
 
 
+@pytest.mark.parametrize(("latency_ms", "found"), [(0, ["broker-a"]), (4_000, [])])
+def test_a_refusal_that_a_slow_link_delivers_was_made_before_a_member_was_there(
+    latency_ms: int, found: list[str]
+) -> None:
+    """A link with 4 s of latency (random seed 1672143)."""
+    told = runs(cluster(1, ("broker-a",), ("consumer-0", "consumer-1")), HEARTBEAT, [1, 31])
+    told.at(0.2).learns("consumer-0", "broker-a")
+    if latency_ms:
+        slow = {"latency_ms": latency_ms}
+        told.at(20).fault("f1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", until_s=60, value=slow)
+    told.at(35.5).hears("broker-a", "consumer-1", versions={"orders": 1})
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
+    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
+
+
 def leaves(
     *how: str, stopped: bool = True, lag_ms: float = 1.0, answered: bool = False, left_out_s: float | None = None
 ) -> list[str]:
