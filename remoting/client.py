@@ -176,7 +176,8 @@ class RemotingClient:
         address = connection.remote_address
         if self._channels.get(address) is connection:
             del self._channels[address]
-            self._tell("close", address, f"{reason} by {'peer' if connection.ended_by_peer else 'self'}")
+            by = "peer" if connection.ended_by_peer else "self"
+            self._tell("close", address, f"{reason} by {by}{' at a malformed frame' if connection.malformed else ''}")
 
     def _unasked(self, connection: Connection, response: RemotingCommand) -> None:
         self._tell("unasked", connection.remote_address, f"code {response.code}, opaque {response.opaque}")

@@ -131,6 +131,8 @@ class Connection(asyncio.Protocol):
         self.id = 0
         self.closed = False
         self.ended_by_peer = False
+        self.malformed = False
+        """Whether it was closed because of a frame that cannot be read."""
         self.attributes: dict[str, object] = {}
         self.remote_address = remote_address or _UNKNOWN
         self.local_address = _UNKNOWN
@@ -398,6 +400,7 @@ class Connection(asyncio.Protocol):
         address, log = self.remote_address, self._endpoint.log
         log.error("decode exception, %s\nmalformed frame: %s", address, exc)  # where Java has a stack trace
         log.info("closeChannel: close the connection to remote address[%s] result: true", address)
+        self.malformed = True
         self.close()
 
     def _check_idle(self) -> None:

@@ -8,7 +8,7 @@ A consumer asks for each of its queues every 20 s: a held pull is answered withi
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -101,7 +101,7 @@ def _finding(
         )
     from_ms, to_ms = unread
     lag_ms = control.lateness.largest(due_by.world, (*sorted(group.members), queue[1]), from_ms, to_ms)
-    refused = _refused(group, queue, unread, shares, due_by.world)
+    refused, code = _refused(group, queue, unread, shares, due_by.world)
     held = (h.node for h in due_by.held.get(queue, ()) if h.start_ms < to_ms and h.end_ms > from_ms)
     return finding(
         (group.name, queue[1], queue[0]),
@@ -112,18 +112,26 @@ def _finding(
         tolerance=tolerance(due_by.world.timers, lag_ms, 1),
         measured_ms=to_ms - from_ms,
         over_ms=to_ms - from_ms - _ASKED_MS,
-        more={"queue_id": queue[2], "holder": refused or next(held, "")},
+        more={"queue_id": queue[2], "holder": refused or next(held, ""), **({"because": code} if code else {})},
     )
 
 
-def _refused(group: Asker, queue: Queue, unread: tuple[float, float], shares: BrokerShares, world: World) -> str:
-    """Who said no to the group's pulls of the queue for most of the time, in this part or the one before; "" where
-    nobody did."""
+def _refused(
+    group: Asker, queue: Queue, unread: tuple[float, float], shares: BrokerShares, world: World
+) -> tuple[str, str]:
+    """Who refused the group's pulls of the queue for most of the time, in this part or the one before, and with which
+    code most often; "" where nobody did, or where a pull has no code."""
     found: dict[str, set[int]] = defaultdict(set)
+    codes: dict[str, Counter[int]] = defaultdict(Counter)
     for of, parts in shares.refused.items():
         if of[1:4] == queue and of.node in group.members:
             who = world.owners.get(of.address or "", "")
             covered = {one for part in parts for one in (part, part + 1)}
-            found[who] |= {part for part in covered if unread[0] <= part * PART_MS < unread[1]}
+            refused = {part for part in covered if unread[0] <= part * PART_MS < unread[1]}
+            found[who] |= refused
+            if of.code is not None:
+                codes[who][of.code] += len(refused)
     longest = max(found, key=lambda who: len(found[who]), default="")
-    return longest if 2 * PART_MS * len(found.get(longest, ())) > unread[1] - unread[0] else ""
+    if 2 * PART_MS * len(found.get(longest, ())) <= unread[1] - unread[0]:
+        return "", ""
+    return longest, ", ".join(f"code {code}" for code, _times in codes[longest].most_common(1))

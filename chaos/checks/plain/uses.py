@@ -89,7 +89,8 @@ def reads(part: Part, _world: World) -> BrokerShares:
     answered = part.of("pull", types=("info",))
     answered = answered.filter(pc.is_valid(answered["code"]))
     refused = pa.concat_tables([part.of("pull", types=("fail",)), answered])
-    return BrokerShares(reads=_in_parts(got, Read, *Read._fields[:-1]), refused=_in_parts(refused, Read, *Read._fields))
+    queues = _in_parts(got, Read, "node", "topic", "broker_name", "queue_id")
+    return BrokerShares(reads=queues, refused=_in_parts(refused, Read, *Read._fields))
 
 
 READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code"), reads, types=("ok", "fail", "info"))

@@ -43,6 +43,8 @@ class Read(NamedTuple):
     queue_id: int
     address: str | None = None
     """Who refused."""
+    code: int | None = None
+    """With which response code."""
 
 
 class SlaveRead(NamedTuple):

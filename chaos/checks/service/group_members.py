@@ -272,7 +272,7 @@ class Members(Process):
         rounds = list(self._rounds())
         if not rounds or not self.control.rows("client_heartbeat"):
             return
-        examined, missed = Counter[str](), defaultdict[str, list[float]](list)
+        examined, missed = Counter[str](), defaultdict[str, list[tuple[float, str]]](list)
         for kind, named_ms, began_ms, ended_ms in rounds:
             from_ms, until_ms = self._with_waits(began_ms, ended_ms)
             until_ms += self.timers.delivery_ms
@@ -294,10 +294,12 @@ class Members(Process):
                     ends = [self._opened.get(broker, ()), self._failed.get(broker, ())]
                     reached = any(self.within(at_ms, ended_ms, dialled_ms) for at_ms in ends)
                 if not reached:
-                    missed[kind].append(began_ms)
+                    missed[kind].append((began_ms, broker))
         for kind, times in examined.items():
             about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
-            yield of_many(about, kind, span, _ROUNDS[kind], times, sorted(missed[kind]))
+            brokers = sorted({broker for _, broker in missed[kind]})
+            more = {"because": ", ".join(brokers)} if brokers else {}
+            yield of_many(about, kind, span, _ROUNDS[kind], times, sorted(at for at, _ in missed[kind]), more=more)
 
     def _rounds(self) -> Iterator[tuple[str, float, float, float]]:
         """Each round of heartbeats: which rule asks for it, since when a route must have named a broker before, when

@@ -8,6 +8,7 @@
 |           | ends the poll; code 17 leaves it the route that it has                          |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
+| close     | of a channel to a broker, when a call on the channel has run out                | channel          |
 | heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed; it  | scheduled_task,  |
 |           | shares a topic's queues out by a list of members that came in this round        | members_listed   |
@@ -41,6 +42,7 @@ from ..record.turns import client_routes
 from .group_members import NOTICE, changes_of
 
 _DIALS = ("open", "connect_failed")
+_CLOSED_BY_ITSELF = "closed by self"
 DROP = "drop of a queue"
 _IDLE_MS = 120_000.0
 """`pullMaxIdleTime`: no setting's here."""
@@ -58,6 +60,8 @@ class Unasked(Process):
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
+        row = "NettyRemotingClient.invokeSync: closes a channel on which a call has run out"
+        yield from self._told("close", "of a channel on which a call ran out", row, *self._closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
         yield from self._told(DROP, "what its share has no more", row, *self._drops())
         if self.kind == "producer":
@@ -213,6 +217,25 @@ class Unasked(Process):
             forgotten_ms = self._forgotten_ms(address, run.ended_ms)
             if forgotten_ms is not None and forgotten_ms + under_way_ms + self.timers.delivery_ms < began_ms:
                 wrong[run.ended_ms] = self.world.owners.get(address, address)
+        return examined, wrong
+
+    def _closes(self) -> tuple[int, Mapping[float, str]]:
+        """How many channels to brokers ended, and when this client closed those on which no call had run out."""
+        near_ms, waits = self.timers.delivery_ms, defaultdict[str, list[float]](list)
+        for run in self.rows("timed_out"):
+            waits[run.row.address or ""].append(run.ended_ms)
+        examined, wrong = 0, dict[float, str]()
+        for run in self.rows("channel"):
+            address, at_ms = run.row.address or "", run.ended_ms
+            broker = self.world.owners.get(address)
+            if run.row.f != "close" or broker not in self.brokers or at_ms > self.end_ms:
+                continue
+            if self.held(at_ms - near_ms, at_ms + near_ms):
+                continue
+            examined += 1
+            is_own = run.value.get("reason") == _CLOSED_BY_ITSELF
+            if is_own and not self.within(waits[address], at_ms - near_ms, at_ms + near_ms):
+                wrong[at_ms] = broker
         return examined, wrong
 
     def _heartbeats(self) -> tuple[int, Mapping[float, str]]:

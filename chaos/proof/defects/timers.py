@@ -279,6 +279,18 @@ def client_leaves_a_broker_out(node: Node) -> None:
         await send(broker_name, address, body)
 
 
+@planted(CONSUMER_0, "quiet", caught_by="timers_kept")
+@may_find("availability queue_ownership messages_delivered")
+def client_closes_its_channel_at_each_heartbeat(node: Node) -> None:
+    """a consumer closes its channel to a broker after each heartbeat that the broker answered"""
+    instance = instance_of(node)
+
+    @around(instance, "_send_heartbeat")
+    async def and_close(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        await send(broker_name, address, body)
+        instance.remoting.close_channel(address)
+
+
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
 @may_find("living_are_used")  # nobody is served where the master is gone
 def consumer_heartbeats_masters_only(node: Node) -> None:

@@ -412,7 +412,8 @@ def test_a_broker_that_refuses_its_readers_is_guilty_and_not_who_asks(type_: str
         if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
             row |= {"type": type_, "code": code, "address": address_of("broker-b")}
     (found,) = verdict(refused).examples
-    assert (found.more["kind"], found.more["holder"]) == ("refused to its readers", "broker-b")
+    kind, holder, because = "refused to its readers", "broker-b", f"code {code}"
+    assert (found.more["kind"], found.more["holder"], found.more["because"]) == (kind, holder, because)
 
 
 def test_a_broker_that_refused_for_a_moment_is_not_why_nobody_read_the_queue() -> None:

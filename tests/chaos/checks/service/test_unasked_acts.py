@@ -110,6 +110,28 @@ def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_
     assert [one.more["because"] for one in wrong(check(told))] == ["broker-a"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "ran_out_s", "found"),
+    [
+        ("closed by self", None, True),
+        ("closed by self", 20, True),
+        ("closed by self", 40, False),
+        ("closed by peer", None, False),
+        ("idle by self", None, False),
+        ("closed by self at a malformed frame", None, False),
+    ],
+)
+def test_a_client_closes_a_channel_to_a_broker_only_when_a_call_ran_out(
+    reason: str, ran_out_s: float | None, found: bool
+) -> None:
+    told, address = routed(story(), "broker-a"), address_of("broker-a")
+    if ran_out_s is not None:
+        told.at(ran_out_s).event("consumer-0", "timed_out", f="HEART_BEAT", address=address, duration_ms=3000.0)
+    told.at(40).event("consumer-0", "channel", f="close", address=address, value={"reason": reason})
+    closes = [one.more["because"] for one in wrong(check(told)) if one.object == "close"]
+    assert closes == (["broker-a"] if found else [])
+
+
 def test_a_broker_that_is_routed_to_again_may_be_dialled_again() -> None:
     told = routed(routed(routed(story(), "broker-a"), "broker-b", at_s=20), "broker-a", at_s=70)
     assert kinds(dialled(told, 70.1, "open")) == []
