@@ -16,8 +16,8 @@
 | drop      | of a queue that its share still has, after 120 s without a pull                 | queue_dropped    |
 | notice    | (a broker) when the members of the group changed                                | members_changed  |
 
-Look-ups and rebalances are judged in quiet times (`calm`), look-ups after code 17 and dials at any, and heartbeats
-where nothing was done to the broker and its link for so long that one of them may still be on its way. Upstream:
+Rebalances are judged in quiet times (`calm`), look-ups and dials at any, and heartbeats where nothing was done to the
+broker and its link for so long that one of them may still be on its way. Upstream:
 `MQClientInstance`, `DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
 """
 
@@ -104,8 +104,6 @@ class Unasked(Process):
         """How many, and when those began that no poll made, of topics with a route that serves."""
         examined, wrong, near_ms = 0, list[float](), self.timers.delivery_ms
         for call in self._asked:
-            if not self._is_calm(call.began_ms, call.ended_ms):
-                continue
             examined += 1
             if self._is_polled(call):
                 continue
@@ -128,7 +126,7 @@ class Unasked(Process):
         """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
         between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn."""
         row = at_no_time("MQClientInstance.updateTopicRouteInfoFromNameServer: after code 17 the cached route stays")
-        wait_ms = float(str(self.world.setting(self.life.node, "lockTimeoutMillis"))) + self.timers.delivery_ms
+        wait_ms = self._lock_wait_ms + self.timers.delivery_ms
         since, examined = dict[str, float](), Counter[str]()
         out: dict[str, tuple[float, float]] = {}
         for call in self._asked:
@@ -175,18 +173,26 @@ class Unasked(Process):
         return examined, wrong
 
     def _borrows(self, call: Run) -> bool:
-        """Whether it is asked in the place of a topic that was just not found."""
-        near_ms = self.timers.delivery_ms
-        before = (
+        """Whether it is asked in the place of a topic that was just not found, or whose look-up gave up waiting for its
+        turn behind another look-up, and left no row."""
+        near_ms, wait_ms = self.timers.delivery_ms, self._lock_wait_ms
+        before = [
             other
             for other in self.rows("name_server_call")
             if other.row.f == "route" and abs(other.ended_ms - call.began_ms) <= near_ms
-        )
+        ]
+        if any(other.ended_ms - other.began_ms + near_ms >= wait_ms for other in before):
+            return True
         return any(
             other.row.type != "ok" and other.row.topic != call.row.topic
             for other in before
             if not self._serves(other.row.topic or "", other.ended_ms)
         )
+
+    @cached_property
+    def _lock_wait_ms(self) -> float:
+        """How long a look-up waits for its turn."""
+        return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
 
     def _serves(self, topic: str, at_ms: float) -> bool:
         """Whether the route that it has of the topic then leaves nothing to ask for."""

@@ -425,6 +425,18 @@ def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
         await stop()
 
 
+@planted(CONSUMERS, "master-lost-slave-serves", caught_by="timers_kept")
+def consumer_asks_only_masters_for_members(node: ConsumerNode) -> None:
+    """consumers ask only masters for the members of their group, also when a broker name has only a slave"""
+    instance = node.instance
+
+    @around(instance, "find_broker_address_by_topic")
+    def master_of(find: Any, topic: str) -> Any:
+        address = find(topic)
+        masters = [ids.get(MASTER_ID) for ids in instance.route_cache.broker_addr_table.values()]
+        return address if address in masters else None
+
+
 @planted(CONSUMER_0, "broker-hang", caught_by="timers_kept")
 @may_find("queue_ownership duplicates commits_follow_work messages_delivered")
 def consumer_is_alone_without_a_list(node: ConsumerNode) -> None:
