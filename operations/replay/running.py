@@ -22,8 +22,9 @@ from ...chaos.oracle.world import World
 from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
 from ...chaos.proof.statistics.per_client import ClientFigures, beside, client_lines, clients_of
 from ...chaos.reporting import write_replay
-from ...chaos.reports.ci import INCIDENT
+from ...chaos.reports.ci import INCIDENT, read_incident
 from ...chaos.reports.cost import Cost, cost_of, sides_of_replay
+from ...chaos.reports.imported import suffered_lines
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
@@ -247,9 +248,19 @@ def _cost(replayed: Replayed) -> Cost | None:
     return None if cost is None else cost.renamed(replayed.original.names)
 
 
+def cost_of_original(original: Original) -> str | None:
+    """The original's cost for its clients in a sentence: of an import what the clients' own logs say. None: nothing
+    says anything."""
+    cost = cost_of(original.folder)
+    if cost is not None:
+        return cost.sentence
+    told = "; ".join(suffered_lines((read_incident(original.folder) or {}).get("suffered") or ()))
+    return f"the clients' logs say: {told}" if told else None
+
+
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     original = replayed.original
-    costs = {"original": cost_of(original.folder), "replay": _cost(replayed)}
+    cost = _cost(replayed)
     return {
         "format": 1,
         "original": str(original.folder),
@@ -268,7 +279,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "names": dict(original.names),
         "transitions": [_transition(pair) for pair in replayed.similarity.pairs],
         "lanes": _lanes(replayed),
-        "cost": {side: None if cost is None else cost.sentence for side, cost in costs.items()},
+        "cost": {"original": cost_of_original(original), "replay": None if cost is None else cost.sentence},
         "variants": list(variants),
     }
 

@@ -18,6 +18,7 @@ from nemesrv.operations.replay.original import PHASES_NOT_KEPT
 from nemesrv.operations.replay.running import (
     ReplayOptions,
     as_logged,
+    cost_of_original,
     lines_of,
     read_original,
     replay,
@@ -250,6 +251,16 @@ def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
     assert at_s["broker-a"] == pytest.approx(came_ms / 1000 if at_first_registration else started_s, abs=0.01)
     notes = [note for note in original.notes if note.startswith("trade-1 registered 20 s after")]
     assert bool(notes) == at_first_registration
+
+
+def test_the_cost_of_an_import_is_what_its_clients_logs_say(folder: Path, tmp_path: Path) -> None:
+    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document["suffered"] = [{"client": "client-7", "says": "a look-up failed 2 times"}]
+    (tmp_path / "history").symlink_to(folder / "history")
+    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    said = cost_of_original(read_original(tmp_path, ReplayOptions()))
+    assert said == "the clients' logs say: client-7: a look-up failed 2 times"
+    assert cost_of_original(read_original(folder, ReplayOptions())) is None
 
 
 def test_a_hypothesis_or_episode_that_is_not_there_is_refused(folder: Path) -> None:
