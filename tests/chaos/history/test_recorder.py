@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -304,6 +305,28 @@ def test_the_lag_probe_measures_a_blocked_loop_in_rocketmq_milliseconds() -> Non
     assert len(rows) >= 3
     assert 700 <= max(float(str(row["lag_ms"])) for row in rows) <= 3000
     assert all(float(str(row["lag_ms"])) >= 0 for row in rows)
+
+
+def test_the_lag_probe_sees_a_process_that_stands_still_while_it_writes_the_row() -> None:
+    rows: list[float] = []
+
+    async def body() -> None:
+        clock, probe = RealClock.starting_now(scale=10), LagProbe()
+
+        def record(_event: str, /, **fields: Any) -> None:
+            rows.append(fields["lag_ms"])
+            until_s = clock.monotonic_s() + (1.0 if len(rows) == 1 else 0.0)
+            while clock.monotonic_s() < until_s:
+                pass
+
+        probe.start(record, clock)
+        async with asyncio.timeout(5):
+            while len(rows) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await probe.stop()
+
+    asyncio.run(body())
+    assert 700 <= rows[1] <= 3000
 
 
 def test_a_longer_step_counts_what_it_cannot_see_as_lateness() -> None:
