@@ -259,8 +259,16 @@ class LagProbe:
         scale = float(getattr(clock, "scale", 1.0))
         step_s, unseen_ms = step_s_of(scale) * scale, unseen_s_of(scale) * scale * 1000
         every_s = min(max(1.0, 0.050 * scale), 0.250 * scale)
-        since_s, late_s = clock.monotonic_s(), 0.0
-        before_s = since_s
+        since_s = before_s = clock.monotonic_s()
+        late_s = 0.0
+
+        def look() -> float:
+            """Note the lateness since the last look; the writing of a row in between counts, because a process is often
+            stopped there."""
+            nonlocal before_s, late_s
+            now_s = clock.monotonic_s()
+            late_s, before_s = max(late_s, now_s - before_s - step_s), now_s
+            return now_s
 
         def tell(now_s: float) -> None:
             record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(now_s - since_s) * 1000)
@@ -268,11 +276,9 @@ class LagProbe:
         try:
             while True:
                 await clock.sleep(step_s)
-                now_s = clock.monotonic_s()
-                late_s = max(late_s, now_s - before_s - step_s)  # a process is often stopped as it writes the row, too
-                before_s = now_s
+                now_s = look()
                 if now_s - since_s >= every_s:
                     tell(now_s)
                     since_s, late_s = now_s, 0.0
         finally:
-            tell(clock.monotonic_s())
+            tell(look())
