@@ -277,7 +277,8 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
         rule = rules[send["node"]]
         if op not in last:
             left_ms = rule.time_ms - (send["duration_ms"] or 0.0)
-            found.append(Try(*op, 0, "", send["time_ms"], "given up without a try", left_ms))
+            if left_ms > least_left_ms(world):  # a process that stood still has no time left for a try
+                found.append(Try(*op, 0, "", send["time_ms"], "given up without a try", left_ms))
             continue
         one = ended[*op, last[op]]
         left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))

@@ -307,9 +307,11 @@ def test_a_send_is_reported_as_sent_only_where_a_broker_acknowledged_one_of_its_
     assert kinds(verdict(builder)) == ["reported as sent though no try was acknowledged"]
 
 
-@pytest.mark.parametrize(("at_s", "wrong"), [(20, ["given up without a try"]), (1, [])])
-def test_a_send_for_which_there_is_a_route_has_a_try(at_s: float, wrong: list[str]) -> None:
-    of = {"topic": "orders", "msg_key": "k", "op_id": "o-n", "duration_ms": 1.0}
+@pytest.mark.parametrize(
+    ("at_s", "took_ms", "wrong"), [(20, 1.0, ["given up without a try"]), (1, 1.0, []), (20, 5_000.0, [])]
+)
+def test_a_send_for_which_there_is_a_route_and_time_has_a_try(at_s: float, took_ms: float, wrong: list[str]) -> None:
+    of = {"topic": "orders", "msg_key": "k", "op_id": "o-n", "duration_ms": took_ms}
     assert kinds(verdict(story().at(at_s).event("producer-0", "send", type="fail", **of))) == wrong
     asked = story().at(at_s).event("producer-0", "name_server_call", f="route", type="fail", topic="orders")
     assert kinds(verdict(asked.event("producer-0", "send", type="fail", **of))) == wrong, "it had no need to ask"
