@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, Holding
 from ...oracle.roles import elects
-from ...oracle.slaves import offsets_vary
+from ...oracle.slaves import offsets_vary, slaves_of
 from ...oracle.time_outs import PERSIST
 from ...oracle.world import World
 from ...verdict import Finding
@@ -82,7 +82,7 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if rules.was_reset(one.queue, groups[one.group], one.worked_ms, until_ms):
             continue
         runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
-        missed = _missed(one, rules, runs)
+        missed = _missed(one, rules, runs, control)
         if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, groups[one.group], control):
             missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))
         if missed:
@@ -117,16 +117,24 @@ def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
     )
 
 
-def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> list[_Missed]:
+def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run], control: Control) -> list[_Missed]:
     """The runs that should have committed it, and were over before it was."""
     missed = []
     for holding in _holdings(rules, one):
         until_ms = min(rules.dues.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
-        for start_ms, end_ms in (*rules.dues.free(one.queue, holding), *rules.dues.at_slave(one.queue, holding)):
+        at_slave = rules.dues.at_slave(one.queue, holding) if _slaves_know_its_topic(one, rules.world, control) else ()
+        for start_ms, end_ms in (*rules.dues.free(one.queue, holding), *at_slave):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
                 missed.append(_Missed(one, runs[first].began_ms, runs[first].ended_ms, min(end_ms, until_ms)))
     return missed
+
+
+def _slaves_know_its_topic(one: Behind, world: World, control: Control) -> bool:
+    """Whether each slave of its broker had copied from a master before it was worked off: a slave without a master has
+    no topics, and refuses commits."""
+    copied = {row.node for row in control.rows("copies") if row.time_ms <= one.worked_ms}
+    return copied.issuperset(slaves_of(world, one.broker_name))
 
 
 def _holdings(rules: CommitRules, one: Behind) -> list[Holding]:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
+from nemesrv.chaos.oracle.time_outs import PERSIST
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 from tests.chaos.checks.messages.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
 
 BROKERS = ("broker-a", "broker-a/1", "broker-b")
@@ -35,6 +38,20 @@ def test_a_commit_at_a_slave_is_right_while_the_route_has_no_master_and_just_aft
     assert verdict(committed(story(*alone), 110)).verdict is Validity.VALID
     assert verdict(committed(story(*alone).at(109.5).learns("consumer-0", *BROKERS), 110)).verdict is Validity.VALID
     assert verdict(committed(story(*alone).at(105).learns("consumer-0", *BROKERS), 110)).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize("has_copied", [True, False])
+def test_what_was_worked_off_is_committed_at_the_slave_unless_the_slave_never_had_a_master(has_copied: bool) -> None:
+    """A slave without a master has no topics, and refuses the commit (random seed 1676074)."""
+    builder = cluster(brokers=BROKERS, clients=CLIENTS, workload={"queues": 4})
+    for slave in ("broker-a/1",) if has_copied else ():
+        builder.at(5).event(slave, "copies", address=address_of("broker-a"))
+    for heard in (5, 35, 65, 95, 125):
+        builder.at(heard).hears("broker-a/1", "consumer-0").hears("broker-b", "consumer-0")
+    builder = worked(taken(builder.at(10).learns("consumer-0", "broker-a/1", "broker-b")), 3)
+    for at_s in (105, 110, 115):
+        builder.at(at_s).event("consumer-0", "scheduled_task", f=PERSIST, duration_ms=0.0)
+    assert kinds(verdict(builder)) == (["consumed, and not committed"] if has_copied else [])
 
 
 def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
