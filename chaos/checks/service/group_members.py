@@ -11,6 +11,7 @@ told and did not rebalance. Of a client that left by the end of its channel the 
 it unregistered (`unregistered`), else the client. A producer's heartbeats go to masters alone.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,11 +115,14 @@ class Members(Process):
     # -- what brokers tell
 
     def _changes(self) -> Iterator[Row]:
-        """The changes that others made at brokers that tell their groups, while the broker had a channel to this
-        process."""
+        """The changes at brokers that tell their groups, while the broker had a channel to this process; its own
+        heartbeats on a new channel, too: a group's newest member is told like the others."""
         for row in changes_of(self.control, frozenset(self.world.members_of(self.life.node))):
             tells = self.world.setting(row.node, "notifyConsumerIdsChangedEnable")
-            if node_of_client(row) != self.life.node and tells and self._is_known(row.node, row.time_ms):
+            is_own = node_of_client(row) == self.life.node
+            if is_own and not (row.event == "client_heartbeat" and self.rows("members_changed")):
+                continue
+            if tells and self._is_known(row.node, row.time_ms, heard_now=is_own):
                 yield row
 
     def _notices(self, changes: Sequence[Row]) -> Iterator[Act]:
@@ -163,21 +167,22 @@ class Members(Process):
             found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
         return found
 
-    def _is_known(self, broker: str, at_ms: float) -> bool:
+    def _is_known(self, broker: str, at_ms: float, *, heard_now: bool = False) -> bool:
         """Whether the broker has a channel to this process then, and nothing is in the way.
 
-        It has the one that the last heartbeat came on, unless it forgot it since; whatever was before that heartbeat
-        (its own start, a fault) kept nothing from coming through.
+        It has the channel of the last heartbeat, or of the heartbeat that it hears now, unless it forgot it since;
+        whatever was before that heartbeat (its own start, a fault) kept nothing from coming through.
         """
         near_ms = self.timers.delivery_ms
         from_ms, to_ms = max(at_ms - self.timers.H_ms - near_ms, self.start_ms), at_ms - near_ms
         heard = self._heard.get(broker, ())
         number = bisect_right(heard, to_ms) - 1
-        if number < 0 or heard[number] < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
+        since_ms = at_ms if heard_now else heard[number] if number >= 0 else -math.inf
+        if since_ms < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
             return False
-        if self.within(self.at_brokers("client_gone").get(broker, ()), heard[number], at_ms + near_ms):
+        if self.within(self.at_brokers("client_gone").get(broker, ()), since_ms, at_ms + near_ms):
             return False
-        disturbed = self.troubles.between(broker, heard[number], at_ms + near_ms)
+        disturbed = self.troubles.between(broker, since_ms, at_ms + near_ms)
         return not disturbed and not self.held(at_ms - near_ms, at_ms + near_ms)
 
     def _listed(self) -> Iterator[Finding]:

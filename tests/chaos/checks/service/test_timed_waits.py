@@ -385,7 +385,7 @@ def consumers_left(woken_s: float, told_s: float | None = None, how: str = "clos
         for at_s in rounds:
             value = {"woken": at_s == woken_s, "balanced": True}
             told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
-        for at_s in (1, 31) if node == "consumer-0" else (1, 31, 61, 91):
+        for at_s in (0.05, 31) if node == "consumer-0" else (0.05, 31, 61, 91):
             told.at(at_s).hears("broker-a", node)
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
     if told_s is not None:
@@ -428,6 +428,19 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
 
     assert (found(45.02), found(46)) == ([], ["broker-a"])
     assert found(45.02, again=True) == ["broker-a"]  # on a new channel at 75 s, and nobody is told
+
+
+@pytest.mark.parametrize(("told_s", "found"), [(75.01, []), (80, ["broker-a"]), (None, ["broker-a"])])
+def test_the_newest_member_of_a_group_is_told_that_the_members_changed(told_s: float | None, found: list[str]) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+    for at_s in (0.1, 20.1, 40.1, 60.1, told_s or 80.1, 95.1):
+        value = {"woken": at_s == told_s, "balanced": True}
+        told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+    told.at(0.05).hears("broker-a", "consumer-0").event("consumer-0", "members_changed", address=address_of("broker-a"))
+    told.at(75).hears("broker-a", "consumer-0", "new")
+    if told_s is not None:
+        told.at(told_s).event("consumer-0", "members_changed", address=address_of("broker-a"))
+    assert late_with_members(judge(*told.end(END_S).facts())) == found
 
 
 def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
