@@ -294,9 +294,7 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
         now_ms=lambda: 0.0,
         dials=unwatched(),
     )
-    with pytest.raises(
-        ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs a first line"
-    ):
+    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs"):
         done(subject.start)
 
 
