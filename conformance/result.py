@@ -10,7 +10,6 @@ logs/            each process's output, the warnings of its servers, and its obs
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -245,12 +244,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Enum | Address | Behaviour):
         return str(value)
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def tidy(folder: RunFolder) -> None:
-    for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
-        if empty.is_dir() and not os.listdir(empty):
-            empty.rmdir()
 
 
 def summary(result: ConformResult) -> str:

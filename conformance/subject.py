@@ -117,9 +117,6 @@ class Program:
 
     words: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return " ".join(self.words)
-
     def check(self) -> None:
         if not self.words or not self.words[0]:
             raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")

@@ -111,7 +111,7 @@ def conform(
     for any rule, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
-    from ...conformance.result import ConformResult, hindered, tidy, write
+    from ...conformance.result import ConformResult, hindered, write
     from ...conformance.result import summary as summary_of
     from ...conformance.rule_verdicts import asked_for, hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
@@ -150,7 +150,7 @@ def conform(
         )
     finally:
         progress.clear()
-        tidy(folder)
+        folder.remove_empty("data", "history/_raw", "history")
     judged = asked_for(judge_all(trial.watched, held_against, wanted, trial.left_out), held_against, wanted)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)

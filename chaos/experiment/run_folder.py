@@ -82,6 +82,12 @@ class RunFolder:
             scenario = scenario.model_copy(update={"defect": defect.source.name})
         self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
+    def remove_empty(self, *names: str) -> None:
+        """Remove the folders of these names in the run folder that are empty."""
+        for inner in (self.path / name for name in names):
+            if inner.is_dir() and not any(inner.iterdir()):
+                inner.rmdir()
+
     def scenario(self) -> Scenario:
         """Return the scenario that was run in this folder. Raises ScenarioError if the folder is no run folder."""
         if not self.scenario_file.is_file():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -131,18 +131,15 @@ class ServerAnswers:
     def holders(self) -> tuple[BrokerAnswer, ...]:
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
-    def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
-        """Return the NameServers that list this broker at the address where it answered."""
-        for server in self.answering:
-            data = server.brokers.get(broker.name)
-            if data is not None and broker.address in data.broker_addrs.values():
-                yield server
-
     def speaks_our_names(self, broker: BrokerAnswer) -> bool:
         """Whether the broker's namesrvAddr names NameServers as the user did. Behind a proxy, or with other host names,
         the broker's list cannot be compared with the user's addresses."""
-        held = [server.address for server in self.registered_at(broker)]
-        return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
+        held = {
+            server.address
+            for server in self.answering
+            if (data := server.brokers.get(broker.name)) and broker.address in data.broker_addrs.values()
+        }
+        return bool(held) and held <= broker.lists
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ def written(
     write_parquet(rows, folder.path)
     folder.scenario_file.write_text(_scenario(name[:60], found).to_yaml(), encoding="utf-8")
     (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    _remove_empty(folder)
+    folder.remove_empty("history/_raw", "data", "logs")
     return Imported(folder, found, document)
 
 
@@ -218,13 +218,6 @@ def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str
     """Return for each node without a log which of its log files would help the checks."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
-
-
-def _remove_empty(folder: RunFolder) -> None:
-    for inner in ("history/_raw", "data", "logs"):
-        place = folder.path / inner
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
 
 
 def _scenario(name: str, found: Reconstructed) -> Scenario:

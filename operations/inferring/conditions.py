@@ -128,7 +128,7 @@ FOLLOWS = 4.0
 """An effect weighs so much less beside a root cause that is as heavy, or of this weight, and beside a likelier twin."""
 
 
-def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
+def shared(found: Iterable[Condition]) -> list[Condition]:
     """Set each cause's share of the total likelihood and its score. Returns the causes, likeliest first."""
     told = list(found)
     weights = {one.cause: one.weight for one in told}
@@ -138,7 +138,7 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
         if is_effect or weights.get(about.twin, 0.0) > weights[one.cause]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
-    total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
+    total = math.exp(UNKNOWN) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:
         one.share = one.score = math.exp(one.weight) / total
     for first in ordered[:1]:
@@ -223,7 +223,7 @@ def _span(ms: float) -> str:
     return f"{ms / 3_600_000:.1f} hours" if ms >= 3_600_000 else f"{ms / 60_000:.0f} minutes"
 
 
-def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
+def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode]) -> list[Episode]:
     """Return the likely causes that log lines state, as episodes. An episode begins with the first line that states the
     cause, and names the fault from which the cause follows."""
     said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]

@@ -297,15 +297,15 @@ def _fit(
         before_ms = max(before_ms, last_before(own, min(first_at, boot or math.inf) - tolerance))
         if boot is None:
             after_ms = min(after_ms, first_after(own, max(sign.at_ms for sign, _, _ in kept) + tolerance))
-    start = _start(candidate, seen, kept, max(before_ms, seen.first_ms), first_ms, tolerance, against)
+    start = _start(seen, kept, max(before_ms, seen.first_ms), first_ms, tolerance, against)
     if boot is not None and candidate.ends_process:
         end: Bounds | None = Bounds(max(start.from_ms, boot - tolerance), boot)
-        signs += _aftermath(candidate, rest, boot, tolerance)
+        signs += _aftermath(rest, boot, tolerance)
     elif math.isinf(after_ms):
         end = None
     else:
         end = Bounds(min(max(last_ms, start.from_ms), after_ms), after_ms)
-        after = _aftermath(candidate, rest, after_ms, tolerance)
+        after = _aftermath(rest, after_ms, tolerance)
         signs += after
         let_through = [s.at_ms for s, _ in after if s.kind in CLOSES and abs(s.at_ms - after_ms) <= tolerance]
         if let_through and any(mode in _HOLDS for _, mode in candidate.edges):
@@ -358,8 +358,8 @@ def _anchored(
 
 
 def _start(
-    candidate: Candidate, seen: Seen, kept: Sequence[tuple[Sign, Mode, float]], before_ms: float, first_ms: float,
-    tolerance: float, against: list[Doubt],
+    seen: Seen, kept: Sequence[tuple[Sign, Mode, float]], before_ms: float, first_ms: float, tolerance: float,
+    against: list[Doubt],
 ) -> Bounds:  # fmt: skip
     anchors = [s.at_ms for s, mode, _ in kept if mode in _ENDING and s.kind in _ANCHORS]
     if anchors:
@@ -380,9 +380,7 @@ def _start(
     return Bounds(from_ms, to_ms)
 
 
-def _aftermath(
-    candidate: Candidate, rest: Sequence[tuple[Sign, Mode, float]], heal_ms: float, tolerance: float
-) -> list[tuple[Sign, float]]:
+def _aftermath(rest: Sequence[tuple[Sign, Mode, float]], heal_ms: float, tolerance: float) -> list[tuple[Sign, float]]:
     """Return effects of the end of the fault: closed channels, abandoned requests, late data."""
     found = []
     for sign, mode, _ in rest:

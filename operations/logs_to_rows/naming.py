@@ -65,7 +65,7 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
     numbers: dict[str, int] = {}
     for source in clients:
         found = _CLIENT_NAME.search(source.key)
-        kind = kind_of_client(source, book) if found is None else ""
+        kind = kind_of_client(source) if found is None else ""
         stem = {"producer": "producer", "consumer": "consumer"}.get(kind, "client")
         source.name = found[1].lower() if found else f"{stem}-{numbers.setdefault(stem, 0)}"
         if not found:
@@ -79,7 +79,7 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
         taken.add(source.name)
 
 
-def kind_of_client(source: Source, book: Book) -> str:
+def kind_of_client(source: Source) -> str:
     """Return producer, consumer, or "" if unknown."""
     name = source.key.lower()
     for line in source.lines:
@@ -110,8 +110,7 @@ def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
         nodes.name_servers[f"ns-{number}"] = [address]
         nodes.sure[f"ns-{number}"] = "its log is missing"
     nodes.name_servers = dict(sorted(nodes.name_servers.items()))
-    for node, of in book.addresses().items():
-        nodes.brokers[node] = list(of)
+    nodes.brokers = book.addresses()
     for source in sources:
         if source.kind == BROKER:
             identity = broker_identity(source, book)
@@ -125,7 +124,7 @@ def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
     for node in nodes.brokers:
         nodes.roles[node] = "slave" if "/" in node else "broker"
     for node, source in nodes.clients.items():
-        nodes.roles[node] = kind_of_client(source, book) or "producer"
+        nodes.roles[node] = kind_of_client(source) or "producer"
     for kind in (nodes.name_servers, nodes.brokers):
         nodes.of_address |= {address: node for node, found in kind.items() for address in found}
     return nodes

@@ -381,5 +381,5 @@ def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:
                 sat[-1]["to_ms"] = row["time_ms"]
             server = one.nodes.of_address.get(row["name_server"], row["name_server"])
             sat.append({"name_server": server, "from_ms": row["time_ms"], "to_ms": None})
-    kind = one.nodes.roles[node] if kind_of_client(source, one.book) else "unknown"
+    kind = one.nodes.roles[node] if kind_of_client(source) else "unknown"
     return {**ident(source), "kind": kind, "name_servers": in_use, "sat_on": sat}

@@ -66,7 +66,7 @@ class Edge(NamedTuple):
         return f"{self.dialler} <-> {self.peer}" if self.peer else self.dialler
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sign:
     kind: Kind
     edge: Edge
@@ -77,12 +77,6 @@ class Sign:
     row: Row | None
     """The row with the fact; None: a missing row shows it."""
     value: str = ""
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 @dataclass(slots=True)

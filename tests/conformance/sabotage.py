@@ -108,17 +108,21 @@ def stays(of: NameServerClient, client: Client) -> None:
     of.selector.advance = same_again  # type: ignore[method-assign]
 
 
-def leaves_on_code(of: NameServerClient, client: Client) -> None:
+def _leaves_on(error: type[RocketMQError], of: NameServerClient) -> None:
     query_route = of.query_route
 
     async def query_and_leave(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
         try:
             return await query_route(topic, timeout_s)
-        except ResponseError:
+        except error:
             of.selector.chosen = None
             raise
 
     of.query_route = query_and_leave  # type: ignore[method-assign]
+
+
+def leaves_on_code(of: NameServerClient, client: Client) -> None:
+    _leaves_on(ResponseError, of)
 
 
 # -- trying
@@ -158,16 +162,7 @@ def time_outs_add(of: NameServerClient, client: Client) -> None:
 def keeps_silent_connections(of: NameServerClient, client: Client) -> None:
     """It goes on to the next one, and leaves the connection open."""
     client.instance.remoting._close_on_timeout = False
-    query_route = of.query_route
-
-    async def query_and_leave(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
-        try:
-            return await query_route(topic, timeout_s)
-        except RequestTimeout:
-            of.selector.chosen = None
-            raise
-
-    of.query_route = query_and_leave  # type: ignore[method-assign]
+    _leaves_on(RequestTimeout, of)
 
 
 def takes_turns(of: NameServerClient, client: Client) -> None:

@@ -294,7 +294,7 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
         now_ms=lambda: 0.0,
         dials=unwatched(),
     )
-    with pytest.raises(ScenarioError, match=r"\(Exec format error\); a script needs a first line"):
+    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs"):
         done(subject.start)
 
 
@@ -334,16 +334,6 @@ class Watching(World):
         super().__init__(folder, script, dials=self.dials)
 
 
-def watched_to_its_end(folder: Path, script: str) -> tuple[str, Watching]:
-    async def work() -> tuple[str, Watching]:
-        world = Watching(folder, script)
-        await world.subject.start()
-        await asyncio.wait_for(world.subject.ended(), LIMIT_S)
-        return await world.subject.stop(), world
-
-    return done(work)
-
-
 def test_its_dials_are_seen_to_the_last_and_it_ends_as_it_would_without(tmp_path: Path) -> None:
     script = """
 import os, socket, sys
@@ -352,8 +342,8 @@ for port in (9876, 9):
     socket.socket().connect_ex(("127.0.0.1", port))
 sys.exit(3)
 """
-    ended, world = watched_to_its_end(tmp_path, script)
-    assert ended == "exit 3"
+    world = Watching(tmp_path, script)
+    assert to_its_end(world) == "exit 3"
     assert world.lines == [f"{world.subject.process} True"]
     assert world.subject.process != world.subject.pid
     if world.dials.why_unseen is None:
@@ -369,26 +359,4 @@ os.setsid()
 print('{"f": "started"}', flush=True)
 time.sleep(60)
 """
-
-    async def work() -> str:
-        world = Watching(tmp_path, script)
-        await world.subject.start()
-        await world.until(lambda: bool(world.said))
-        return await world.subject.stop()
-
-    assert done(work) == "stopped"
-
-
-def test_where_its_dials_are_seen_a_file_that_is_no_program_is_told_all_the_same(tmp_path: Path) -> None:
-    script = tmp_path / "client"
-    script.write_text("no first line that names an interpreter\n")
-    script.chmod(0o755)
-
-    async def work() -> None:
-        dials = unwatched()
-        log = tmp_path / "log"
-        program = Program((str(script),))
-        await Subject(program, TOLD, log=log, saw=lambda told: None, now_ms=lambda: 0.0, dials=dials).start()
-
-    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs"):
-        done(work)
+    assert stopped(Watching(tmp_path, script)) == "stopped"

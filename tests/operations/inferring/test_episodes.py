@@ -165,13 +165,18 @@ def test_registrations_that_arrive_while_the_answers_do_not_are_a_fault_of_the_w
     assert (one.fault, one.timeline[0]["stream"]) == ("black_hole", "downstream")
 
 
-def test_a_name_server_that_starts_again_empty_was_killed_or_stopped(incident: Incident) -> None:
+def refuses_until_it_starts(incident: Incident) -> None:
+    """ns-0 refuses registrations from 200 s on, and is started again at 258 s."""
     incident.well("broker-a", "broker-b", but=[(200.0, 260.0)], with_=["ns-0"])
     incident.well("broker-a", "broker-b", with_=["ns-1"])
     for broker in ("broker-a", "broker-b"):
         for at in incident.ticks(broker, 200.0, 260.0):
             incident.fails(broker, "ns-0", at, how="refused")
     incident.put(258.0, "ns-0", "started", address=ADDRESSES["ns-0"])
+
+
+def test_a_name_server_that_starts_again_empty_was_killed_or_stopped(incident: Incident) -> None:
+    refuses_until_it_starts(incident)
     same = [one for one in only(incident).hypotheses if one.rank == 1]
     assert [told(one) for one in same] == [
         [(do, ["ns-0"]), ("restart", ["ns-0"])] for do in ("kill", "stop")
@@ -361,14 +366,9 @@ def test_the_topic_by_a_brokers_own_name_goes_with_it_and_nobody_deleted_it(inci
 
 
 def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own(incident: Incident) -> None:
-    incident.well("broker-a", "broker-b", but=[(200.0, 260.0)], with_=["ns-0"])
-    incident.well("broker-a", "broker-b", with_=["ns-1"])
-    for broker in ("broker-a", "broker-b"):
-        for at in incident.ticks(broker, 200.0, 260.0):
-            incident.fails(broker, "ns-0", at, how="refused")
+    refuses_until_it_starts(incident)
     for broker, at in (("broker-a", 201.0), ("broker-b", 204.0)):  # by clocks that are 3 s apart
         incident.put(at, broker, "channel", f="close", address=ADDRESSES["ns-0"], value={"reason": "closed"})
-    incident.put(258.0, "ns-0", "started", address=ADDRESSES["ns-0"])
     one = first(incident)
     assert one.fault in ("kill", "stop")
     assert one.certainty == "likely"
