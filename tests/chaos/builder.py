@@ -99,9 +99,9 @@ class HistoryBuilder:
         self.incarnations[name] = self.incarnations.get(name, 0) + 1
         return self.event(name, "started")
 
-    def offset_reset(self, topic: str, broker: str, offset: int, group: str = CONSUMER_GROUP) -> HistoryBuilder:
+    def offset_reset(self, topic: str, broker: str, offset: int) -> HistoryBuilder:
         """An operator sets the group's offset of queue 0."""
-        value = {"group": group, "offsets": {"0": offset}}
+        value = {"group": CONSUMER_GROUP, "offsets": {"0": offset}}
         return self.event(broker, "offset_reset", f="here", topic=topic, broker_name=broker, value=value)
 
     def fault(
@@ -257,7 +257,7 @@ def cluster(
     **run: Any,
 ) -> HistoryBuilder:
     """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
-    builder = HistoryBuilder(profile="4.9", time_scale=1, **run)
+    builder = HistoryBuilder(**{"profile": "4.9", "time_scale": 1, **run})
     brokers = tuple(brokers)
     for index in range(name_servers):
         builder.node(f"ns-{index}")

@@ -26,9 +26,9 @@ def story() -> HistoryBuilder:
     return told(cluster(clients=(CLIENT,)), 2, *BOTH)
 
 
-def crashed(at_s: float = 50) -> HistoryBuilder:
+def crashed() -> HistoryBuilder:
     """broker-a is killed, and both NameServers drop it at once."""
-    builder = story().at(at_s).fault("f1", "kill", "sigkill", "broker-a").at(at_s + 0.01)
+    builder = story().at(50).fault("f1", "kill", "sigkill", "broker-a").at(50.01)
     return builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
 
 

@@ -70,8 +70,7 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
 def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
     by_hand: bool, beats: bool, wrong: int
 ) -> None:
-    told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000})
-    told.rows[0]["value"]["profile"] = "5.x"
+    told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000}, profile="5.x")
     told.at(1).registers("ns-0", "broker-a")
     told.at(20).registers("ns-0", "broker-a")
     if not by_hand:

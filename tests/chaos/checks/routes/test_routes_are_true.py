@@ -68,11 +68,6 @@ def test_where_nobody_measured_lateness_a_late_drop_is_unknown() -> None:
     assert (verdict.verdict, "nobody measured" in verdict.why) == (Validity.UNKNOWN, True)
 
 
-def test_an_empty_history_is_unknown() -> None:
-    verdict = check(HistoryBuilder())
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> HistoryBuilder:
     """broker-a is black-holed from ns-0 at 100 s."""
     builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")

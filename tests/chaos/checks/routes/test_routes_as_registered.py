@@ -246,8 +246,7 @@ def test_a_broker_that_leaves_a_topic_out_of_its_registration_is_told_with_that_
 
 def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> None:
     def shows(perm: int) -> list[tuple[str, str]]:
-        builder = cluster(1, ("broker-a", "broker-a/1"))
-        builder.rows[0]["value"]["profile"] = "5.x"
+        builder = cluster(1, ("broker-a", "broker-a/1"), profile="5.x")
         for broker in ("broker-a", "broker-a/1"):
             builder.at(1).registers("ns-0", broker, MORE, acting=True)
         builder.at(1).event("ns-0", "route", topic="more", value=route_of("broker-a", "broker-a/1"))
@@ -265,8 +264,7 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
 @pytest.mark.parametrize(("acts", "wrong"), [(1, set()), (2, {("ns-0", "another slave acts")})])
 def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, wrong: set[tuple[str, str]]) -> None:
     brokers = "broker-a", "broker-a/1", "broker-a/2"
-    builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}})
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}}, profile="5.x")
     for broker in brokers:
         builder.at(1).registers("ns-0", broker, MORE, acting=True)
     for topic in MORE:
@@ -300,8 +298,7 @@ def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
 def test_a_living_address_stays_unless_another_has_a_greater_state_version(
     version: int, wrong: list[tuple[str, str]]
 ) -> None:
-    builder = cluster(1, ("broker-a",)).at(1)
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = cluster(1, ("broker-a",), profile="5.x").at(1)
     builder.registers("ns-0", "broker-a", MORE, state_version=2)
     shown(builder.at(20).registers("ns-0", "broker-a", MORE, 2, address=B, state_version=version), 20, id_0=B)
     assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong

@@ -108,11 +108,6 @@ def test_a_segment_shorter_than_its_window_judges_nothing() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_an_empty_history_is_unknown() -> None:
-    verdict = check(HistoryBuilder())
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one() -> None:
     route = route_of("broker-a", "broker-b")
     assert route is not None

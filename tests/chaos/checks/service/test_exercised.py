@@ -132,11 +132,6 @@ def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked() ->
     assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(CHECK).verdict is Validity.UNKNOWN
 
 
-def test_an_empty_history_is_unknown() -> None:
-    verdict = check(HistoryBuilder())
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_what_a_node_did_not_do_for_the_harness_makes_it_unknown_and_names_the_node() -> None:
     why = "broker-a did not answer `stop` within 30 s; it was killed"
     builder = worked().at(60).event("harness", "not_done", source="broker-a", value={"f": "stop", "why": why})

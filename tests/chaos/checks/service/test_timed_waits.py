@@ -536,8 +536,8 @@ def test_a_send_has_its_budget_for_all_its_tries() -> None:
 
 def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None:
     def told(took_s: float, attempt_s: float, attempt: int, *, ordered: bool = False) -> list[str]:
-        history = producers(ordered, settings={"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}})
-        history.rows[0]["value"]["profile"] = "5.x"
+        settings = {"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}}
+        history = producers(ordered, settings=settings, profile="5.x")
         about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": attempt_s * 1000}}
         timed_out("producer-0", "send", **about)(history, took_s)
         verdict = judge(*history.end(END_S).facts())
