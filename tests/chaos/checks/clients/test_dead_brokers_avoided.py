@@ -9,10 +9,8 @@ from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
+from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
 
-KILL = ("f1", "kill", "sigkill", "broker-a")
-PAUSE = ("f1", "pause", "sigstop", "broker-a")
 PRODUCER = ("producer-0", "broker-a", 100_000.0)
 """It lost broker-a at 100 s."""
 

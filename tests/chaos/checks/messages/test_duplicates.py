@@ -6,10 +6,9 @@ import pytest
 
 from nemesrv.chaos.checks.messages.duplicates import CHECK, Repeat, Repeats, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, example
+from tests.chaos.builder import KILL, HistoryBuilder, cluster, example
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
 def check(builder: HistoryBuilder) -> Verdict:

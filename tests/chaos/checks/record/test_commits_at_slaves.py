@@ -5,7 +5,7 @@ from pathlib import Path
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import KILL, HistoryBuilder, cluster, route_of
 from tests.chaos.checks.messages.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
 
 BROKERS = ("broker-a", "broker-a/1", "broker-b")
@@ -38,7 +38,7 @@ def test_a_commit_at_a_slave_is_right_while_the_route_has_no_master_and_just_aft
 
 
 def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
-    route = route_of(*BROKERS) or {}
+    route = route_of(*BROKERS)
     of = route["brokers"]["broker-a"]
     of["0"] = of.pop("1")
     assert verdict(committed(story(*BROKERS).at(105).learns("consumer-0", route=route), 110)).verdict is Validity.VALID
@@ -68,6 +68,6 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
 
 def test_all_kinds_together_are_each_counted(tmp_path: Path) -> None:
     builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
-    builder.at(200).fault("f1", "kill", "sigkill", "broker-a")
+    builder.at(200).fault(*KILL)
     plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(CHECK)
     assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)

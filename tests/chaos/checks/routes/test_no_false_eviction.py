@@ -4,11 +4,9 @@ import pytest
 
 from nemesrv.chaos.checks.routes.no_false_eviction import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example, judging
+from tests.chaos.builder import HOLE, KILL, HistoryBuilder, address_of, cluster, example, judging
 
-LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 TWO_TOPICS = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
-KILL = ("f1", "kill", "sigkill", "broker-a")
 
 check = judging(judge)
 
@@ -34,9 +32,9 @@ def peace() -> HistoryBuilder:
 
 def silence(dropped_s: float, reason: str = "expired") -> HistoryBuilder:
     """broker-a's link to ns-0 is black from 100 s to 300 s; its last registration there was at 91 s."""
-    builder = registered(cluster(), 1, 31, 61, 91).at(100).fault(*LINK)
+    builder = registered(cluster(), 1, 31, 61, 91).at(100).fault(*HOLE)
     dropped(builder, dropped_s, reason)
-    return registered(builder.at(300).fault(*LINK, end=True), 310)
+    return registered(builder.at(300).fault(*HOLE, end=True), 310)
 
 
 def test_a_live_broker_that_nobody_drops_is_valid() -> None:

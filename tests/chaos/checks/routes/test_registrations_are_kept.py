@@ -4,9 +4,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.registrations_are_kept import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
-
-HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, address_of, cluster, judging
 
 check = judging(judge)
 
@@ -77,7 +75,7 @@ def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_d
         register(told, 20)
     if beats:
         told.at(25).read("ns-0", "BROKER_HEARTBEAT", "broker-a")
-    kept = check(told.at(20).fault("f1", "pause", "sigstop", "broker-a").at(60).route("ns-0", "orders").end(90))
+    kept = check(told.at(20).fault(*PAUSE).at(60).route("ns-0", "orders").end(90))
     assert [one.kind for one in kept.findings if one.wrong] == ["must not hold what was silent"] * wrong
 
 
@@ -182,7 +180,7 @@ def test_a_broker_that_gave_a_registration_up_has_closed_its_channel() -> None:
 
 
 def test_a_broker_that_is_killed_or_stops_is_owed_nothing() -> None:
-    builder = story(10).at(30).fault("f1", "kill", "sigkill", "broker-a")
+    builder = story(10).at(30).fault(*KILL)
     assert check(builder.at(30.01).route("ns-0", "orders").end(75)).verdict is Validity.VALID
 
 

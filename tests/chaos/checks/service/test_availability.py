@@ -6,9 +6,8 @@ import pytest
 
 from nemesrv.chaos.checks.service.availability import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
+from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster, example
 
-PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 

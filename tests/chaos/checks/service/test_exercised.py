@@ -6,9 +6,8 @@ import pytest
 
 from nemesrv.chaos.checks.service.exercised import CHECK, Evidence, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
 
-KILL = ("f1", "kill", "sigkill", "broker-a")
 HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
 
 

@@ -7,11 +7,9 @@ import pytest
 from nemesrv.chaos.checks.record.recoveries import percentile
 from nemesrv.chaos.checks.service.recovery_time import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
+from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
 from tests.chaos.checks.slots import slots_of
 
-KILL = ("f1", "kill", "sigkill", "broker-a")
-PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
@@ -116,7 +114,7 @@ def hangs_when_another_is_back(first_good_s: float, healed_s: float) -> HistoryB
     for at_s in (50.5, healed_s + 0.5, first_good_s):
         send(builder, at_s, took_s=0.01)
     builder.at(50).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0", until_s=healed_s)
-    return builder.at(200).fault("f1", "pause", "sigstop", "broker-a", None).end(400)
+    return builder.at(200).fault(*PAUSE, None).end(400)
 
 
 def test_each_queue_of_a_broker_that_hangs_takes_its_turn() -> None:
