@@ -149,7 +149,9 @@ class HistoryBuilder:
         self, client: str, *brokers: str, topic: str = "orders", route: dict[str, Any] | None = None
     ) -> HistoryBuilder:
         """The client takes the topic's route, which is that to these brokers or the one given."""
-        return self.event(client, "route_changed", topic=topic, value=route or route_of(*brokers))
+        return self.event(
+            client, "route_changed", topic=topic, value=route or (route_of(*brokers) if brokers else None)
+        )
 
     def hears(self, broker: str, client: str, channel: str = "", **more: Any) -> HistoryBuilder:
         """The broker handles a heartbeat that came by the channel, by default the client's only one."""
