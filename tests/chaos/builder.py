@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROLES = {"ns": "name_server"}
+BOTH = ("broker-a", "broker-b")
+# the commonest faults: story.at(20).fault(*KILL)
+KILL = ("f1", "kill", "sigkill", "broker-a")
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
+HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 
 
 def role_of(node: str) -> str:
@@ -41,10 +46,8 @@ def address_of(node: str) -> str:
     return f"127.0.0.1:{10911 + 100 * (ord(rest[0]) - ord('a')) + 10 * broker_id(node)}"
 
 
-def route_of(*brokers: str) -> dict[str, Any] | None:
-    """The canonical route of a topic with 4 queues on each of these brokers, masters or slaves; None without any."""
-    if not brokers:
-        return None
+def route_of(*brokers: str) -> dict[str, Any]:
+    """The canonical route of a topic with 4 queues on each of these brokers, masters or slaves."""
     names = dict.fromkeys(map(broker_name, brokers))
     return {
         "brokers": {n: {str(broker_id(b)): address_of(b) for b in brokers if broker_name(b) == n} for n in names},
@@ -99,9 +102,9 @@ class HistoryBuilder:
         self.incarnations[name] = self.incarnations.get(name, 0) + 1
         return self.event(name, "started")
 
-    def offset_reset(self, topic: str, broker: str, offset: int, group: str = CONSUMER_GROUP) -> HistoryBuilder:
+    def offset_reset(self, topic: str, broker: str, offset: int) -> HistoryBuilder:
         """An operator sets the group's offset of queue 0."""
-        value = {"group": group, "offsets": {"0": offset}}
+        value = {"group": CONSUMER_GROUP, "offsets": {"0": offset}}
         return self.event(broker, "offset_reset", f="here", topic=topic, broker_name=broker, value=value)
 
     def fault(
@@ -124,7 +127,7 @@ class HistoryBuilder:
         return self if until_s is None else self.at(until_s).event("harness", "fault", phase="end", **fields)
 
     def route(self, name_server: str, topic: str, *brokers: str) -> HistoryBuilder:
-        return self.event(name_server, "route", topic=topic, value=route_of(*brokers))
+        return self.event(name_server, "route", topic=topic, value=route_of(*brokers) if brokers else None)
 
     def read(self, name_server: str, f: str, broker: str = "", channel: str = "", **more: Any) -> HistoryBuilder:
         """The NameServer's transport read a request about the broker, at its own address unless `more` says another."""
@@ -146,7 +149,9 @@ class HistoryBuilder:
         self, client: str, *brokers: str, topic: str = "orders", route: dict[str, Any] | None = None
     ) -> HistoryBuilder:
         """The client takes the topic's route, which is that to these brokers or the one given."""
-        return self.event(client, "route_changed", topic=topic, value=route or route_of(*brokers))
+        return self.event(
+            client, "route_changed", topic=topic, value=route or (route_of(*brokers) if brokers else None)
+        )
 
     def hears(self, broker: str, client: str, channel: str = "", **more: Any) -> HistoryBuilder:
         """The broker handles a heartbeat that came by the channel, by default the client's only one."""
@@ -231,6 +236,10 @@ def example(
     return Example(who=who, what=what, topic=topic, after=after, times=moments, more=more, **named)
 
 
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
 def said(verdict: Verdict) -> tuple[object, ...]:
     """All that is said of a check, down to each example and finding."""
     return (verdict.to_json(), *(finding.to_json() for finding in verdict.findings))
@@ -251,13 +260,13 @@ def judged(check: Check[Any], history: DataFrame) -> Verdict:
 
 def cluster(
     name_servers: int = 2,
-    brokers: Iterable[str] = ("broker-a", "broker-b"),
+    brokers: Iterable[str] = BOTH,
     clients: Iterable[str] = (),
     topic: str = "orders",
     **run: Any,
 ) -> HistoryBuilder:
     """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
-    builder = HistoryBuilder(profile="4.9", time_scale=1, **run)
+    builder = HistoryBuilder(**{"profile": "4.9", "time_scale": 1, **run})
     brokers = tuple(brokers)
     for index in range(name_servers):
         builder.node(f"ns-{index}")

@@ -144,7 +144,7 @@ def _power_off(drill: str, fault: str, broker: str, field_s: float, broker_id: i
         field=(field_s,),
         allowed=(_SILENT.earliest_ms / 1000, _SILENT.latest_ms / 1000),
         formula=_SILENT.formula,
-        read=_dropped(fault, broker, broker_id),
+        read=_dropped(fault, "broker-a", 0),
     )
 
 
@@ -159,11 +159,10 @@ def _clean_after_power_off(drill: str, fault: str, field_s: float) -> Interval:
     )
 
 
-def _stop(drill: str, fault: str, field_s: float, broker: str = "broker-a", broker_id: int = 0) -> Interval:
-    name = f"{broker}/{broker_id}" if broker_id else broker
+def _stop(drill: str, fault: str, field_s: float) -> Interval:
     return Interval(
         drill=drill,
-        what=f"stop of {name} to its drop",
+        what="stop of broker-a to its drop",
         field=(field_s,),
         # Ours that is stopped takes its leave first. Apache's 4.9.7 unregisters late in BrokerController.shutdown:
         # behind NettyEventExecutor, which notices within its poll of 3 s, and DefaultMessageStore, which sleeps 1 s.
@@ -172,7 +171,7 @@ def _stop(drill: str, fault: str, field_s: float, broker: str = "broker-a", brok
         of_jvm_s=_EVENT_POLL_S + _STORE_SLEEP_S,
         why_of_jvm="its event thread's poll, and its store's sleep, come before it unregisters",
         formula="RTT + event thread, no NameServer is dead",
-        read=_dropped(fault, broker, broker_id),
+        read=_dropped(fault, "broker-a", 0),
     )
 
 

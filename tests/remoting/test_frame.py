@@ -174,9 +174,9 @@ def test_any_json_header_is_a_command_or_a_protocol_error(header: dict[str, obje
 # --- JSON headers that are not ours -----------------------------------------------------------------------------------
 
 
-def json_frame(header: str | bytes, body: bytes = b"") -> bytes:
+def json_frame(header: str | bytes) -> bytes:
     raw = header.encode() if isinstance(header, str) else header
-    return struct.pack(">II", 4 + len(raw) + len(body), len(raw)) + raw + body
+    return struct.pack(">II", 4 + len(raw), len(raw)) + raw
 
 
 def test_a_minimal_request_is_java_s() -> None:

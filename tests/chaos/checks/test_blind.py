@@ -6,7 +6,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.finishing import with_blind
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, cluster
 
 TRUE = CHECKS["routes_are_true"]
 
@@ -30,7 +30,7 @@ def on_hosts(builder: HistoryBuilder, *, bound_ms: float | None, jump_s: float |
 def crash(drops_at_s: float = 100.03, node: str = "ns-1") -> HistoryBuilder:
     """broker-a is killed at 100 s; the node drops it then, the other NameServer at once."""
     other = "ns-0" if node == "ns-1" else "ns-1"
-    builder = cluster().at(100).fault("f1", "kill", "sigkill", "broker-a")
+    builder = cluster().at(100).fault(*KILL)
     builder.at(100.01).route(other, "orders", "broker-b").at(drops_at_s).route(node, "orders", "broker-b")
     return builder.end(160)
 

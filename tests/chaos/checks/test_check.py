@@ -9,6 +9,8 @@ import pytest
 from nemesrv.chaos import checks
 from nemesrv.chaos.checks import CHECKS, GROUPS
 from nemesrv.chaos.checks.check import Facts, largest, least
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,12 @@ def test_what_was_measured_is_said_in_words(check: str, measured: Mapping[str, o
     tells = CHECKS[check].tells
     assert tells is not None
     assert tells(measured) == said
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_of_an_empty_history_every_check_is_unknown(check: str) -> None:
+    verdict = HistoryBuilder().judged(CHECKS[check])
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
 @pytest.mark.parametrize("folder", GROUPS)

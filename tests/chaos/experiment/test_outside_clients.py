@@ -19,7 +19,7 @@ from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
-from tests.chaos.faults.sockets import dial, read_exactly
+from tests.chaos.faults.sockets import dial, is_refused, read_exactly
 from tests.chaos.fronts.world import request, response
 
 ADVERTISED = {name: Address("10.0.0.1", 9000 + index) for index, name in enumerate(("ns-0", "ns-1", "broker-a"))}
@@ -147,14 +147,6 @@ def test_what_was_seen_for_a_moment_only_is_recorded_all_the_same(tmp_path: Path
     assert [row["event"] for row in rows] == ["started", "stopped"]
 
 
-def refused(address: Address) -> bool:
-    try:
-        dial(address).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
 def unanswered(address: Address) -> bool:
     with socket.socket() as dialler:
         dialler.settimeout(0.3)
@@ -168,9 +160,9 @@ def unanswered(address: Address) -> bool:
 @pytest.mark.parametrize(
     ("fault", "source", "target", "is_met"),
     [
-        ("kill", "ns-0", None, refused),
-        ("stop", "ns-0", None, refused),
-        ("cut", "go", "ns-0", refused),
+        ("kill", "ns-0", None, is_refused),
+        ("stop", "ns-0", None, is_refused),
+        ("cut", "go", "ns-0", is_refused),
         ("syn_drop", "go", "ns-0", unanswered),
     ],
 )
@@ -199,7 +191,7 @@ def test_two_faults_end_with_the_later_of_them(tmp_path: Path) -> None:
         here.fault("cut", "start", "go", "ns-0")
         here.fault("kill", "start", "ns-0")
         here.fault("cut", "end", "go", "ns-0")
-        assert refused(here.addresses[0])
+        assert is_refused(here.addresses[0])
         here.fault("kill", "end", "ns-0")
         here.look_up()
 

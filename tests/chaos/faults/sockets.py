@@ -64,10 +64,10 @@ def read_exactly(sock: socket.socket, count: int) -> bytes:
     return data
 
 
-def is_quiet(sock: socket.socket, for_s: float = QUIET_S) -> bool:
+def is_quiet(sock: socket.socket) -> bool:
     """Whether nothing arrives, neither bytes nor a close."""
     before = sock.gettimeout()
-    sock.settimeout(for_s)
+    sock.settimeout(QUIET_S)
     try:
         sock.recv(1, socket.MSG_PEEK)
     except TimeoutError:

@@ -25,8 +25,8 @@ def ahead(by_ms: float) -> Clock:
     return lambda at_ms: at_ms + by_ms
 
 
-def jumping(by_ms: float, at_ms: float, before_ms: float = 0.0) -> Clock:
-    return lambda now_ms: now_ms + before_ms + (by_ms if now_ms >= at_ms else 0.0)
+def jumping(by_ms: float, at_ms: float) -> Clock:
+    return lambda now_ms: now_ms + (by_ms if now_ms >= at_ms else 0.0)
 
 
 def host_of(node: str) -> str:

@@ -51,8 +51,7 @@ def test_an_unregistration_is_over_with_the_next_registration_of_its_broker() ->
 def test_a_broker_that_asks_first_comes_back_where_the_act_took_its_version_out(
     f: str, profile: str, address: str, cluster_name: str, comes_back: bool
 ) -> None:
-    builder = story(node_timers={"broker-a": {"F_ms": 24_000.0}})
-    builder.rows[0]["value"]["profile"] = profile
+    builder = story(node_timers={"broker-a": {"F_ms": 24_000.0}}, profile=profile)
     about = {"broker_name": "broker-a", "address": address_of(address), "value": {"cluster_name": cluster_name}}
     act(builder, 60, f, **about)
     builder.end(300)
@@ -127,8 +126,7 @@ def test_what_a_queue_stands_for_is_unclear_once_clients_may_be_told_of_a_strang
 
 def test_a_5_x_broker_brings_a_deleted_topic_back_at_its_next_tick_unless_it_asks_first() -> None:
     def away_at(at_s: float, **run: Any) -> bool:
-        builder = story(**run)
-        builder.rows[0]["value"]["profile"] = "5.x"
+        builder = story(profile="5.x", **run)
         act(builder, 60, "delete_topic", topic="orders")
         world = World.of_rows(builder.end(600).rows)
         return told_by_hand(world).is_deleted("ns-0", "orders", at_s * 1000, at_s * 1000 + 1)

@@ -39,8 +39,7 @@ def test_a_client_must_leave_a_lost_name_server_by_the_way_it_was_lost(fault: An
 
 @pytest.mark.parametrize(("apart_s", "must"), [(0.2, True), (2.0, False)])
 def test_kills_of_one_act_have_a_moment_each_and_are_one_fault(apart_s: float, must: bool) -> None:
-    builder = cluster(3, clients=CLIENTS)
-    builder.rows[0]["value"]["time_scale"] = 10
+    builder = cluster(3, clients=CLIENTS, time_scale=10)
     builder.at(100).fault("f1", "kill", "sigkill", "ns-0")
     builder.at(100 + apart_s).fault("f2", "kill", "sigkill", "ns-1")
     assert (("producer-0", "ns-0") in lost(builder.end(400))) == must

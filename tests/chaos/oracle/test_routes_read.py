@@ -34,8 +34,8 @@ def registration(rng: random.Random, cluster_name: str) -> dict[str, Any]:
 
 class Both:
     def __init__(self, profile: str) -> None:
-        of = cluster(name_servers=1, config={"name_servers": {"supportActingMaster": True}})
-        of.rows[0]["value"] |= {"profile": profile, "settings": {"ns-0": {"supportActingMaster": True}}}
+        acting = {"supportActingMaster": True}
+        of = cluster(1, profile=profile, config={"name_servers": acting}, settings={"ns-0": acting})
         _, world = of.end(10_000).facts()
         self.profile = Profile(profile)
         self.read = RoutesRead(world, world.lives_of("ns-0")[0])
@@ -108,9 +108,7 @@ def test_what_was_read_makes_the_same_routes_as_the_name_servers_own_table(profi
 
 
 def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration() -> None:
-    builder = cluster(1, ("broker-a",))
-    builder.rows[0]["value"]["profile"] = "5.x"
-    _, world = builder.end(60).facts()
+    _, world = cluster(1, ("broker-a",), profile="5.x").end(60).facts()
     made = RoutesRead(world, world.lives_of("ns-0")[0])
     said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
     of: dict[str, Any] = {"name": "broker-a", "address": address_of("broker-a")}

@@ -8,9 +8,8 @@ from pathlib import Path
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.html import Run
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
+from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster, example
 
-BROKERS = ("broker-a", "broker-b")
 STEADY_S, KILL_S, STALE_UNTIL_S, END_S = 3.0, 20.0, 60.0, 90.0
 TOLD = {"name": "broker-crash", "description": "<b>told</b>", "again": "nemesrv run scenario.yaml"}
 RUN = Run(seed=7, profile="4.9", time_scale=10.0, **TOLD)
@@ -41,7 +40,7 @@ VERDICTS = (
 
 def builder() -> HistoryBuilder:
     """The history, with a producer that fails once at the dead broker and a consumer that changes its NameServer."""
-    told = cluster(name_servers=2, brokers=BROKERS, clients=("producer-0", "consumer-0"))
+    told = cluster(name_servers=2, brokers=BOTH, clients=("producer-0", "consumer-0"))
     for client in ("producer-0", "consumer-0"):
         value = {"old": None, "index": 0, "reason": "first"}
         told.at(2).event(client, "name_server_chosen", name_server=address_of("ns-0"), value=value)

@@ -8,10 +8,8 @@ import pytest
 
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.rule_stretches import rules
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HOLE, KILL, HistoryBuilder, cluster
 
-LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
-KILL = ("f1", "kill", "sigkill", "broker-a")
 CLIENTS = ("producer-0", "consumer-0")
 
 Told = list[tuple[str, float, float]]
@@ -29,7 +27,7 @@ def crash() -> HistoryBuilder:
 
 
 def partition() -> HistoryBuilder:
-    return cluster(clients=CLIENTS).at(100).fault(*LINK, until_s=300).end(400)
+    return cluster(clients=CLIENTS).at(100).fault(*HOLE, until_s=300).end(400)
 
 
 def test_a_name_server_must_hold_a_silent_broker_may_drop_it_and_must_not_hold_it_in_turn() -> None:

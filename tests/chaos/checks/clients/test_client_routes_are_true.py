@@ -4,10 +4,9 @@ import pytest
 
 from nemesrv.chaos.checks.clients.client_routes_are_true import judge
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
+from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, judging, route_of
 
 CLIENT = "consumer-0"
-BOTH = ("broker-a", "broker-b")
 
 check = judging(judge)
 
@@ -26,9 +25,9 @@ def story() -> HistoryBuilder:
     return told(cluster(clients=(CLIENT,)), 2, *BOTH)
 
 
-def crashed(at_s: float = 50) -> HistoryBuilder:
+def crashed() -> HistoryBuilder:
     """broker-a is killed, and both NameServers drop it at once."""
-    builder = story().at(at_s).fault("f1", "kill", "sigkill", "broker-a").at(at_s + 0.01)
+    builder = story().at(50).fault(*KILL).at(50.01)
     return builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
 
 

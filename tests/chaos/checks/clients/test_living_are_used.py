@@ -8,18 +8,16 @@ from nemesrv.chaos.checks.clients.living_are_used import CHECK
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, kinds, route_of
 
-BROKERS = ("broker-a", "broker-b")
-RING = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
-KILL = ("f1", "kill", "sigkill", "broker-a")
+RING = [(broker, queue_id) for broker in BOTH for queue_id in range(4)]
 
 
 def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> HistoryBuilder:
     """Every client holds the route of both brokers, four queues each, from 2 s on."""
-    builder = cluster(brokers=BROKERS, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
+    builder = cluster(brokers=BOTH, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
     for client in clients:
-        builder.learns(client, *BROKERS)
+        builder.learns(client, *BOTH)
     return builder
 
 
@@ -53,17 +51,13 @@ def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
     return builder.end(end_s).judged(CHECK)
 
 
-def kinds(of: Verdict) -> list[Any]:
-    return [example.more["kind"] for example in of.examples]
-
-
 def tried(
     *ended: tuple[str, int | None, float], builder: HistoryBuilder | None = None, op_id: str = "o-t"
 ) -> HistoryBuilder:
     """One send whose tries ended so, with this code, after so many seconds each; it ended as the last of them."""
     builder, at_s = builder or story(), 20.0
     for attempt, (type_, code, took_s) in enumerate(ended):
-        of = {"op_id": op_id, "attempt": attempt, "broker_name": BROKERS[attempt % 2], "queue_id": 0}
+        of = {"op_id": op_id, "attempt": attempt, "broker_name": BOTH[attempt % 2], "queue_id": 0}
         builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
         at_s += took_s
         about = {"code": code, "duration_ms": took_s * 1000}
@@ -110,7 +104,7 @@ def test_a_queue_that_its_route_does_not_have_is_wrong() -> None:
 
 def test_a_new_route_begins_a_new_round_and_its_new_broker_has_its_turn() -> None:
     def after(ring: Any) -> Verdict:
-        three = (*BROKERS, "broker-c")
+        three = (*BOTH, "broker-c")
         builder = in_turn(story(), 9).at(50).learns("producer-0", *three)
         return verdict(in_turn(builder, 30, from_s=51, ring=ring, first=6))
 
@@ -150,7 +144,7 @@ def test_a_poll_leaves_the_turn_as_it_is_unless_the_route_is_another() -> None:
     def over_a_poll(*queues: tuple[str, int], changed: bool = False) -> list[Any]:
         builder = in_turn(story(), 16, first=1).at(27).event("producer-0", "scheduled_task", f=POLL, duration_ms=1.0)
         if changed:
-            builder.learns("producer-0", *BROKERS)
+            builder.learns("producer-0", *BOTH)
         for number, queue in enumerate(queues):
             sent(builder, 26.5 + number, queue)
         return kinds(verdict(builder))
@@ -218,9 +212,9 @@ def test_a_send_to_a_selected_queue_has_one_try() -> None:
 
 @pytest.mark.parametrize(("id_", "wrong"), [("0", []), ("1", ["sent to a slave"])])
 def test_a_producer_sends_to_no_address_that_is_a_slave_in_its_routes(id_: str, wrong: list[str]) -> None:
-    brokers = (*BROKERS, "broker-b/1")
+    brokers = (*BOTH, "broker-b/1")
     builder = cluster(brokers=brokers, clients=("producer-0",), workload={"topic": "orders", "queues": 4}).at(2)
-    route = route_of("broker-a", "broker-b") or {}
+    route = route_of("broker-a", "broker-b")
     route["brokers"]["broker-b"] = {id_: address_of("broker-b/1")}
     builder.learns("producer-0", route=route).at(20)
     of = {"op_id": "o-s", "attempt": 0, "broker_name": "broker-b", "queue_id": 0, "address": address_of("broker-b/1")}
@@ -389,7 +383,7 @@ def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -
 def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read() -> None:
     """Somebody registered the broker by hand."""
     held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
-    route = route_of("broker-a", "broker-b") or {}
+    route = route_of("broker-a", "broker-b")
     route["brokers"]["broker-b"] = {"0": "10.9.9.9:10911"}
     assert not kinds(verdict(held.at(4).learns("consumer-0", route=route)))
 
@@ -402,7 +396,7 @@ def test_nor_at_a_slave_that_somebody_registered_by_hand(address: str, wrong: li
         skipped=("broker-b", 2),
     )
     held.at(2).fault("f1", "kill", "sigkill", "broker-b")
-    route = route_of("broker-a", "broker-b") or {}
+    route = route_of("broker-a", "broker-b")
     route["brokers"]["broker-b"] = {"1": address}
     assert kinds(verdict(held.at(4).learns("consumer-0", route=route))) == wrong
 

@@ -7,11 +7,10 @@ import pytest
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, cluster, kinds
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
-KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
 def story(**workload: Any) -> HistoryBuilder:
@@ -58,10 +57,6 @@ def committed(
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
     return builder.end(end_s, lag_ms).judged(CHECK)
-
-
-def kinds(of: Verdict) -> list[Any]:
-    return [example.more["kind"] for example in of.examples]
 
 
 def worked(builder: HistoryBuilder, until: int) -> HistoryBuilder:

@@ -6,10 +6,9 @@ import pytest
 
 from nemesrv.chaos.checks.messages.duplicates import CHECK, Repeat, Repeats, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, example
+from tests.chaos.builder import KILL, HistoryBuilder, cluster, example
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
 def check(builder: HistoryBuilder) -> Verdict:
@@ -36,24 +35,24 @@ def received(
     return builder.at(at_s).event(consumer, "receive", msg_key=f"k-{offset}", offset=offset, op_id=op_id, **AT)
 
 
-def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
-    """k-0 and k-1 are received by consumer-0; consumer-1 takes the queue later and receives k-1 again."""
+def handed_over(first_s: float) -> HistoryBuilder:
+    """k-0 and k-1 are received by consumer-0; consumer-1 takes the queue at 200 s and receives k-1 again."""
     builder = take(group(), 2, "consumer-0")
     received(sent(builder, 50, 0), 50, "consumer-0", 0)
     received(sent(builder, first_s, 1), first_s, "consumer-0", 1)
-    received(take(builder, taken_s, "consumer-1"), taken_s + 1, "consumer-1", 1)
+    received(take(builder, 200, "consumer-1"), 201, "consumer-1", 1)
     return builder.end(400)
 
 
 def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again() -> None:
-    verdict = check(handed_over(first_s=195, taken_s=200))
+    verdict = check(handed_over(first_s=195))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 3, 0)
     assert verdict.measured == {"messages": 2, "received_again": 1, "stored_again": 0, "oldest_ms": 5000.0}
     assert verdict.allowed["bound_ms"] == 10_000.0
 
 
 def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again() -> None:
-    verdict = check(handed_over(first_s=185, taken_s=200))
+    verdict = check(handed_over(first_s=185))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     (again,) = verdict.examples
     message = {"topic": "orders", "msg_key": "k-1", "queue_id": 0, "offset": 1, "first_client": "consumer-0"}
@@ -76,12 +75,12 @@ def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time(
 
 
 def test_two_owners_may_both_receive_only_until_the_next_rebalance() -> None:
-    assert check(handed_over(first_s=222, taken_s=200)).verdict is Validity.VALID  # Qr + A = 23 s
-    assert check(handed_over(first_s=230, taken_s=200)).verdict is Validity.INVALID
+    assert check(handed_over(first_s=222)).verdict is Validity.VALID  # Qr + A = 23 s
+    assert check(handed_over(first_s=230)).verdict is Validity.INVALID
 
 
 def test_a_consumer_that_stood_still_goes_on_with_its_queue_for_as_long() -> None:
-    builder = handed_over(first_s=185, taken_s=200)
+    builder = handed_over(first_s=185)
     verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195))
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
 

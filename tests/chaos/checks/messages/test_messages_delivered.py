@@ -6,11 +6,10 @@ import pytest
 
 from nemesrv.chaos.checks.messages.messages_delivered import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, kinds
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
-KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
 def story(**workload: Any) -> HistoryBuilder:
@@ -49,10 +48,6 @@ def received(
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
     return builder.end(end_s, lag_ms).judged(CHECK)
-
-
-def kinds(of: Verdict) -> list[Any]:
-    return [example.more["kind"] for example in of.examples]
 
 
 def test_what_comes_within_five_seconds_is_prompt() -> None:

@@ -10,14 +10,11 @@ from nemesrv.chaos.checks.messages.shares import share, shares_taken
 from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.consumer.rebalance import allocate_averagely
 from nemesrv.remoting.message import MessageQueue
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import BOTH, HOLE, PAUSE, HistoryBuilder, address_of, cluster, route_of
 
-BROKERS = ("broker-a", "broker-b")
-QUEUES = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
+QUEUES = [(broker, queue_id) for broker in BOTH for queue_id in range(4)]
 NAMES = tuple(f"consumer-{number}" for number in range(3))
 IDS = tuple(f"127.0.0.1@{name}#1" for name in NAMES)
-BLACK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
-HUNG = ("f1", "pause", "sigstop", "broker-a")
 
 
 @pytest.mark.parametrize("queues", [0, 1, 2, 7, 8])
@@ -29,9 +26,9 @@ def test_the_share_is_that_of_the_clients_own_allocation(queues: int) -> None:
         assert share(one, of, IDS) == {(queue.broker_name, queue.queue_id) for queue in taken}
 
 
-def story(*members: str, topics: tuple[str, ...] = BROKERS) -> HistoryBuilder:
+def story(*members: str, topics: tuple[str, ...] = BOTH) -> HistoryBuilder:
     """Both brokers hear of these clients at 1 s; consumer-0 has the route of these from 2 s on."""
-    builder = cluster(1, BROKERS, ("consumer-0", "consumer-1")).at(1)
+    builder = cluster(1, BOTH, ("consumer-0", "consumer-1")).at(1)
     for one in members:
         builder.hears("broker-a", one).hears("broker-b", one)
     return builder.at(2).learns("consumer-0", *topics)
@@ -72,8 +69,8 @@ def test_a_broker_that_answers_another_list_than_it_has_is_guilty_where_the_cons
 
 def test_a_fault_of_others_excuses_no_wrong_share_and_one_of_a_broker_that_may_be_asked_does() -> None:
     """Random pair 2000: a broker was cut off from its NameServers, so that no time was quiet."""
-    assert found(took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[4:])) == (1, 1)
-    assert found(took(story(*NAMES[:2]).at(5).fault(*HUNG), 10, QUEUES[4:])) == (0, 0)
+    assert found(took(story(*NAMES[:2]).at(5).fault(*HOLE), 10, QUEUES[4:])) == (1, 1)
+    assert found(took(story(*NAMES[:2]).at(5).fault(*PAUSE), 10, QUEUES[4:])) == (0, 0)
 
 
 def test_a_round_is_judged_by_what_it_saw() -> None:
@@ -92,16 +89,16 @@ def test_where_one_broker_knows_another_member_nobody_can_tell_which_was_asked()
     told = story(NAMES[0]).at(5).hears("broker-a", NAMES[1]).hears("broker-b", NAMES[1])
     assert found(took(told, 10, QUEUES)) == (1, 1)
     told = story(NAMES[0]).at(5).hears("broker-a", NAMES[1]).hears("broker-b", NAMES[1]).at(7)
-    for broker in BROKERS:
+    for broker in BOTH:
         told.forgets(broker, NAMES[1], "closed", 2, groups=["consumers"])
     assert found(took(told, 10, QUEUES)) == (1, 0)
 
 
 def test_a_wrong_share_is_invalid_where_no_time_was_quiet_and_right_ones_alone_are_not_valid() -> None:
-    wrong = judge(*took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[4:]).end(100).facts())
+    wrong = judge(*took(story(*NAMES[:2]).at(5).fault(*HOLE), 10, QUEUES[4:]).end(100).facts())
     assert (wrong.verdict, wrong.violations) == (Validity.INVALID, 1)
     assert "did not take their share" in wrong.why
-    right = judge(*took(story(*NAMES[:2]).at(5).fault(*BLACK), 10, QUEUES[:4]).end(100).facts())
+    right = judge(*took(story(*NAMES[:2]).at(5).fault(*HOLE), 10, QUEUES[:4]).end(100).facts())
     assert right.verdict is Validity.UNKNOWN
 
 

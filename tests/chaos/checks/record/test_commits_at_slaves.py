@@ -8,7 +8,7 @@ from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.oracle.time_outs import PERSIST
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, route_of
 from tests.chaos.checks.messages.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
 
 BROKERS = ("broker-a", "broker-a/1", "broker-b")
@@ -55,7 +55,7 @@ def test_what_was_worked_off_is_committed_at_the_slave_unless_the_slave_never_ha
 
 
 def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
-    route = route_of(*BROKERS) or {}
+    route = route_of(*BROKERS)
     of = route["brokers"]["broker-a"]
     of["0"] = of.pop("1")
     assert verdict(committed(story(*BROKERS).at(105).learns("consumer-0", route=route), 110)).verdict is Validity.VALID
@@ -85,6 +85,6 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
 
 def test_all_kinds_together_are_each_counted(tmp_path: Path) -> None:
     builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
-    builder.at(200).fault("f1", "kill", "sigkill", "broker-a")
+    builder.at(200).fault(*KILL)
     plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(CHECK)
     assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)

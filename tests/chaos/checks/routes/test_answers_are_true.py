@@ -6,10 +6,9 @@ import pytest
 
 from nemesrv.chaos.checks.routes.answers_are_true import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
+from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, judging, route_of
 
 CLIENT = "consumer-0"
-BOTH = ("broker-a", "broker-b")
 
 check = judging(judge)
 
@@ -53,7 +52,7 @@ def test_the_route_of_the_table_is_right() -> None:
 
 def test_an_order_configuration_is_in_no_route_unless_order_message_enable_is_on() -> None:
     for settings, expected in (({}, Validity.INVALID), ({"orderMessageEnable": True}, Validity.VALID)):
-        builder = asked(story(), 40, {**(route_of(*BOTH) or {}), "order": "broker-a:4"})
+        builder = asked(story(), 40, {**route_of(*BOTH), "order": "broker-a:4"})
         builder.rows[0]["value"]["settings"] = {"ns-0": settings}
         assert check(builder.end(100)).verdict is expected
 
@@ -143,9 +142,7 @@ def test_a_wrong_row_is_found_where_nobody_saw_the_table() -> None:
 
 def test_an_answer_needs_to_have_been_right_at_one_moment_of_its_call() -> None:
     def changing(took_s: float) -> Verdict:
-        builder = (
-            story().at(50).fault("f1", "kill", "sigkill", "broker-a").at(50.02).route("ns-0", "orders", "broker-b")
-        )
+        builder = story().at(50).fault(*KILL).at(50.02).route("ns-0", "orders", "broker-b")
         builder.at(50.02).route("ns-1", "orders", "broker-b")
         return check(asked(builder, 50.06 - took_s, route_of(*BOTH), took_s=took_s).end(100))
 

@@ -5,16 +5,14 @@ import pytest
 from nemesrv.chaos.checks.clients import dead_brokers_avoided
 from nemesrv.chaos.checks.routes import no_false_eviction, one_master, routes_are_true, routes_as_registered
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, route_of
 
-KILL = ("f1", "kill", "sigkill", "broker-a")
 OLD, NEW = address_of("broker-a"), "127.0.0.1:12345"
 
 
 def route(at: str | None) -> dict[str, object] | None:
     """The topic's route with broker-a at that address, or without it."""
     found = route_of("broker-b") if at is None else route_of("broker-a", "broker-b")
-    assert found is not None
     if at is not None:
         found["brokers"]["broker-a"]["0"] = at
     return found

@@ -247,9 +247,7 @@ ACTS = {"0": address_of("broker-a/1")}
 
 
 def acting(ids: dict[str, str], perm: int) -> HistoryBuilder:
-    of = cluster(brokers=BROKERS, **ACTING)
-    of.rows[0]["value"]["profile"] = "5.x"
-    return shown(of, 50, ids, perm)
+    return shown(cluster(brokers=BROKERS, profile="5.x", **ACTING), 50, ids, perm)
 
 
 def test_a_slave_acts_as_master_without_the_write_permission() -> None:

@@ -4,9 +4,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.registrations_are_kept import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
-
-HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, address_of, cluster, judging
 
 check = judging(judge)
 
@@ -70,15 +68,14 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
 def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
     by_hand: bool, beats: bool, wrong: int
 ) -> None:
-    told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000})
-    told.rows[0]["value"]["profile"] = "5.x"
+    told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000}, profile="5.x")
     told.at(1).registers("ns-0", "broker-a")
     told.at(20).registers("ns-0", "broker-a")
     if not by_hand:
         register(told, 20)
     if beats:
         told.at(25).read("ns-0", "BROKER_HEARTBEAT", "broker-a")
-    kept = check(told.at(20).fault("f1", "pause", "sigstop", "broker-a").at(60).route("ns-0", "orders").end(90))
+    kept = check(told.at(20).fault(*PAUSE).at(60).route("ns-0", "orders").end(90))
     assert [one.kind for one in kept.findings if one.wrong] == ["must not hold what was silent"] * wrong
 
 
@@ -183,7 +180,7 @@ def test_a_broker_that_gave_a_registration_up_has_closed_its_channel() -> None:
 
 
 def test_a_broker_that_is_killed_or_stops_is_owed_nothing() -> None:
-    builder = story(10).at(30).fault("f1", "kill", "sigkill", "broker-a")
+    builder = story(10).at(30).fault(*KILL)
     assert check(builder.at(30.01).route("ns-0", "orders").end(75)).verdict is Validity.VALID
 
 

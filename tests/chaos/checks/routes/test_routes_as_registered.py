@@ -7,9 +7,8 @@ import pytest
 from nemesrv.chaos.checks.routes.routes_as_registered import judge
 from nemesrv.chaos.topology import broker_id
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, route_of
+from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, judging, route_of
 
-BOTH = ("broker-a", "broker-b")
 A, B = address_of("broker-a"), address_of("broker-b")
 
 check = judging(judge)
@@ -23,7 +22,6 @@ def story() -> HistoryBuilder:
 def told(at_s: float = 40, brokers: Any = (), queues: Any = (), **run: Any) -> Verdict:
     """From then on ns-0 has a route with other addresses or rows than the right one."""
     route = route_of(*BOTH)
-    assert route is not None
     route["brokers"].update(brokers)
     route["queues"].update(queues)
     builder = story().at(at_s).event("ns-0", "route", topic="orders", value=route)
@@ -59,7 +57,6 @@ def test_what_no_broker_is_or_has_is_told_as_what_it_is(brokers: Any, queues: An
 
 def test_queues_of_a_broker_that_the_route_gives_no_address_of_are_told() -> None:
     route = route_of("broker-a")
-    assert route is not None
     route["queues"]["broker-b"] = [4, 4, 6, 0]
     builder = story().at(40).event("ns-0", "route", topic="orders", value=route)
     (found,) = [one for one in check(builder.end(60)).findings if one.wrong]
@@ -69,7 +66,6 @@ def test_queues_of_a_broker_that_the_route_gives_no_address_of_are_told() -> Non
 def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longer() -> None:
     """ns-0 shows 8 queues from 40 s to 41 s, which broker-a registers only at 50 s."""
     new = route_of(*BOTH)
-    assert new is not None
     new["queues"]["broker-a"] = [8, 8, 6, 0]
     sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
     builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
@@ -90,14 +86,13 @@ def test_what_a_broker_sent_in_its_last_moment_a_route_may_show_though_nobody_re
 ) -> None:
     """Random scenario 90732: the link was slow, and broker-a died before the answer came."""
     new = route_of(*BOTH)
-    assert new is not None
     new["queues"]["broker-a"] = [8, 8, 6, 0]
     sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
     builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
     builder.at(39).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
     builder.at(40).event("ns-0", "route", topic="orders", value=new)
     if killed:
-        builder.at(42).fault("f1", "kill", "sigkill", "broker-a").fault("f1", "kill", "sigkill", "broker-a", end=True)
+        builder.at(42).fault(*KILL).fault(*KILL, end=True)
         builder.restarted("broker-a")
     builder.at(50).event("broker-a", "register", value={"version": 1}, **sent)
     assert check(builder.end(60)).verdict is (Validity.VALID if killed else Validity.INVALID)
@@ -106,7 +101,6 @@ def test_what_a_broker_sent_in_its_last_moment_a_route_may_show_though_nobody_re
 def test_a_broker_that_others_brought_into_a_cluster_that_is_up_is_theirs() -> None:
     def joined(scenario: str) -> Validity:
         route = route_of(*BOTH)
-        assert route is not None
         route["brokers"]["theirs"], route["queues"]["theirs"] = {"0": "10.1.1.1:10911"}, [8, 8, 6, 0]
         builder = story().at(30)
         about = {"broker_name": "theirs", "broker_id": 0, "address": "10.1.1.1:10911", "code": 0}
@@ -246,8 +240,7 @@ def test_a_broker_that_leaves_a_topic_out_of_its_registration_is_told_with_that_
 
 def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> None:
     def shows(perm: int) -> list[tuple[str, str]]:
-        builder = cluster(1, ("broker-a", "broker-a/1"))
-        builder.rows[0]["value"]["profile"] = "5.x"
+        builder = cluster(1, ("broker-a", "broker-a/1"), profile="5.x")
         for broker in ("broker-a", "broker-a/1"):
             builder.at(1).registers("ns-0", broker, MORE, acting=True)
         builder.at(1).event("ns-0", "route", topic="more", value=route_of("broker-a", "broker-a/1"))
@@ -265,8 +258,7 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
 @pytest.mark.parametrize(("acts", "wrong"), [(1, set()), (2, {("ns-0", "another slave acts")})])
 def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, wrong: set[tuple[str, str]]) -> None:
     brokers = "broker-a", "broker-a/1", "broker-a/2"
-    builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}})
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}}, profile="5.x")
     for broker in brokers:
         builder.at(1).registers("ns-0", broker, MORE, acting=True)
     for topic in MORE:
@@ -300,8 +292,7 @@ def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
 def test_a_living_address_stays_unless_another_has_a_greater_state_version(
     version: int, wrong: list[tuple[str, str]]
 ) -> None:
-    builder = cluster(1, ("broker-a",)).at(1)
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = cluster(1, ("broker-a",), profile="5.x").at(1)
     builder.registers("ns-0", "broker-a", MORE, state_version=2)
     shown(builder.at(20).registers("ns-0", "broker-a", MORE, 2, address=B, state_version=version), 20, id_0=B)
     assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong

@@ -108,14 +108,8 @@ def test_a_segment_shorter_than_its_window_judges_nothing() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_an_empty_history_is_unknown() -> None:
-    verdict = check(HistoryBuilder())
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one() -> None:
     route = route_of("broker-a", "broker-b")
-    assert route is not None
     turned = {"queues": dict(reversed(route["queues"].items())), "brokers": dict(reversed(route["brokers"].items()))}
     builder = cluster().at(50).event("ns-1", "route", topic="orders", value=turned)
     assert check(builder.end(90)).verdict is Validity.VALID
@@ -126,7 +120,6 @@ def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one() 
 
 def test_a_write_permission_that_somebody_had_wiped_at_a_name_server_is_no_difference_there() -> None:
     route = route_of("broker-a", "broker-b")
-    assert route is not None
     wiped = {**route, "queues": {**route["queues"], "broker-a": [4, 4, 4, 0]}}
 
     def verdict_of(told: str, broker: str, value: object) -> Validity:

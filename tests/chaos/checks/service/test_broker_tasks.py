@@ -8,7 +8,7 @@ from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.broker_tasks import BrokerTasks
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Finding
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster
 
 EVERYWHERE, CHANGES = "begins everywhere at once", "tells of each change at once"
 
@@ -76,8 +76,8 @@ def test_a_name_server_that_hears_of_a_change_with_the_next_full_round_hears_lat
 
 
 def test_a_broker_that_was_paused_between_two_of_them_is_not_late() -> None:
-    told = story().at(115.001).fault("f1", "pause", "sigstop", "broker-a")
-    told.at(118).fault("f1", "pause", "sigstop", "broker-a", end=True)
+    told = story().at(115.001).fault(*PAUSE)
+    told.at(118).fault(*PAUSE, end=True)
     for name, at_s in (("ns-0", 115), ("ns-1", 118.01), ("ns-2", 118.01)):
         registers(told, at_s, name)
     assert found(told, EVERYWHERE).wrong == 0

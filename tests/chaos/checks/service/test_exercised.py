@@ -6,9 +6,8 @@ import pytest
 
 from nemesrv.chaos.checks.service.exercised import CHECK, Evidence, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
 
-KILL = ("f1", "kill", "sigkill", "broker-a")
 HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
 
 
@@ -130,11 +129,6 @@ def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked() ->
     verdict = builder.end(300).judged(CHECK)
     assert (verdict.verdict, verdict.measured["by_fault"][0]["effects"]) == (Validity.VALID, {"failed": 1})
     assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(CHECK).verdict is Validity.UNKNOWN
-
-
-def test_an_empty_history_is_unknown() -> None:
-    verdict = check(HistoryBuilder())
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
 def test_what_a_node_did_not_do_for_the_harness_makes_it_unknown_and_names_the_node() -> None:

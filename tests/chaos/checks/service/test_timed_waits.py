@@ -10,7 +10,7 @@ from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT, look_up
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster
 
 from .test_timers_kept import check, runs, story, wrong
 
@@ -276,7 +276,7 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reache
     told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
     runs(runs(told, HEARTBEAT, [1]), HEARTBEAT, [31, 61, 91], took_s=3.0)
     told.at(0.02).learns("consumer-0", "broker-a", "broker-b")
-    told.at(20).fault("f1", "pause", "sigstop", "broker-a")
+    told.at(20).fault(*PAUSE)
     for at_s in (34, 64, 94):
         told.at(at_s).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"), duration_ms=3000)
     sent = [("broker-a", 1), *(("broker-b", at_s) for at_s in (1, 34, 64, 94)[: 4 if reached else 3])]
@@ -446,8 +446,8 @@ def test_the_newest_member_of_a_group_is_told_that_the_members_changed(told_s: f
 def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
     """The broker is back at 25 s and hears consumer-0, and at 45 s consumer-1; consumer-0 rebalances at `told_s`."""
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-    told.at(20).fault("f1", "kill", "sigkill", "broker-a").at(25).restarted("broker-a")
-    told.fault("f1", "kill", "sigkill", "broker-a", end=True)
+    told.at(20).fault(*KILL).at(25).restarted("broker-a")
+    told.fault(*KILL, end=True)
     for at_s in (0.1, 20.1, 40.1, told_s, told_s + 20, told_s + 40):
         value = {"woken": at_s == told_s, "balanced": True}
         told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
@@ -549,8 +549,8 @@ def test_a_send_has_its_budget_for_all_its_tries() -> None:
 
 def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None:
     def told(took_s: float, attempt_s: float, attempt: int, *, ordered: bool = False) -> list[str]:
-        history = producers(ordered, settings={"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}})
-        history.rows[0]["value"]["profile"] = "5.x"
+        settings = {"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}}
+        history = producers(ordered, settings=settings, profile="5.x")
         about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": attempt_s * 1000}}
         timed_out("producer-0", "send", **about)(history, took_s)
         verdict = judge(*history.end(END_S).facts())

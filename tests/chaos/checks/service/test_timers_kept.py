@@ -9,7 +9,7 @@ from nemesrv.chaos.oracle.broker import CLIENT_SCAN, FETCH, HOLD_CHECK, REGISTER
 from nemesrv.chaos.oracle.name_server import SCAN
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT, PERSIST, POLL, REBALANCE
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster
 
 END_S = 100.0
 RATES = {
@@ -161,7 +161,7 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
 def test_a_hung_broker_keeps_a_round_of_heartbeats_waiting_once_for_each_name_that_it_has(
     address: str, is_late: bool
 ) -> None:
-    told = story(HEARTBEAT).at(40).fault("f1", "pause", "sigstop", "broker-a")
+    told = story(HEARTBEAT).at(40).fault(*PAUSE)
     about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-x", "broker_id": 0}
     told.at(20).event(
         "admin", "admin", f="register", address=address, duration_ms=5, value={"address": address}, **about
@@ -175,8 +175,8 @@ def test_a_hung_broker_keeps_a_round_of_heartbeats_waiting_once_for_each_name_th
 @pytest.mark.parametrize(("then_s", "wrong_"), [(70, 0), (67.5, 1), (71.5, 1)])
 def test_a_registration_that_waited_for_the_list_was_due_at_some_moment_of_that(then_s: float, wrong_: int) -> None:
     """Random scenario 91881: the first that counts, behind a pause, came 3 s late, and the one after it in time."""
-    told = story(REGISTER).at(2).fault("f1", "pause", "sigstop", "broker-a")
-    told.at(20).fault("f1", "pause", "sigstop", "broker-a", end=True)
+    told = story(REGISTER).at(2).fault(*PAUSE)
+    told.at(20).fault(*PAUSE, end=True)
     told.at(41).event("broker-a", "scheduled_task", f=FETCH, duration_ms=3_000.0)
     runs(told, REGISTER, [20, 41, then_s])
     found = [one for one in wrong(check(told)) if one.object == REGISTER]
@@ -193,7 +193,7 @@ def test_a_task_that_ran_late_though_its_thread_was_free_is_late() -> None:
 def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> None:
     def told(took_s: float) -> Verdict:
         history = story(HEARTBEAT)
-        history.at(30).fault("f1", "pause", "sigstop", "broker-a", until_s=40)
+        history.at(30).fault(*PAUSE, until_s=40)
         runs(history, HEARTBEAT, [1, 61, 91])
         return check(runs(history, HEARTBEAT, [31], took_s=took_s))
 
@@ -205,7 +205,7 @@ def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> 
 def test_what_a_pause_held_up_runs_when_the_node_goes_on_and_keeps_its_rate() -> None:
     def told(resumed_s: float) -> Verdict:
         history = story(REGISTER)
-        history.at(35).fault("f1", "pause", "sigstop", "broker-a", until_s=55)
+        history.at(35).fault(*PAUSE, until_s=55)
         return check(runs(history, REGISTER, [10, resumed_s, 70, 100]))
 
     assert told(55.2).verdict is Validity.VALID

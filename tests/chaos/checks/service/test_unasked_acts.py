@@ -20,7 +20,6 @@ def routed(
 ) -> HistoryBuilder:
     """The consumer took the route of these brokers, with these rows in place of their own."""
     route = route_of(*brokers)
-    assert route is not None
     route["queues"].update({name.replace("_", "-"): row for name, row in queues.items()})
     return told.at(at_s).event("consumer-0", "route_changed", topic=topic, value=route)
 

@@ -22,7 +22,7 @@ from nemesrv.chaos.proof.statistics.compare import (
 )
 from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.proof.statistics.two_samples import Comparison, ComparisonOutcome
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, cluster
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
 
@@ -118,7 +118,7 @@ def recorded(path: Path, poll_s: float, clients: int) -> Path:
     )
     for name in names:
         builder.learns(name, "broker-a", "broker-b")
-    builder.at(100).fault("f1", "kill", "sigkill", "broker-a").route("ns-0", "orders", "broker-b")
+    builder.at(100).fault(*KILL).route("ns-0", "orders", "broker-b")
     for number, name in enumerate(names):
         late_s = (number + 1) * poll_s / clients
         builder.at(100 + late_s).learns(name, "broker-b")
