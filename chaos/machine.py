@@ -189,12 +189,8 @@ def free_memory(root: Path = Path("/")) -> int:
     with suppress(OSError):
         found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
         available = int(found[1]) * 1024 if found else available
-    return min(available, *_left_in_groups(root), _UNLIMITED)
-
-
-def _left_in_groups(root: Path) -> Iterator[int]:
-    for group, v2 in _groups(root, "memory"):
-        yield _left_in(group, *_MEMORY_FILES[v2])
+    of_groups = (_left_in(group, *_MEMORY_FILES[v2]) for group, v2 in _groups(root, "memory"))
+    return min(available, *of_groups, _UNLIMITED)
 
 
 _MEMORY_FILES = (("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current"))

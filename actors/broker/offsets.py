@@ -4,7 +4,7 @@ The table's keys are `topic@group`, as in consumerOffset.json. The request proce
 and topics. Upstream: `ConsumerOffsetManager`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import orjson
@@ -80,19 +80,15 @@ class ConsumerOffsets(KeptTable):
         self.persist()
 
     def forget_topic(self, topic: str) -> None:
-        for group in self.groups_of(topic):
-            del self._table[topic + SEPARATOR + group]
-            self._dirty = True
-        for table in (self._pulled, self._reset):
-            for key in [key for key in table if key.startswith(topic + SEPARATOR)]:
-                del table[key]
+        self._forget(lambda key: key.startswith(topic + SEPARATOR))
 
     def forget_group(self, group: str) -> None:
-        for topic in self.topics_of(group):
-            del self._table[topic + SEPARATOR + group]
-            self._dirty = True
-        for table in (self._pulled, self._reset):
-            for key in [key for key in table if key.endswith(SEPARATOR + group)]:
+        self._forget(lambda key: key.endswith(SEPARATOR + group))
+
+    def _forget(self, is_chosen: Callable[[str], bool]) -> None:
+        self._dirty = self._dirty or any(map(is_chosen, self._table))
+        for table in (self._table, self._pulled, self._reset):
+            for key in list(filter(is_chosen, table)):
                 del table[key]
 
     def encode(self) -> bytes:

@@ -9,7 +9,7 @@ whether a client may use a topic; registration.py informs NameServers. Upstream:
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +61,7 @@ class TopicTable(VersionedTable):
         super().__init__(path, now_ms=now_ms, log=log)
         self._on_change = on_change
         self.topic_config_table: dict[str, TopicConfig] = {topic.topic_name: topic for topic in _initial_topics(config)}
-        self._system = SYSTEM_TOPICS | self.topic_config_table.keys()
+        self.system_topics = SYSTEM_TOPICS | self.topic_config_table.keys()
         if (content := self.kept()) is not None:
             try:
                 wrapper = TopicConfigSerializeWrapper.decode(content)
@@ -76,13 +76,9 @@ class TopicTable(VersionedTable):
     def get(self, topic: str) -> TopicConfig | None:
         return self.topic_config_table.get(topic)
 
-    @property
-    def system_topics(self) -> Set[str]:
-        return self._system
-
     def is_system(self, topic: str) -> bool:
         """Return whether the topic is RocketMQ's own, as the topics named after the cluster and the broker are."""
-        return topic in self._system or is_system_topic(topic)
+        return topic in self.system_topics or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
         """Add the topic, if it does not exist, as if it had been in topics.json; no registration follows."""

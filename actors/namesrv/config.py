@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...remoting.frame import FRAME_MAX
+from ...remoting.headers.fields import camel_case
 from ...remoting.node.profile import Profile
 from ..errors import ConfigError
 from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
@@ -187,11 +188,7 @@ class NamesrvConfig:
         return lines
 
 
-def _java_name(name: str) -> str:
-    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
-
-
-_FIELDS = {_java_name(f.name): f for f in fields(NamesrvConfig) if f.name not in ("profile", "extra", "constants")}
+_FIELDS = {camel_case(f.name): f for f in fields(NamesrvConfig) if f.name not in ("profile", "extra", "constants")}
 _KNOWN = {
     profile: frozenset(
         key for key, f in _FIELDS.items() if profile is Profile.V5_X or f.metadata.get("since") is not Profile.V5_X

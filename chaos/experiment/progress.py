@@ -52,17 +52,13 @@ class Progress:
     ) -> None:
         self._title, self._expected_s, self._now_s = title, expected_s, now_s
         self._out = out or sys.stderr
-        self._terminal = self._out.isatty()
+        self.is_terminal = self._out.isatty()
         self._quiet, self._patient = quiet, patient
         self._began_s = self._wrote_s = self._phase_s = now_s()
         self._said = ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._beats: threading.Thread | None = None
-
-    @property
-    def is_terminal(self) -> bool:
-        return self._terminal
 
     def expect(self, seconds: float) -> None:
         self._expected_s = self._now_s() - self._began_s + seconds
@@ -74,7 +70,7 @@ class Progress:
             new, self._said = text != self._said, text
             if new:
                 self._phase_s = self._now_s()
-            if self._terminal or (new and not self._patient):
+            if self.is_terminal or (new and not self._patient):
                 self._show()
         if self._beats is None and not self._ended.is_set():
             self._beats = threading.Thread(target=self._beat, name="progress", daemon=True)
@@ -87,13 +83,13 @@ class Progress:
     def beat(self) -> None:
         """Print the current phase again if nothing was printed for a while."""
         with self._lock:
-            if self._said and self._now_s() - self._wrote_s >= (1.0 if self._terminal else BEAT_S):
+            if self._said and self._now_s() - self._wrote_s >= (1.0 if self.is_terminal else BEAT_S):
                 self._show()
 
     def _show(self) -> None:
         self._wrote_s = self._now_s()
         took_s = self._wrote_s - self._began_s
-        if self._terminal:
+        if self.is_terminal:
             done = min(_BAR - 1, int(_BAR * took_s / max(self._expected_s, 1.0)))
             bar = f"{'█' * done}{'░' * (_BAR - done)}"
             self._write(f"\r\x1b[2K{self._fitting(bar, self._said + self._left(took_s))}")
@@ -125,7 +121,7 @@ class Progress:
         """Remove the progress line from the terminal and print nothing more."""
         self._ended.set()
         with self._lock:
-            if self._terminal and not self._quiet and self._said:
+            if self.is_terminal and not self._quiet and self._said:
                 self._write("\r\x1b[2K")
             self._said = ""
 

@@ -80,7 +80,7 @@ class RunningCluster:
     (unknown link or node) raises ScenarioError and changes nothing."""
 
     def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
-        self._experiment, self._judge, self._end = experiment, judge, end
+        self.experiment, self._judge, self._end = experiment, judge, end
         self._begin_s = experiment.now_s
         self._scenario = experiment.scenario
         self._timeline: list[ActionModel] = []
@@ -116,8 +116,8 @@ class RunningCluster:
         """
         self._running()
         with _InTheTest("client"):
-            found = self._experiment.client_under_test(name, profile)
-            clients = self._experiment.scenario.cluster.clients
+            found = self.experiment.client_under_test(name, profile)
+            clients = self.experiment.scenario.cluster.clients
             cluster = self._scenario.cluster.model_copy(update={"clients": clients})
             self._scenario = self._scenario.model_copy(update={"cluster": cluster})
             return found
@@ -133,26 +133,22 @@ class RunningCluster:
         return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
 
     @property
-    def experiment(self) -> Experiment:
-        return self._experiment
-
-    @property
     def seed(self) -> int:
-        return self._experiment.seed
+        return self.experiment.seed
 
     @property
     def run_dir(self) -> Path:
-        return self._experiment.folder.path
+        return self.experiment.folder.path
 
     @property
     def now_s(self) -> float:
         """Return the RocketMQ seconds since the workload began."""
-        return self._experiment.now_s - self._begin_s
+        return self.experiment.now_s - self._begin_s
 
     def _addresses(self, kind: NodeKind) -> dict[str, str]:
         if not self._scenario.cluster.external:
             raise HarnessError(NOBODY_DIALS)
-        return {name: str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind)}
+        return {name: str(self.experiment.addresses[name]) for name in self._scenario.topology().of(kind)}
 
     # -- what happens to it
 
@@ -222,7 +218,7 @@ class RunningCluster:
         """Wait for this many seconds of RocketMQ time."""
         self._running()
         with _InTheTest("wait"):
-            self._experiment.wait(seconds)
+            self.experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
         """Execute one action, as a scenario's timeline does. Returns the ids of the faults that the action began. `of`
@@ -260,13 +256,13 @@ class RunningCluster:
             planned = [*scenario.plan(self.seed).actions]
             for one in before.plan(self.seed).actions:
                 planned.remove(one)
-            act = self._experiment.act
+            act = self.experiment.act
             steps = [TimelineStep(one.at_s, partial(act, one.action), one.series, one.after_s) for one in planned]
             self._timeline += with_fault_ids(scenario.timeline)[len(before.timeline) :]
-            self._experiment.follow(steps, self._begin_s)
+            self.experiment.follow(steps, self._begin_s)
 
     def _done(self, action: ActionModel) -> tuple[str, ...]:
-        begun = self._experiment.act(action)
+        begun = self.experiment.act(action)
         self._timeline.append(action)
         return begun or ()
 
@@ -275,7 +271,7 @@ class RunningCluster:
         found = self._scenario.hosts()
         if not found:
             for node in self._scenario.topology().nodes:
-                if (host := self._experiment.stage.host_name(node)) is not None:
+                if (host := self.experiment.stage.host_name(node)) is not None:
                     found.setdefault(host, []).append(node)
         return found
 
@@ -296,7 +292,7 @@ class RunningCluster:
         steps = [
             {**part.model_dump(mode="json"), "at_s": entry["at_s"]}
             for part in after[len(before) :]
-            if not (isinstance(part.what, Heal) and not self._experiment.links.active.keys() & {*part.what.faults})
+            if not (isinstance(part.what, Heal) and not self.experiment.links.active.keys() & {*part.what.faults})
         ]
         timeline = parse({**document, "timeline": [*document["timeline"], *steps]}, file=of).timeline
         begun = [self._done(action) for action in with_fault_ids(timeline)[len(document["timeline"]) :]]
@@ -305,10 +301,10 @@ class RunningCluster:
 
     def end_link_fault(self, fault_id: str) -> None:
         self._running()
-        links = self._experiment.links
+        links = self.experiment.links
         if fault_id in links.active:
             at_s = round(self.now_s, 3)
-            self._experiment.end_link_fault(fault_id)
+            self.experiment.end_link_fault(fault_id)
             self._timeline.append(ActionModel(at_s=at_s, what=Heal(faults=(fault_id,))))
 
     def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
@@ -351,13 +347,13 @@ class RunningCluster:
         else:
             self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
         self._over = True
-        self._experiment.has_done(self._timeline)
-        self._experiment.finish()
+        self.experiment.has_done(self._timeline)
+        self.experiment.finish()
 
     def _judged(self) -> Sequence[Verdict]:
         self._end()
-        self._experiment.folder.keep(self.scenario, self._experiment.defect)
-        return self._judge(self._experiment.folder, self.scenario)
+        self.experiment.folder.keep(self.scenario, self.experiment.defect)
+        return self._judge(self.experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
         """Do what `check` does, and raise NotValid if any check is not VALID."""

@@ -231,7 +231,7 @@ class RealStage(Stage):
             if death.name in carriers:
                 return False
             if self.unplanned is not None:
-                self.unplanned(death, deaths.id_of(death.name))
+                self.unplanned(death, deaths.ids[death.name])
             return self.unplanned is not None
 
         return told, at_once

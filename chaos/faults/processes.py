@@ -178,17 +178,15 @@ class UnplannedDeaths:
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
-        self._ids: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        """For each node whose process ended unplanned: the fault id of its last such end."""
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
         """Record the unplanned end of a process. Within the block the caller makes the node's proxies refuse
         connections; at the block's end a `gone` row is recorded."""
         self._noted += 1
-        fault_id = self._ids[node] = f"unplanned-{self._noted}"
+        fault_id = self.ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")
         yield
         self._record("gone", fault_id=fault_id, source=node)
-
-    def id_of(self, node: str) -> str:
-        return self._ids[node]

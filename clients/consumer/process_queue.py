@@ -33,22 +33,18 @@ class ProcessQueue:
         self.last_pull_ms = self.last_consume_ms = now_ms
         self._messages: dict[int, StoredMessage] = {}
         self._offsets: list[int] = []  # the keys of _messages, sorted
-        self._size_bytes = 0
+        self.size_bytes = 0
         self._max_offset = -1
 
     def __repr__(self) -> str:
         state = ", dropped" if self.dropped else ""
-        return f"<ProcessQueue {len(self._messages)} messages, {self._size_bytes} B{state}>"
+        return f"<ProcessQueue {len(self._messages)} messages, {self.size_bytes} B{state}>"
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __contains__(self, queue_offset: int) -> bool:
         return queue_offset in self._messages
-
-    @property
-    def size_bytes(self) -> int:
-        return self._size_bytes
 
     @property
     def span(self) -> int:
@@ -67,7 +63,7 @@ class ProcessQueue:
             if old is None:
                 insort(self._offsets, message.queue_offset)
             self._messages[message.queue_offset] = message
-            self._size_bytes += len(message.body) - (len(old.body) if old is not None else 0)
+            self.size_bytes += len(message.body) - (len(old.body) if old is not None else 0)
             self._max_offset = max(self._max_offset, message.queue_offset)
 
     def finish(self, queue_offsets: Iterable[int]) -> int | None:
@@ -79,12 +75,12 @@ class ProcessQueue:
             message = self._messages.pop(queue_offset, None)
             if message is not None:
                 del self._offsets[bisect_left(self._offsets, queue_offset)]
-                self._size_bytes -= len(message.body)
+                self.size_bytes -= len(message.body)
         return self._offsets[0] if self._offsets else self._max_offset + 1
 
     def over_limit(self, limits: FlowLimits) -> bool:
         """Whether the unfinished messages exceed a limit of number, size or span, so that pulling must pause."""
-        return len(self._messages) > limits.messages or self._size_bytes > limits.size_bytes or self.span > limits.span
+        return len(self._messages) > limits.messages or self.size_bytes > limits.size_bytes or self.span > limits.span
 
     def is_pull_expired(self, *, now_ms: int) -> bool:
         """Whether the queue was not pulled for 120 s, so that the consumer must drop the queue and take it again."""
