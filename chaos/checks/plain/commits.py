@@ -62,7 +62,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         ahead=tuple(_ahead(sends, receipts, world, first)),
         back=tuple(_back(of_place)),
         older=() if broadcasting else tuple(_older(part.control, world, of_place)),
-        forgotten=(*_forgotten(of_place), *(() if broadcasting else _invented(part.control, world, of_place))),
+        forgotten=(*_forgotten(of_place), *(_unread if broadcasting else _invented)(part.control, world, of_place)),
         behind=tuple(_behind(receipts, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
         given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
@@ -291,6 +291,16 @@ def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
             if told is not None and before not in (None, told["offset"]):
                 yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"])
             last[row["node"], row["incarnation"]] = row
+
+
+def _unread(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+    """Queues that a broadcasting consumer began below the offset that its own file had."""
+    for row in control.rows("queue_taken"):
+        place, offset = (*_queue(row), row.node), row.offset or 0
+        own = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
+        for one in own:
+            if offset < one["offset"]:
+                yield Forgotten(*place, one["offset"], offset, row.time_ms, one["time_ms"])
 
 
 def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:

@@ -78,8 +78,8 @@ class Older(OfQueue):
 
 @dataclass(frozen=True)
 class Forgotten(OfQueue):
-    """A commit before which the broker had another offset than the same process of it had been told last; or an answer
-    beyond all that it had been told."""
+    """A commit before which the broker had another offset than the same process of it had been told last; an answer
+    beyond all that it had been told; or a broadcasting consumer's queue that began below its own last offset."""
 
     before: int
     """What it had."""

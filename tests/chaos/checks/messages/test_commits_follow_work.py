@@ -433,6 +433,13 @@ def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> No
     assert found.examples[0].who == "consumer-0"
 
 
+@pytest.mark.parametrize(("offset", "found"), [(3, []), (0, ["lost its own offset"])])
+def test_a_broadcasting_consumer_goes_on_at_the_offset_that_its_own_file_has(offset: int, found: list[str]) -> None:
+    builder, value = worked(story(broadcasting=True), 3), {"group": CONSUMER_GROUP, "before": -1}
+    builder.at(110).event("consumer-0", "commit", f="persist", offset=3, value=value, **AT)
+    assert kinds(verdict(taken(dropped(builder.at(120)).at(130), offset=offset, op_id="take-1"))) == found
+
+
 @pytest.mark.parametrize(
     ("builder", "why"),
     [
