@@ -173,6 +173,7 @@ _ACTS: Mapping[str, str] = {
     "takes out who is gone": "{who} kept a client in its groups whose process had been killed",
     "has no client": "{who} kept a client whose channel had ended",
     "is closed at once": "{who} did not at once close the {what}",
+    "ends with its channel": "{who} went on waiting for an answer though the channel had ended{because}",
     "ends when it has passed": "{who} used an isolated broker again at the wrong time",
     "everywhere, as it stops": "{who} did not {what} at every server when it stopped",
     "takes out who unregisters": "{who} still had a client in a group after the client had unregistered",

@@ -4,6 +4,7 @@
 |---------------|--------------------------------------------------------------------------|-------------------|
 | … time-out    | from the beginning of the call until nobody waits for its answer         | timed_out         |
 | channel       | from when nobody waits for an answer until the channel is closed, at once| channel           |
+| lost channel  | none: a call ends when its channel does                                  | timed_out, channel|
 | pull delay    | how long a queue's next pull was put off                                 | pull_delayed      |
 
 For how long is oracle/time_outs.py.
@@ -19,11 +20,13 @@ from ...oracle.client_profiles import Outcome
 from ...oracle.time_outs import CONNECT, SEND, Wait, look_up, pull_delay, time_out, tries
 from ...oracle.timers import Act
 from ...verdict import Finding
+from ..findings import of_many
 from ..record.timer_acts import Process, Run
 
 TIME_OUT, CHANNEL, PULL_DELAY = "time-out", "channel of a call that ran out", "pull delay"
 _ASYNC = "PULL_MESSAGE"
 """Nobody waits for its answer, and its time-out closes nothing."""
+_MANY_CALLS = (SEND, RequestCode.GET_ROUTEINFO_BY_TOPIC.name)
 _SPARED_MS = 100.0
 """From 5.1.4 on an answer that had no longer to come costs no channel."""
 
@@ -38,9 +41,33 @@ class Waits(Process):
         if self.kind in ("producer", "consumer") and self.timers.Z:
             row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
             yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
+        if self.kind in ("producer", "consumer"):
+            yield from self._waited_on()
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in self._pull_delays().items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
+
+    def _waited_on(self) -> Iterator[Finding]:
+        """The calls that ran out although their channel had ended before; of a send or a look-up nobody knows which of
+        its tries had the channel."""
+        near_ms, ends = self.timers.delivery_ms, defaultdict[str, list[float]](list)
+        for run in self.rows("channel"):
+            if run.row.f == "close":
+                ends[run.row.address or ""].append(run.ended_ms)
+        examined, wrong, of = 0, list[float](), set[str]()
+        for run in self.rows("timed_out"):
+            what, from_ms, to_ms = str(run.row.f), run.began_ms + near_ms, run.ended_ms - near_ms
+            if what in (CONNECT, *_MANY_CALLS) or self.held(from_ms, to_ms):
+                continue
+            examined += 1
+            if from_ms < to_ms and self.within(ends[run.row.address or ""], from_ms, to_ms):
+                wrong.append(run.ended_ms)
+                of.add(self.world.owners.get(run.row.address or "", ""))
+        if examined:
+            about, span = (self.life.node, "call"), (self.start_ms, self.end_ms)
+            row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
+            more = {"because": ", ".join(sorted(of))} if of else {}
+            yield of_many(about, "ends with its channel", span, row, examined, wrong, more=more)
 
     # -- time-outs
 

@@ -376,6 +376,14 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     assert len(wrong(judged(20))) == 1
 
 
+@pytest.mark.parametrize(("closed_s", "found"), [(45, []), (60, ["broker-a"]), (80, [])])
+def test_a_call_ends_with_its_channel(closed_s: float, found: list[str]) -> None:
+    told = channel(story().at(closed_s), "consumer-0", "close")
+    waited = timed_out("consumer-0", "PULL_MESSAGE")(told, 30)
+    calls = [one.more["because"] for one in wrong(check(waited)) if one.kind == "ends with its channel"]
+    assert calls == found
+
+
 def consumers_left(woken_s: float, told_s: float | None = None, how: str = "closed", **setting: Any) -> Verdict:
     """Of two consumers one leaves at 45 s; the other rebalances then."""
     settings = {"broker-a": setting} if setting else {}
