@@ -104,6 +104,8 @@ _NEAREST = (
 )
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what one
 NameServer has, before how two differ; what is lost for good, before what did not come."""
+_SIGN = "asks at its polls"
+"""What a client does because of its own mistake elsewhere: a look-up, at a queue that it should not pull."""
 _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
 
 
@@ -129,5 +131,6 @@ def _distance(verdict: Verdict) -> tuple[bool, int, int]:
     if check is None:
         return True, len(_GROUPS), 0
     names_nobody = example is not None and example.more.get("holder") == ""
+    is_sign = bool(verdict.examples) and all(one.more.get("kind") == _SIGN for one in verdict.examples)
     nearest = _NEAREST.index(verdict.name) if verdict.name in _NEAREST else len(_NEAREST)
-    return check.is_of_the_whole or names_nobody, _GROUPS.index(check.group), nearest
+    return check.is_of_the_whole or names_nobody or is_sign, _GROUPS.index(check.group), nearest

@@ -151,7 +151,7 @@ def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
 
 
 @planted(CONSUMERS, "broker-crash", caught_by="duplicates")
-@may_find("commits_follow_work order_kept queue_ownership")
+@may_find("commits_follow_work order_kept queue_ownership timers_kept")
 def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
     """consumers go on consuming a queue for 15 s after a rebalance took the queue away"""
     rebalancer, service = _rebalancer(node), node.client._pull_service

@@ -144,7 +144,7 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 
 
 @planted(CONSUMERS, _READS_LATE, caught_by="living_are_used")
-@may_find("commits_follow_work recovery_time")
+@may_find("commits_follow_work recovery_time timers_kept")
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
     """a consumer pulls only from masters, even if the master is gone"""
 

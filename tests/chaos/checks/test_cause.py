@@ -64,6 +64,16 @@ def test_a_broker_that_forgot_a_message_comes_before_the_order_that_the_loss_ups
     assert (found.node, found.guarantee) == ("broker-a", CHECKS["no_acknowledged_loss"].says)
 
 
+def test_a_look_up_that_nothing_asked_for_comes_behind_what_made_the_client_ask() -> None:
+    asked = Example(who="consumer-0", what="look-up", from_ms=1_000.0, more={"kind": "asks at its polls"})
+    timers = replace(verdict("timers_kept", Validity.INVALID), examples=(asked,))
+    unread = verdict("living_are_used", Validity.INVALID, "consumer-0")
+    for wrong, first in (([timers, unread], "living_are_used"), ([timers], "timers_kept")):
+        found = cause_of(wrong)
+        assert found is not None
+        assert found.guarantee == CHECKS[first].says
+
+
 def test_who_only_a_promise_of_the_whole_names_is_guilty_where_no_part_is() -> None:
     late = verdict("dead_brokers_avoided", Validity.INVALID, "producer-1")
     assert guilty_nodes([late]) == {"producer-1": ["dead_brokers_avoided"]}
