@@ -26,7 +26,7 @@ from ..record.timer_acts import Process, Run
 TIME_OUT, CHANNEL, PULL_DELAY = "time-out", "channel of a call that ran out", "pull delay"
 _ASYNC = "PULL_MESSAGE"
 """Nobody waits for its answer, and its time-out closes nothing."""
-_MANY_CALLS = (SEND, RequestCode.GET_ROUTEINFO_BY_TOPIC.name)
+_LOOK_UP = RequestCode.GET_ROUTEINFO_BY_TOPIC.name
 _SPARED_MS = 100.0
 """From 5.1.4 on an answer that had no longer to come costs no channel."""
 
@@ -48,16 +48,17 @@ class Waits(Process):
             yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
 
     def _waited_on(self) -> Iterator[Finding]:
-        """The calls that ran out although their channel had ended before; of a send or a look-up nobody knows which of
-        its tries had the channel."""
+        """The calls that ran out although their channel had ended before: of a send its last try; of a look-up nobody
+        knows which of its tries had the channel."""
         near_ms, ends = self.timers.delivery_ms, defaultdict[str, list[float]](list)
         for run in self.rows("channel"):
             if run.row.f == "close":
                 ends[run.row.address or ""].append(run.ended_ms)
         examined, wrong, of = 0, list[float](), set[str]()
         for run in self.rows("timed_out"):
-            what, from_ms, to_ms = str(run.row.f), run.began_ms + near_ms, run.ended_ms - near_ms
-            if what in (CONNECT, *_MANY_CALLS) or self.held(from_ms, to_ms):
+            what, to_ms = str(run.row.f), run.ended_ms - near_ms
+            from_ms = run.ended_ms - run.value.get("attempt_ms", run.ended_ms - run.began_ms) + near_ms
+            if what in (CONNECT, _LOOK_UP) or self.held(from_ms, to_ms):
                 continue
             examined += 1
             if from_ms < to_ms and self.within(ends[run.row.address or ""], from_ms, to_ms):
@@ -85,7 +86,7 @@ class Waits(Process):
         """A look-up of a client whose language asks the next entry of its list, and waits anew, where one is silent."""
         node = self.life.node
         asks_on = Outcome.NO_ANSWER in self.world.client_profile_of(node).retries
-        if run.row.f != RequestCode.GET_ROUTEINFO_BY_TOPIC.name or not asks_on:
+        if run.row.f != _LOOK_UP or not asks_on:
             return None
         whole = look_up(self.world, node, len(self.world.addresses_of(node)))
         return self.wait(run.began_ms, run.ended_ms, whole.ms, whole.symbol)._replace(earliest_ms=wait.ms)
@@ -114,6 +115,8 @@ class Waits(Process):
                 continue
             if self.within(opened[address], at_ms - _SPARED_MS - near_ms, at_ms):
                 continue
+            if self.within(closed[address], run.began_ms, at_ms - near_ms):
+                continue  # it had ended before
             at = bisect_left(closed[address], at_ms - near_ms)
             if at < len(closed[address]):
                 yield self.wait(at_ms, max(at_ms, closed[address][at]), 0.0, "at once")._replace(earliest_ms=None)

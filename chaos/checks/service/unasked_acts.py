@@ -8,7 +8,8 @@
 |           | ends the poll; code 17 leaves it the route that it has                          |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
-| close     | of a channel to a broker, when a call on the channel has run out                | channel          |
+| close     | of a channel to a broker, when a call on the channel has run out, or after      | channel          |
+|           | clientChannelMaxIdleTimeSeconds without a byte                                  |                  |
 | heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed; it  | scheduled_task,  |
 |           | shares a topic's queues out by a list of members that came in this round        | members_listed   |
@@ -42,7 +43,7 @@ from ..record.turns import client_routes
 from .group_members import NOTICE, changes_of
 
 _DIALS = ("open", "connect_failed")
-_CLOSED_BY_ITSELF = "closed by self"
+_CLOSED_BY_ITSELF, _IDLE = "closed by self", "idle by self"
 DROP = "drop of a queue"
 _IDLE_MS = 120_000.0
 """`pullMaxIdleTime`: no setting's here."""
@@ -62,6 +63,8 @@ class Unasked(Process):
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
         row = "NettyRemotingClient.invokeSync: closes a channel on which a call has run out"
         yield from self._told("close", "of a channel on which a call ran out", row, *self._closes())
+        row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
+        yield from self._told("close", "is idle first", row, *self._idle_closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
         yield from self._told(DROP, "what its share has no more", row, *self._drops())
         if self.kind == "producer":
@@ -242,6 +245,26 @@ class Unasked(Process):
             is_own = run.value.get("reason") == _CLOSED_BY_ITSELF
             if is_own and not self.within(waits[address], at_ms - near_ms, at_ms + near_ms):
                 wrong[at_ms] = broker
+        return examined, wrong
+
+    def _idle_closes(self) -> tuple[int, Mapping[float, str]]:
+        """How many channels to brokers this client closed as idle, and when it closed those on which a heartbeat had
+        come, or which it had opened, within the time that a channel may be idle."""
+        near_ms, opened = self.timers.delivery_ms, dict[str, float]()
+        idle_ms = 1000.0 * float(str(self.world.setting(self.life.node, "clientChannelMaxIdleTimeSeconds")))
+        examined, wrong = 0, dict[float, str]()
+        for run in self.rows("channel"):
+            address, at_ms = run.row.address or "", run.ended_ms
+            broker = self.world.owners.get(address, "")
+            if run.row.f == "open":
+                opened[address] = at_ms
+            elif run.value.get("reason") == _IDLE and broker in self.brokers and address in opened:
+                examined += 1
+                heard = self.at_brokers("client_heartbeat").get(broker, ())
+                used_ms = max([opened[address], *heard[: bisect_right(heard, at_ms)][-1:]])
+                is_early = at_ms - used_ms < idle_ms - 1000.0 - near_ms
+                if is_early and not self.held(used_ms, at_ms) and not self.troubles.between(broker, used_ms, at_ms):
+                    wrong[at_ms] = broker
         return examined, wrong
 
     def _heartbeats(self) -> tuple[int, Mapping[float, str]]:

@@ -376,12 +376,20 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     assert len(wrong(judged(20))) == 1
 
 
-@pytest.mark.parametrize(("closed_s", "found"), [(45, []), (60, ["broker-a"]), (80, [])])
-def test_a_call_ends_with_its_channel(closed_s: float, found: list[str]) -> None:
-    told = channel(story().at(closed_s), "consumer-0", "close")
-    waited = timed_out("consumer-0", "PULL_MESSAGE")(told, 30)
-    calls = [one.more["because"] for one in wrong(check(waited)) if one.kind == "ends with its channel"]
-    assert calls == found
+@pytest.mark.parametrize(
+    ("node", "what", "took_s", "closed_s", "found"),
+    [
+        ("consumer-0", "PULL_MESSAGE", 30, 45, []),
+        ("consumer-0", "PULL_MESSAGE", 30, 60, ["broker-a"]),
+        ("consumer-0", "PULL_MESSAGE", 30, 80, []),
+        ("producer-0", "send", 3, 52, ["broker-a"]),
+    ],
+)
+def test_a_call_ends_with_its_channel(node: str, what: str, took_s: float, closed_s: float, found: list[str]) -> None:
+    told = channel((story() if node == "consumer-0" else producers()).at(closed_s), node, "close")
+    waited = timed_out(node, what, closed_s=None)(told, took_s)
+    assert [one.more["because"] for one in wrong(check(waited)) if one.kind == "ends with its channel"] == found
+    assert not any(one.kind == "is closed at once" for one in wrong(check(waited)) if found), "it had ended before"
 
 
 def consumers_left(woken_s: float, told_s: float | None = None, how: str = "closed", **setting: Any) -> Verdict:

@@ -131,6 +131,17 @@ def test_a_client_closes_a_channel_to_a_broker_only_when_a_call_ran_out(
     assert closes == (["broker-a"] if found else [])
 
 
+@pytest.mark.parametrize(("heard_s", "found"), [(None, []), (25, []), (130, ["broker-a"])])
+def test_a_client_closes_no_channel_as_idle_that_a_heartbeat_used(heard_s: float | None, found: list[str]) -> None:
+    told, address = routed(story(), "broker-a"), address_of("broker-a")
+    told.at(10).event("consumer-0", "channel", f="open", address=address, value={"reason": "connected"})
+    if heard_s is not None:
+        told.at(heard_s).hears("broker-a", "consumer-0")
+    told.at(145).event("consumer-0", "channel", f="close", address=address, value={"reason": "idle by self"})
+    closes = [one.more["because"] for one in wrong(check(told)) if one.kind == "is idle first"]
+    assert closes == found
+
+
 def test_a_broker_that_is_routed_to_again_may_be_dialled_again() -> None:
     told = routed(routed(routed(story(), "broker-a"), "broker-b", at_s=20), "broker-a", at_s=70)
     assert kinds(dialled(told, 70.1, "open")) == []
