@@ -231,6 +231,7 @@ class Unasked(Process):
     def _closes(self) -> tuple[int, Mapping[float, str]]:
         """How many channels to brokers ended, and when this client closed those on which no call had run out."""
         near_ms, waits = self.timers.delivery_ms, defaultdict[str, list[float]](list)
+        before_ms = near_ms + self.timers.lateness_cap_ms  # a busy process closes it later
         for run in self.rows("timed_out"):
             waits[run.row.address or ""].append(run.ended_ms)
         examined, wrong = 0, dict[float, str]()
@@ -243,7 +244,7 @@ class Unasked(Process):
                 continue
             examined += 1
             is_own = run.value.get("reason") == _CLOSED_BY_ITSELF
-            if is_own and not self.within(waits[address], at_ms - near_ms, at_ms + near_ms):
+            if is_own and not self.within(waits[address], at_ms - before_ms, at_ms + near_ms):
                 wrong[at_ms] = broker
         return examined, wrong
 
