@@ -81,6 +81,12 @@ def of_many(
     return finding(about, kind, span, at_no_time(row), out=out, examined=examined, wrong=len(wrong_at), **more)
 
 
+def because(names: Iterable[str]) -> dict[str, Any]:
+    """`more` of a finding whose sentence ends with these names, each told once; {} without any."""
+    told = ", ".join(sorted({*names}))
+    return {"because": told} if told else {}
+
+
 def tolerated(tolerance: Tolerance) -> dict[str, Any]:
     """The tolerance as a Finding keeps it."""
     return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}

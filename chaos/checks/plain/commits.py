@@ -62,7 +62,10 @@ def commits(part: Part, world: World) -> CommitFacts:
         ahead=tuple(_ahead(sends, receipts, world, first)),
         back=tuple(_back(of_place)),
         older=() if broadcasting else tuple(_older(part.control, world, of_place)),
-        forgotten=(*_forgotten(of_place), *(_unread if broadcasting else _invented)(part.control, world, of_place)),
+        forgotten=(
+            *_forgotten(of_place),
+            *(_begun_below if broadcasting else _invented)(part.control, world, of_place),
+        ),
         behind=tuple(_behind(receipts, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
         given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
@@ -293,7 +296,7 @@ def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
             last[row["node"], row["incarnation"]] = row
 
 
-def _unread(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Queues that a broadcasting consumer began below the offset that its own file had."""
     for row in control.rows("queue_taken"):
         place, offset = (*_queue(row), row.node), row.offset or 0

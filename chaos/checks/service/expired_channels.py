@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...oracle.queue_owners import node_of_client
 from ...oracle.time_outs import CLIENT_EXPIRED_MS
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import because, of_many
 from ..record.received import received
 from ..record.timer_acts import Process, by_process
 
@@ -70,8 +70,7 @@ class ExpiredChannels(Process):
                     last_ms = None
         if ended:
             row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed when it was idle"
-            more = {"because": ", ".join(sorted({*wrong.values()}))} if wrong else {}
-            span = self.start_ms, self.end_ms
+            span, more = (self.start_ms, self.end_ms), because(wrong.values())
             yield of_many((node, CHANNEL), "is idle first", span, row, ended, sorted(wrong), more=more)
 
     def _used(self) -> Mapping[str, list[float]]:

@@ -29,7 +29,7 @@ from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import because, of_many
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, Run
 from .expired_channels import CHANNEL
@@ -302,8 +302,7 @@ class Members(Process):
                     missed[kind].append((began_ms, broker))
         for kind, times in examined.items():
             about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
-            brokers = sorted({broker for _, broker in missed[kind]})
-            more = {"because": ", ".join(brokers)} if brokers else {}
+            more = because(broker for _, broker in missed[kind])
             yield of_many(about, kind, span, _ROUNDS[kind], times, sorted(at for at, _ in missed[kind]), more=more)
 
     def _rounds(self) -> Iterator[tuple[str, float, float, float]]:

@@ -20,7 +20,7 @@ from ...oracle.client_profiles import Outcome
 from ...oracle.time_outs import CONNECT, SEND, Wait, look_up, pull_delay, time_out, tries
 from ...oracle.timers import Act
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import because, of_many
 from ..record.timer_acts import Process, Run
 
 TIME_OUT, CHANNEL, PULL_DELAY = "time-out", "channel of a call that ran out", "pull delay"
@@ -38,10 +38,10 @@ class Waits(Process):
         for what, acts in self._time_outs().items():
             row = "NettyRemotingClient: a call ends by its time-out, a send by sendMsgTimeout"
             yield from self.finding(f"{what} {TIME_OUT}", "runs out when its setting says", row, acts)
-        if self.kind in ("producer", "consumer") and self.timers.Z:
-            row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
-            yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
         if self.kind in ("producer", "consumer"):
+            if self.timers.Z:
+                row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
+                yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
             yield from self._waited_on()
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in self._pull_delays().items():
@@ -50,11 +50,8 @@ class Waits(Process):
     def _waited_on(self) -> Iterator[Finding]:
         """The calls that ran out although their channel had ended before: of a send its last try; of a look-up nobody
         knows which of its tries had the channel."""
-        near_ms, ends = self.timers.delivery_ms, defaultdict[str, list[float]](list)
-        for run in self.rows("channel"):
-            if run.row.f == "close":
-                ends[run.row.address or ""].append(run.ended_ms)
-        examined, wrong, of = 0, list[float](), set[str]()
+        near_ms, ends = self.timers.delivery_ms, self._channels("close")
+        examined, wrong = 0, list[tuple[float, str]]()
         for run in self.rows("timed_out"):
             what, to_ms = str(run.row.f), run.ended_ms - near_ms
             from_ms = run.ended_ms - run.value.get("attempt_ms", run.ended_ms - run.began_ms) + near_ms
@@ -62,13 +59,20 @@ class Waits(Process):
                 continue
             examined += 1
             if from_ms < to_ms and self.within(ends[run.row.address or ""], from_ms, to_ms):
-                wrong.append(run.ended_ms)
-                of.add(self.world.owners.get(run.row.address or "", ""))
+                wrong.append((run.ended_ms, self.world.owners.get(run.row.address or "", "")))
         if examined:
             about, span = (self.life.node, "call"), (self.start_ms, self.end_ms)
             row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
-            more = {"because": ", ".join(sorted(of))} if of else {}
-            yield of_many(about, "ends with its channel", span, row, examined, wrong, more=more)
+            more = because(broker for _, broker in wrong)
+            yield of_many(about, "ends with its channel", span, row, examined, [at for at, _ in wrong], more=more)
+
+    def _channels(self, f: str) -> Mapping[str, list[float]]:
+        """Address → when this process opened, or lost, a channel to it."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for run in self.rows("channel"):
+            if run.row.f == f:
+                found[run.row.address or ""].append(run.ended_ms)
+        return found
 
     # -- time-outs
 
@@ -103,12 +107,7 @@ class Waits(Process):
 
     def _closes(self) -> Iterator[Act]:
         """From the end of each call that ran out until the channel that it waited on was closed."""
-        near_ms = self.timers.delivery_ms
-        opened: dict[str, list[float]] = defaultdict(list)
-        closed: dict[str, list[float]] = defaultdict(list)
-        for run in self.rows("channel"):
-            if run.row.f in ("open", "close"):
-                (opened if run.row.f == "open" else closed)[run.row.address or ""].append(run.ended_ms)
+        near_ms, opened, closed = self.timers.delivery_ms, self._channels("open"), self._channels("close")
         for run in self.rows("timed_out"):
             what, address, at_ms = str(run.row.f), run.row.address or "", run.ended_ms
             if what in (CONNECT, _ASYNC) or time_out(self.world, self.life.node, self.kind, what) is None:

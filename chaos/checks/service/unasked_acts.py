@@ -36,7 +36,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
-from ..findings import at_no_time, finding, of_many
+from ..findings import at_no_time, because, finding, of_many
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
@@ -93,7 +93,7 @@ class Unasked(Process):
         of: str = "",
     ) -> Iterator[Finding]:
         """`wrong`: when; a mapping says with which broker."""
-        more = {"because": ", ".join(sorted({*wrong.values()}))} if isinstance(wrong, Mapping) and wrong else {}
+        more = because(wrong.values()) if isinstance(wrong, Mapping) else {}
         if examined:
             about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
             yield of_many(about, kind, span, row, examined, sorted(wrong), more=more)
