@@ -57,20 +57,32 @@ class ClientTasks(Tasks):
             act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
             yield act._replace(earliest_ms=None) if woken else act
         ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
-        if not self._any_trouble(ended_ms, self.end_ms):
-            yield from self.never(ended_ms, self.timers.Qr_ms, "Qr")
+        # The round that was under way at the end has left no row.
+        under_way_ms = self._troubled_ms(ended_ms, self.end_ms)
+        yield from self.never(ended_ms, self.timers.Qr_ms + under_way_ms, "Qr, and one round")
 
     def _rebalances(self) -> Iterator[Act]:
-        """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
         for run in self.runs:
-            if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
+            if run.row.f == REBALANCE:
                 bound_ms = self.longest_ms(REBALANCE, run.began_ms, run.ended_ms)
-                # Of each topic the members are asked for, then one queue after the other.
-                calls = len({topic for _, topic, _ in self._queues}) + len(self._queues)
-                yield self.length(run, bound_ms, "its calls", max(calls, 1))
+                bound_ms += self._troubled_ms(run.began_ms, run.ended_ms)
+                yield self.length(run, bound_ms, "its calls", self._calls_of_a_round)
 
-    def _any_trouble(self, from_ms: float, to_ms: float) -> bool:
-        return bool(self.troubles.among([*self.name_servers, *self.brokers], from_ms, to_ms))
+    def _troubled_ms(self, from_ms: float, to_ms: float) -> float:
+        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue both
+        its offset and the newest), and where a NameServer does not answer, each address is looked up before."""
+        hung = set(map(broker_name, self.troubles.among(self.brokers, from_ms, to_ms)))
+        queues = sum(broker in hung for broker, _, _ in self._queues)
+        topics = self._calls_of_a_round - len(self._queues) if hung else 0
+        waits_ms = self.timers.A_ms * (topics + queues) + OFFSET_CALL_MS * queues
+        if self.troubles.among(self.name_servers, from_ms, to_ms):
+            waits_ms += 2 * self._calls_of_a_round * (self._lock_ms + self.call_ms(len(self.name_servers)))
+        return waits_ms
+
+    @property
+    def _calls_of_a_round(self) -> int:
+        """Of each topic the members are asked for, then one queue after the other."""
+        return max(len({topic for _, topic, _ in self._queues}), 1) + len(self._queues)
 
     # -- how long
 
