@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..faults.fault import Fault as FaultKind
 from ..faults.fault import Loss
 from ..faults.kinds import recorded
+from ..faults.process_faults import Pause
 from ..history.schema import list_of, object_of
 from .intervals import until_next
 from .timers import Timers
@@ -131,6 +132,8 @@ class Fault:
     began_with: int = field(default=0, compare=False)
     ended_with: int = field(default=0, compare=False)
     """Which of the timeline's actions began it, and which ended it: a heal may end a part of its links only."""
+    ended_by_others: bool = False
+    """Whether the process ran again before the harness resumed it."""
     kind: FaultKind = field(init=False, repr=False, compare=False)
     """What it is, known again by its injection."""
 
@@ -283,6 +286,23 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
                 )
             )
     return in_order(found)
+
+
+def as_long_as_they_held(faults: Sequence[Fault], lags: Iterable[Mapping[str, Any]], timers: Timers) -> Iterator[Fault]:
+    """The faults; a pause ends where its process wrote `timer_lag` rows again, behind the longest time without such a
+    row: somebody else resumed the process (`kill -CONT`, a debugger, a container's unpause). Rows before that time say
+    that the process went on a little, as a busy machine lets it."""
+    rows: dict[str, list[float]] = defaultdict(list)
+    for row in lags:
+        rows[row["node"]].append(float(row["time_ms"]))
+    for fault in faults:
+        if isinstance(fault.kind, Pause):
+            until_ms = fault.heals_from_ms - timers.delivery_ms
+            ran = sorted(ms for ms in rows[fault.source] if fault.start_ms + timers.delivery_ms < ms < until_ms)
+            silences = pairwise((fault.start_ms, *ran, fault.end_ms))
+            end_ms = max(silences, key=lambda silence: silence[1] - silence[0])[1]
+            fault = replace(fault, end_ms=end_ms, ended_by_others=end_ms < fault.end_ms)
+        yield fault
 
 
 def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault]:

@@ -33,6 +33,7 @@ from .recorded import (
     Life,
     NodeInfo,
     Served,
+    as_long_as_they_held,
     changes_of,
     ends_judging,
     faults_in,
@@ -173,6 +174,7 @@ class World:
         )
         hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, faults)
         timers = timers.with_(clocks_ms=hosts.clocks_ms)
+        faults = tuple(as_long_as_they_held(faults, lags, timers))
         made = cls(
             timers=timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),

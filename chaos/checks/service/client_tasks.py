@@ -69,7 +69,7 @@ class ClientTasks(Tasks):
                 yield self.length(run, bound_ms, "its calls", self._calls_of_a_round)
 
     def _troubled_ms(self, from_ms: float, to_ms: float) -> float:
-        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue both
+        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue
         its offset and the newest), and where a NameServer does not answer, each address is looked up before."""
         hung = set(map(broker_name, self.troubles.among(self.brokers, from_ms, to_ms)))
         queues = sum(broker in hung for broker, _, _ in self._queues)

@@ -178,6 +178,8 @@ def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = 
 def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
     if any(fault.start_ms >= world.end_ms for fault in faults):
         return "the fault began after the end of the run"
+    if any(fault.ended_by_others for fault in faults):
+        return "the process ran again before the harness resumed it: something else sent it SIGCONT"
     for_good = all(isinstance(fault.kind, Remove) for fault in faults)
     if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
         return "the fault never ended"  # a run by a timeline heals every fault before it settles

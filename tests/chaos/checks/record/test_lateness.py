@@ -1,5 +1,7 @@
 """Whose lateness counts for a window: the node's own, and that of the proxies everything goes through."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from nemesrv.chaos.checks.record.control import told_by
@@ -102,6 +104,19 @@ def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stal
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3_000.0, duration_ms=3_500.0)
     builder.at(30).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=10_000.0)
     assert stood_still(builder) == []
+
+
+@pytest.mark.parametrize(("ran_s", "end_s"), [((), 30.0), ((10.5, 11.5), 30.0), (range(22, 30), 22.0)])
+def test_a_pause_lasts_until_its_process_runs_again_whoever_resumed_the_process(
+    ran_s: Sequence[float], end_s: float
+) -> None:
+    builder = HistoryBuilder(profile="4.9").node("ns-0")
+    builder.at(10).fault("f1", "pause", "sigstop", "ns-0", until_s=30)
+    for at_s in ran_s:
+        builder.at(at_s).event("ns-0", "timer_lag", lag_ms=0.0, duration_ms=1_000.0)
+    _, world = builder.facts()
+    (pause,) = (fault for fault in world.faults if fault.fault_id == "f1")
+    assert (pause.end_ms, pause.ended_by_others) == (1000 * end_s, end_s < 30)
 
 
 def test_each_chained_timer_may_be_as_late_as_was_measured_and_a_machine_later_than_r_says_nothing() -> None:

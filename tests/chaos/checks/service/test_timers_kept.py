@@ -95,7 +95,7 @@ def test_a_rate_that_is_off_is_found_by_its_name_and_node(task: str, factor: flo
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_a_rebalance_is_counted_from_the_end_of_the_last(factor: float) -> None:
     def rounds(wait_s: float) -> list[float]:
-        return [0.1 + number * (2 + wait_s) for number in range(int(END_S / (2 + wait_s)))]
+        return [0.1 + number * (2 + wait_s) for number in range(int(END_S / (2 + wait_s)) + 1)]
 
     busy = {"f1": ("black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a")}
 
@@ -114,6 +114,19 @@ def test_a_broker_may_wake_a_rebalance_before_its_time() -> None:
     early = [0.1, 7, 20, 40, 60, 80]
     assert check(runs(story(REBALANCE), REBALANCE, early, woken=True)).verdict is Validity.VALID
     assert check(runs(story(REBALANCE), REBALANCE, early)).verdict is Validity.INVALID
+
+
+def test_beside_a_fault_a_rebalance_ends_when_its_calls_have_run_out_and_the_next_comes() -> None:
+    def told(begins_s: list[float], took_s: float) -> Verdict:
+        history = story(REBALANCE).at(0)
+        history.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a", until_s=99)
+        return check(runs(history, REBALANCE, begins_s, took_s=took_s))
+
+    assert told([0.1, 23.1, 46.1, 69.1, 92.1], 3).verdict is Validity.VALID
+    (longer,) = wrong(told([0.1, 30.1, 60.1, 90.1], 10))
+    assert (longer.kind, longer.measured_ms) == ("takes no longer than its calls", pytest.approx(10_000))
+    (never,) = wrong(told([0.1, 23.1], 3))
+    assert (never.object, never.more) == (REBALANCE, {"never": True})
 
 
 @pytest.mark.parametrize("task", RATES)
