@@ -30,6 +30,7 @@ class HeldPulls(Process):
         yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._checks())
         yield from self.finding(LONG_POLL, "held until the check after its time", row, self._holds())
         if not is_slave(self.life.node):  # there a message may be late, and in 4.9 it wakes nobody
+            row = "PullRequestHoldService.notifyMessageArriving: a message wakes the pulls that wait for it"
             yield from self.finding(LONG_POLL, "woken by a message at once", row, self._wakes())
         row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
         yield from self.finding(EXPIRY, "120 s after the last heartbeat", row, self._expiries())
