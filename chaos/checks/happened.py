@@ -112,7 +112,7 @@ _ACTS: Mapping[str, str] = {
     "late": "{who} received a message of {about} late{because}",
     "not as it was given": "{who} sent a message to {about} that differs from the one that it was given",
     "not as it was sent": "{who} received a message of {about} that differs from the sent one",
-    "acknowledged without a slave": "{who} had a message of {about} acknowledged that no slave had stored",
+    "acknowledged without a slave": "{what} acknowledged a message of {who} ({topic}) that no slave had stored",
     "received twice from one holding of its queue": "{who} received a message of {about} twice while owning its queue",
     "committed past, and not received": "{who} committed an offset beyond an unreceived message of {about}",
     "received after its consumer had given the queue up": "{who} received from a queue of {about} after giving it up",
