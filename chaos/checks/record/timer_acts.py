@@ -15,8 +15,10 @@ from ...faults.fault import Loss
 from ...oracle.link import Stops, Troubles, leave_ms
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import Life
+from ...oracle.time_outs import OFFSET_CALL_MS, look_up
 from ...oracle.timers import Act
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, of_many
 from ..tolerance import Tolerance, tolerance
@@ -139,6 +141,38 @@ class Process(Stops):
         for address, start_ms in since.items():
             found[address].append((start_ms, math.inf))
         return found
+
+    # -- rounds of a rebalance
+
+    @cached_property
+    def queues(self) -> set[tuple[str, str, int]]:
+        """Broker, topic and id of every queue that the process ever held."""
+        taken = (run.row for run in self.rows("queue_taken"))
+        return {(row.broker_name or "", row.topic or "", row.queue_id or 0) for row in taken}
+
+    @property
+    def calls_of_a_round(self) -> int:
+        """Of each topic the members are asked for, then one queue after the other. A consumer subscribes to its retry
+        topic, too."""
+        topics = {topic for _, topic, _ in self.queues} | {run.row.topic for run in self.rows("route_changed")}
+        return max(len(topics), 2) + len(self.queues)
+
+    @property
+    def lock_ms(self) -> float:
+        """How long a look-up waits for its turn."""
+        return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
+
+    def round_runs_out_ms(self, from_ms: float, to_ms: float) -> float:
+        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue
+        its offset and the newest), and where a NameServer does not answer, each address is looked up before."""
+        hung = set(map(broker_name, self.troubles.among(self.brokers, from_ms, to_ms)))
+        queues = sum(broker in hung for broker, _, _ in self.queues)
+        topics = self.calls_of_a_round - len(self.queues) if hung else 0
+        waits_ms = self.timers.A_ms * (topics + queues) + OFFSET_CALL_MS * queues
+        if self.troubles.among(self.name_servers, from_ms, to_ms):
+            look_up_ms = self.lock_ms + look_up(self.world, self.life.node, len(self.name_servers)).ms
+            waits_ms += 2 * self.calls_of_a_round * look_up_ms
+        return waits_ms
 
     def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""

@@ -7,7 +7,6 @@ their time-outs. Each look-up is a `name_server_call`.
 """
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise
 
 from ....remoting.node.profile import Profile
@@ -33,7 +32,6 @@ class ClientTasks(Tasks):
 
     def __init__(self, control: Control, world: World, life: Life, kind: str) -> None:
         super().__init__(control, world, life, kind, client_tasks(world, life.node, kind))
-        self._lock_ms = float(str(world.setting(life.node, "lockTimeoutMillis")))
 
     def others(self) -> Iterator[Finding]:
         if self.kind == "consumer":
@@ -58,36 +56,20 @@ class ClientTasks(Tasks):
             yield act._replace(earliest_ms=None) if woken else act
         ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
         # The round that was under way at the end has left no row.
-        under_way_ms = self._troubled_ms(ended_ms, self.end_ms)
+        under_way_ms = self.round_runs_out_ms(ended_ms, self.end_ms)
         yield from self.never(ended_ms, self.timers.Qr_ms + under_way_ms, "Qr, and one round")
 
     def _rebalances(self) -> Iterator[Act]:
         for run in self.runs:
             if run.row.f == REBALANCE:
                 bound_ms = self.longest_ms(REBALANCE, run.began_ms, run.ended_ms)
-                bound_ms += self._troubled_ms(run.began_ms, run.ended_ms)
-                yield self.length(run, bound_ms, "its calls", self._calls_of_a_round)
-
-    def _troubled_ms(self, from_ms: float, to_ms: float) -> float:
-        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue
-        its offset and the newest), and where a NameServer does not answer, each address is looked up before."""
-        hung = set(map(broker_name, self.troubles.among(self.brokers, from_ms, to_ms)))
-        queues = sum(broker in hung for broker, _, _ in self._queues)
-        topics = self._calls_of_a_round - len(self._queues) if hung else 0
-        waits_ms = self.timers.A_ms * (topics + queues) + OFFSET_CALL_MS * queues
-        if self.troubles.among(self.name_servers, from_ms, to_ms):
-            waits_ms += 2 * self._calls_of_a_round * (self._lock_ms + self.call_ms(len(self.name_servers)))
-        return waits_ms
-
-    @property
-    def _calls_of_a_round(self) -> int:
-        """Of each topic the members are asked for, then one queue after the other."""
-        return max(len({topic for _, topic, _ in self._queues}), 1) + len(self._queues)
+                bound_ms += self.round_runs_out_ms(run.began_ms, run.ended_ms)
+                yield self.length(run, bound_ms, "its calls", self.calls_of_a_round)
 
     # -- how long
 
     def longest_ms(self, task: str, from_ms: float, to_ms: float) -> float:
-        lock_ms, each_ms = self._lock_ms, self.timers.delivery_ms
+        lock_ms, each_ms = self.lock_ms, self.timers.delivery_ms
         silent = self.troubles.among(self.name_servers, from_ms, to_ms)
         hung = self.troubles.among(self.brokers, from_ms, to_ms)
         # A NameServer that answers late is no delay of this node's; each call has a bound of its own.
@@ -101,15 +83,15 @@ class ClientTasks(Tasks):
             return asking_ms + self.timers.A_ms * named + (len(self.brokers) + 1) * each_ms
         if task == PERSIST:
             names = set(map(broker_name, hung))  # a slave has them where its master is gone
-            waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in self._queues)
+            waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in self.queues)
             if silent and hung:  # an address that is not known is asked for
-                waits_ms += len(self._queues) * (lock_ms + self.call_ms(len(self.name_servers)))
+                waits_ms += len(self.queues) * (lock_ms + self.call_ms(len(self.name_servers)))
             return asking_ms + waits_ms + each_ms
         if task == FETCH:
             lost = self.troubles.among([ADDRESS_SERVER], from_ms, to_ms)
             return 2 * each_ms + (1000 * TIMEOUT_S if lost else 0.0)
         if task == REBALANCE:
-            return asking_ms + (2 * len(self._queues) + 2 * len(self.brokers) + 4) * each_ms
+            return asking_ms + (2 * len(self.queues) + 2 * len(self.brokers) + 4) * each_ms
         return each_ms
 
     def calls_of(self, task: str, run: Run) -> int:
@@ -126,7 +108,7 @@ class ClientTasks(Tasks):
             bound_ms = wait.ms + self.timers.delivery_ms
             beside = self.calls[max(0, number - 20) : number + 20]
             if any(o is not call and o.began_ms <= call.ended_ms and o.ended_ms >= call.began_ms for o in beside):
-                bound_ms += self._lock_ms
+                bound_ms += self.lock_ms
             yield self.length(call, bound_ms, wait.symbol)
 
     # -- polls
@@ -158,9 +140,3 @@ class ClientTasks(Tasks):
             about, span = (self.life.node, POLL), (polls[0].began_ms, self.end_ms)
             row = "MQClientInstance: each round asks for every topic"
             yield of_many(about, "asks for every topic", span, row, examined, short, to_ms=asks_ms)
-
-    @cached_property
-    def _queues(self) -> set[tuple[str, str, int]]:
-        """Every queue that the process ever held."""
-        taken = (run.row for run in self.rows("queue_taken"))
-        return {(row.broker_name or "", row.topic or "", row.queue_id or 0) for row in taken}

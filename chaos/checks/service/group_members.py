@@ -150,6 +150,8 @@ class Members(Process):
                 continue
             missing = number == len(begun)
             began_ms = self.end_ms if missing else begun[number]
+            if missing:  # the round that was under way at the end has left no row
+                began_ms = max(at_ms, began_ms - self.round_runs_out_ms(at_ms, began_ms))
             from_ms = min(max(at_ms, rounds[number - 1].ended_ms), began_ms)
             if not missing or from_ms + self.timers.delivery_ms < self.end_ms:
                 latest_ms = self.after_pauses(from_ms) - from_ms

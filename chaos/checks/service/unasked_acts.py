@@ -129,7 +129,7 @@ class Unasked(Process):
         """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
         between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn."""
         row = at_no_time("MQClientInstance.updateTopicRouteInfoFromNameServer: after code 17 the cached route stays")
-        wait_ms = self._lock_wait_ms + self.timers.delivery_ms
+        wait_ms = self.lock_ms + self.timers.delivery_ms
         since, examined = dict[str, float](), Counter[str]()
         out: dict[str, tuple[float, float]] = {}
         for call in self._asked:
@@ -178,7 +178,7 @@ class Unasked(Process):
     def _borrows(self, call: Run) -> bool:
         """Whether it is asked in the place of a topic that was just not found, or whose look-up gave up waiting for its
         turn behind another look-up, and left no row."""
-        near_ms, wait_ms = self.timers.delivery_ms, self._lock_wait_ms
+        near_ms, wait_ms = self.timers.delivery_ms, self.lock_ms
         before = [
             other
             for other in self.rows("name_server_call")
@@ -191,11 +191,6 @@ class Unasked(Process):
             for other in before
             if not self._serves(other.row.topic or "", other.ended_ms)
         )
-
-    @cached_property
-    def _lock_wait_ms(self) -> float:
-        """How long a look-up waits for its turn."""
-        return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
 
     def _serves(self, topic: str, at_ms: float) -> bool:
         """Whether the route that it has of the topic then leaves nothing to ask for."""
