@@ -251,22 +251,25 @@ _TRACE_WITHIN = re.compile(
     rb"(?!.*\b(?:INFO|WARN|ERROR)\b).*(?:Caused by: |(?:\s|\\t)at [\w.$/<>]+\(|\b\w+\.[\w.$]+(?:Exception|Error)\b)"
 )
 """Behind what a container, a syslog or a quotation puts before each line."""
+_BEFORE_FRAME = re.compile(rb"^\S.*?(?=(?:\s|\\t)at [\w.$/<>]+\()")
 _TRACE_LINES = 16
 
 
 def _above(lines: Sequence[bytes], at: int) -> bytes:
-    """Return the line before, and those before it up to the head of an indented block: Python names the error last."""
+    """Return the line before, and those before it up to the head of an indented block: Python names the error last.
+    Blank lines are passed over."""
     first = at - 1
-    while first and at - first < _TRACE_LINES and lines[first][:1].isspace():
+    while first and at - first < _TRACE_LINES and (lines[first][:1].isspace() or not lines[first]):
         first -= 1
     return b"\n".join(lines[first:at])
 
 
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
-    for line in islice(lines, from_, from_ + _TRACE_LINES):
+    written = (line for line in islice(lines, from_, from_ + 2 * _TRACE_LINES) if line.strip())
+    for line in islice(written, _TRACE_LINES):
         if _TRACE.match(line) is None and _TRACE_WITHIN.match(line) is None:
             return
-        yield line
+        yield _BEFORE_FRAME.sub(b"", line)
 
 
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:

@@ -166,6 +166,20 @@ def test_a_trace_is_read_behind_what_a_container_or_a_quotation_puts_before_each
     assert of_files(tmp_path, x="".join(f"{before}{line}\n" for line in lines)).answer.name == "timer-store-fails"
 
 
+@pytest.mark.parametrize("between", ["\n", "\n\n"])
+@pytest.mark.parametrize("before", ["", "2026-01-01T00:00:01.5Z "])
+def test_a_trace_is_read_through_blank_lines_and_by_the_order_of_its_frames(
+    before: str, between: str, tmp_path: Path
+) -> None:
+    lines = [
+        "2026-01-01 00:00:01 [,] [pool-7] ERROR o.a.rocketmq.streams.Store - remove state error",
+        "java.lang.NullPointerException: null",
+        "\tat java.util.AbstractCollection.addAll(A.java:343)",
+        "\tat org.apache.rocketmq.streams.Store.all(S.java:53)",
+    ]
+    assert of_files(tmp_path, x="".join(f"{before}{line}{between}" for line in lines)).answer.name == "program-error"
+
+
 @pytest.mark.parametrize(
     ("first_frame", "cause"),
     [("org.apache.rocketmq.broker.processor.Ack.a", "program-error"), ("com.shop.Orders.pay", "unknown")],
@@ -261,6 +275,7 @@ FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exc
 HA_CONNECTED = "2026-01-01 00:00:01 INFO AcceptSocketService - HAService receive new connection, /10.0.0.9:38824\n"
 ODD_AT = "ERROR X_1 - odd\norg.apache.rocketmq.OddException: odd\n\tat org.apache.rocketmq.{}controller.A.b(A.java:1)"
 LISTENED = "\tat org.apache.rocketmq.client.impl.consumer.ConsumeMessageOrderlyService$ConsumeRequest.run(C.java:417)"
+IN_ACL = "\tat org.apache.rocketmq.acl.plain.PlainPermissionManager.validate(P.java:7)"
 INITIALIZED = "\tat org.apache.rocketmq.broker.BrokerController.initialize(BrokerController.java:754)"
 ONE_LINE = {
     SHARES.format(0.31, 0.31, 0.93): "disk-full",
@@ -325,6 +340,18 @@ ONE_LINE = {
     "rocketmq: ERROR a - it fails\nCaused by: java.util.zip.ZipException: incorrect header check": "program-error",
     'The Broker "broker" is invalid: \n* spec.env: Required value': "kubernetes-refuses",
     "rocketmq: MQClientException: create new topic failed": "unknown",
+    "src/Wrapper.cpp:7:10: fatal error: rocketmq/CProducer.h: No such file or directory": "libraries-do-not-fit",
+    "main.o: undefined reference to `SendMessageSync'": "libraries-do-not-fit",
+    "ERROR: No matching distribution found for rocketmq==9": "libraries-do-not-fit",
+    "TooLongFrameException: Adjusted frame length exceeds 16777216: 16777300 - discarded": "request-too-large",
+    "cURL error 6: Could not resolve host: mq.example": "name-not-resolved",
+    "{'Code': 'x'} <Code>AccessDeniedByPolicy</Code>": "access-refused",
+    "CODE: 207  DESC: consumer <c> Timeout: wait response on the channel <c> timeout": "request-not-replied",
+    "rocketmq: TypeError: 'NoneType' object is not callable": "program-error",
+    'MQClientNetworkException ("NetWorkException", "Idle")': "program-error",
+    'rocketmq: MQClientNetworkException ("NetWorkException", "")': "unknown",
+    f"ERROR rocketmq\njava.util.ConcurrentModificationException\n\tat java.A.b(A:1)\n{IN_ACL}": "program-error",
+    f"ERROR rocketmq\njava.lang.IllegalStateException: odd\n{IN_ACL}": "access-refused",
     "rocketmq.AclException: while scanning an alias\n in 'reader', line 17, column 3:": "setting-not-allowed",
     "rocketmq.AclException: No accessKey is configured": "access-refused",
     f"java.lang.ClassCastException: A cannot be cast to B\n{LISTENED}": "consumer-fails",
