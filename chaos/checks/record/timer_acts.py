@@ -18,7 +18,6 @@ from ...oracle.recorded import Life
 from ...oracle.time_outs import OFFSET_CALL_MS, look_up
 from ...oracle.timers import Act
 from ...oracle.world import World
-from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, of_many
 from ..tolerance import Tolerance, tolerance
@@ -163,16 +162,12 @@ class Process(Stops):
         return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
 
     def round_runs_out_ms(self, from_ms: float, to_ms: float) -> float:
-        """How much longer a round of then may take: its calls to brokers that do not answer run out (of a new queue
-        its offset and the newest), and where a NameServer does not answer, each address is looked up before."""
-        hung = set(map(broker_name, self.troubles.among(self.brokers, from_ms, to_ms)))
-        queues = sum(broker in hung for broker, _, _ in self.queues)
-        topics = self.calls_of_a_round - len(self.queues) if hung else 0
-        waits_ms = self.timers.A_ms * (topics + queues) + OFFSET_CALL_MS * queues
-        if self.troubles.among(self.name_servers, from_ms, to_ms):
-            look_up_ms = self.lock_ms + look_up(self.world, self.life.node, len(self.name_servers)).ms
-            waits_ms += 2 * self.calls_of_a_round * look_up_ms
-        return waits_ms
+        """How much longer a round of then may take beside a fault: each of its calls looks an address up and runs out,
+        of a new queue both its offset and the newest."""
+        if not self.troubles.among([*self.name_servers, *self.brokers], from_ms, to_ms):
+            return 0.0
+        look_up_ms = self.lock_ms + look_up(self.world, self.life.node, len(self.name_servers)).ms
+        return self.calls_of_a_round * (look_up_ms + self.timers.A_ms + OFFSET_CALL_MS)
 
     def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
