@@ -100,7 +100,8 @@ def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer
             among = [used[0]] if kind in _FIRST or not placement.spread else used
         if kind is NodeKind.SLAVE and found[broker_name(name)] in (offer.name for offer in among):
             master = next(i for i, offer in enumerate(among) if offer.name == found[broker_name(name)])
-            found[name] = among[(master + broker_id(name)) % len(among)].name
+            step = 1 + (broker_id(name) - 1) % max(len(among) - 1, 1)  # never round to the master's own
+            found[name] = among[(master + step) % len(among)].name
             continue
         turn = turns.setdefault((kind, tuple(offer.name for offer in among)), 0)
         turns[kind, tuple(offer.name for offer in among)] = turn + 1

@@ -61,7 +61,14 @@ def test_a_slave_is_not_with_its_master_where_there_is_another_host():
     topology = Topology(name_servers=1, brokers=2, slaves=("broker-a/1", "broker-b/1", "broker-b/2"))
     found = where(topology, offers=ABC[:2])
     assert (found["broker-a"], found["broker-a/1"]) == ("a", "b")
-    assert (found["broker-b"], found["broker-b/1"], found["broker-b/2"]) == ("b", "a", "b")
+    assert (found["broker-b"], found["broker-b/1"], found["broker-b/2"]) == ("b", "a", "a")
+
+
+def test_with_more_slaves_than_other_hosts_none_is_with_its_master():
+    found = where(Topology(name_servers=1, brokers=1, slaves=("broker-a/1", "broker-a/2", "broker-a/3")))
+    others = [found[f"broker-a/{number}"] for number in (1, 2, 3)]
+    assert found["broker-a"] not in others
+    assert others[2] == others[0] != others[1]
 
 
 def test_without_spread_all_are_on_the_first_host():
