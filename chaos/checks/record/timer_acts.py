@@ -149,14 +149,14 @@ class Process(Stops):
         taken = (run.row for run in self.rows("queue_taken"))
         return {(row.broker_name or "", row.topic or "", row.queue_id or 0) for row in taken}
 
-    @property
+    @cached_property
     def calls_of_a_round(self) -> int:
         """Of each topic the members are asked for, then one queue after the other. A consumer subscribes to its retry
         topic, too."""
         topics = {topic for _, topic, _ in self.queues} | {run.row.topic for run in self.rows("route_changed")}
         return max(len(topics), 2) + len(self.queues)
 
-    @property
+    @cached_property
     def lock_ms(self) -> float:
         """How long a look-up waits for its turn."""
         return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))

@@ -60,6 +60,7 @@ class ClientTasks(Tasks):
         yield from self.never(ended_ms, self.timers.Qr_ms + under_way_ms, "Qr, and one round")
 
     def _rebalances(self) -> Iterator[Act]:
+        """How long each round took; beside a fault all its calls may run out."""
         for run in self.runs:
             if run.row.f == REBALANCE:
                 bound_ms = self.longest_ms(REBALANCE, run.began_ms, run.ended_ms)
