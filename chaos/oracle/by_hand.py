@@ -160,7 +160,8 @@ def _quiet_from_ms(world: World, act: Act, later: Sequence[Act], done: Sequence[
         case "wipe_write_perm":
             back = (one for one in later if one.f == "add_write_perm" and one.broker == act.broker)
             wiped = {one.broker for one in done if one.f == act.f and one.node == act.node}
-            return _until(back) if wiped >= brokers.keys() else soon_ms
+            here = {broker for broker in brokers if world.lists(broker, act.node)}
+            return _until(back) if wiped >= here else soon_ms
         case "delete_topic":
             made = (one for one in done if one.f == "update_topic" and one.topic == act.topic)
             again = (one for one in made if one.began_ms > act.began_ms)

@@ -361,6 +361,13 @@ class Stops:
                 at_ms = pause.end_ms + RESUME_GRACE_MS
         return at_ms
 
+    def before_pauses(self, at_ms: float) -> float:
+        """That moment, or when the process began to stand still: what it read then may have come any time since."""
+        for pause in reversed(self.pauses):
+            if pause.start_ms <= at_ms < pause.end_ms + RESUME_GRACE_MS:
+                at_ms = pause.start_ms
+        return at_ms
+
     def held(self, from_ms: float, to_ms: float) -> bool:
         return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
 

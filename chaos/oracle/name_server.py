@@ -395,7 +395,7 @@ class RoutesRead:
         self.unchanged: dict[str, list[tuple[float, Mapping[str, Sequence[int]], int]]] = defaultdict(list)
         """Name to when it registered which topics, and with which bits of their permissions, without a new version."""
         self.unknown: set[str] = set()
-        """Topics that somebody registered without a broker (217)."""
+        """Topics whose rows nobody knows: registered without a broker (217), or of a name whose address leaves."""
 
     def at(self, topic: str, at_ms: float) -> Route | None:
         """What it must show then."""
@@ -537,6 +537,10 @@ class RoutesRead:
         """One of those that registered by this channel."""
         key = next((key for key, live in self._live.items() if live.channel == one.channel), None)
         if key is not None:
+            name = self._name_of(key)
+            if any(other != name and at == key for _, other, at in self._leaving):
+                # Two names share the address. Whoever takes the other name out may have forgotten the channel before.
+                self.unknown.update(topic for topic, rows in self._rows.items() if name in rows)
             self._ended(one, key)
             self._expire(one.at_ms, key)
 

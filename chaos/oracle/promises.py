@@ -164,7 +164,7 @@ class _Pair:
     def _changes_nothing(self, cause: Cause) -> bool:
         """Whether registrations go on landing and being answered, so that the broker must stay in the table. What makes
         answers late at one time adds up."""
-        if cause.loss is Loss.BACKWARD_PROXY and not self.timers.Z:
+        if cause.loss is Loss.BACKWARD_PROXY and not self.timers.Z and self.timers.F_ms is None:
             return True
         (late_ms,) = self.world.round_trips_ms(self.broker, (self.life.node,), cause.start_ms, cause.end_ms)
         return cause.delay is not None and late_ms < min(self.timers.B_ms, self.timers.C_ms)

@@ -231,13 +231,13 @@ class Process(Stops):
         if lag_ms is None or may_time_out(self.timers, lag_ms, self.timers.A_ms):
             return
         troubled = self.troubles.among(peers, from_ms - self.timers.R_ms, to_ms)
-        left = [
-            (one.time_ms, how)
+        left = {  # of each peer how it went last: when the stop began, nobody recorded
+            one.node: (one.time_ms, how)
             for one, how in gone
             if one.node in peers and one.node not in troubled and from_ms <= one.time_ms <= to_ms
             if how in ("unregistered", "closed")
-        ]
-        wrong = [at_ms for at_ms, how in left if how == "closed"]
+        }
+        wrong = sorted(at_ms for at_ms, how in left.values() if how == "closed")
         if left:
             about, span = (of or self.life.node, LEAVE), (from_ms, to_ms)
             yield of_many(about, kind, span, row, len(left), wrong, to_ms=to_ms)

@@ -192,7 +192,8 @@ class Members(Process):
         near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("members_listed"):
-            broker, from_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms - self.timers.A_ms
+            broker = self.world.owners.get(run.row.address or "", "")
+            from_ms = self.before_pauses(run.ended_ms) - self.timers.A_ms
             listed = {node_of_client_id(one) for one in run.row.decoded or ()}
             if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
                 continue
@@ -217,7 +218,8 @@ class Members(Process):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
                 continue
             ended_ms = run.ended_ms + near_ms
-            from_ms = ended_ms - self.timers.A_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            first_ms = ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            from_ms = self.before_pauses(first_ms) - self.timers.A_ms
             named = self._named(run, from_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
             if not named:
                 continue

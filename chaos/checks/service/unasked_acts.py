@@ -201,8 +201,18 @@ class Unasked(Process):
         if self.kind == "consumer":
             taken = (run.row for run in reversed(self.rows("assigned")) if run.ended_ms <= at_ms)
             held = next((row.decoded or () for row in taken if row.topic == topic), ())
-            return all(name in brokers for name, _queue in held)
+            # A round that is under way asks the brokers that the route named when the round began.
+            before = client_routes(self.control).at(*self.process, topic, self._round_began_ms(at_ms))
+            return {name for name, _queue in held} | {*(before.get("brokers") or {})} <= brokers.keys()
         return any(of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items())
+
+    def _round_began_ms(self, at_ms: float) -> float:
+        """When the round of doRebalance began that was under way then; that moment itself without a round. A round that
+        never ended has left no row."""
+        rounds = self.runs_of(REBALANCE)
+        number = bisect_left(rounds, at_ms, key=lambda run: run.ended_ms)
+        began_ms = rounds[number].began_ms if number < len(rounds) else rounds[-1].ended_ms if rounds else at_ms
+        return min(began_ms, at_ms)
 
     # -- dials
 

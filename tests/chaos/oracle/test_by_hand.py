@@ -142,3 +142,11 @@ def test_nothing_of_the_whole_is_promised_to_a_client_while_it_may_feel_an_act_b
         act(builder, 60, "wipe_write_perm", broker_name=name)
     world = World.of_rows(builder.end(300).rows)
     assert [is_alone(world, "producer-0", at_s * 1000) for at_s in (59, 61, 299)] == [True, False, False]
+
+
+def test_a_wiped_broker_that_alone_registers_at_a_name_server_is_felt_by_the_clients_of_that_name_server() -> None:
+    """broker-b registers at ns-1 alone, so ns-0 has no other broker to write to (random seed 1678139)."""
+    builder = story(nodes={"broker-b": {"name_servers": ["ns-1"]}})
+    act(builder, 60, "wipe_write_perm", broker_name="broker-a")
+    world = World.of_rows(builder.end(300).rows)
+    assert [is_alone(world, "producer-0", at_s * 1000) for at_s in (59, 299)] == [True, False]

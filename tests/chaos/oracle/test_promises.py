@@ -86,6 +86,15 @@ def test_while_it_is_silent_a_machine_that_stands_still_takes_no_promise_away(no
     assert begins == [("return", 33, 100), ("keep", 100, 190), ("drop", 230, 290), ("return", 343, 600)]
 
 
+@pytest.mark.parametrize(("asks_first_ms", "held"), [(None, [("return", 33, 600)]), (24_000.0, [])])
+def test_a_broker_that_hears_no_answer_registers_all_the_same_unless_it_asks_first(
+    asks_first_ms: float | None, held: list[tuple[str, float, float]]
+) -> None:
+    deaf = fault(("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "downstream"), 0)
+    of = world(deaf)
+    assert demanded(replace(of, timers=replace(of.timers, Z=False, F_ms=asks_first_ms))) == held
+
+
 def test_a_broker_whose_packets_were_lost_may_be_dropped_until_its_kernel_has_sent_again() -> None:
     """Behind the registration that it gave up comes the old channel's close, and the new one's registration is gone."""
     assert demanded(world(fault(LOSS, 100, 130))) == [

@@ -122,3 +122,17 @@ def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration(
         (20_000, False),
         (30_002, True),
     ]
+
+
+def test_whether_a_channel_ends_before_another_name_at_its_address_is_taken_out_nobody_knows() -> None:
+    """Of 5.x, where another thread takes out who unregistered (random seed 1677651)."""
+    _, world = cluster(1, ("broker-a",), profile="5.x").end(60).facts()
+    made = RoutesRead(world, world.lives_of("ns-0")[0])
+    said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
+    at: dict[str, Any] = {"address": "10.9.9.9:1", "said": said}
+    made.take(Request(1_000, "REGISTER_BROKER", "1", name="broker-y", **at))
+    made.take(Request(1_500, "REGISTER_BROKER", "4", name="broker-y", address="10.8.8.8:1", said=said))
+    made.take(Request(2_000, "REGISTER_BROKER", "2", name="broker-x", **at))
+    made.take(Request(3_000, "UNREGISTER_BROKER", "3", name="broker-y", **at))
+    made.take(Request(3_000.5, "ended", "2", reason="closed"))
+    assert made.unknown == {"orders", "more"}

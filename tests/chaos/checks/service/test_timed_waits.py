@@ -505,6 +505,22 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
     assert found == ([] if is_right else ["broker-a"])
 
 
+@pytest.mark.parametrize(("paused_s", "found"), [(1.0, ["broker-a", "broker-a"]), (25.0, [])])
+def test_what_a_client_reads_as_it_runs_again_may_have_been_answered_since_it_stood_still(
+    paused_s: float, found: list[str]
+) -> None:
+    """A list of members, and a refusal (random seed 1678066)."""
+    told = runs(cluster(1, ("broker-a",), ("consumer-0", "consumer-1")), HEARTBEAT, [1, 31])
+    told.at(0.2).learns("consumer-0", "broker-a")
+    told.at(35.5).hears("broker-a", "consumer-1", versions={"orders": 1})
+    told.at(60 - paused_s).fault("f1", "pause", "sigstop", "consumer-0", until_s=60)
+    told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
+    told.at(61).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    kinds = ("lists its members", "knows its group")
+    assert [one.subject for one in wrong(check(told)) if one.kind in kinds] == found
+
+
 @pytest.mark.parametrize(("at", "found"), [("broker-a", ["broker-a"]), ("broker-b", [])])
 def test_who_pulls_from_a_broker_at_the_address_of_another_is_refused_by_that_one(at: str, found: list[str]) -> None:
     """Somebody registered broker-a by hand (random seed 1510004)."""
@@ -557,6 +573,7 @@ def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
     assert leaves("closed") == leaves("unregistered", "closed") == ["consumer-0 everywhere, as it stops"]
     assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
     assert leaves("closed", left_out_s=45) == []
+    assert leaves("closed", "unregistered") == []  # an idle channel was closed, and it beat again, before the stop
 
 
 def test_a_broker_that_answered_who_unregistered_keeps_it_in_no_group() -> None:

@@ -59,6 +59,16 @@ def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryB
     assert kinds(told) == []
 
 
+@pytest.mark.parametrize(("began_s", "found"), [(QUIET_S - 5, []), (QUIET_S - 2, [("look-up", "asks at its polls")])])
+def test_a_round_asks_for_the_brokers_that_the_route_named_when_the_round_began(
+    began_s: float, found: list[tuple[str, str]]
+) -> None:
+    """The route lost broker-b while broker-a let a question of the round run out (random seed 1678446)."""
+    told = routed(routed(story(), "broker-a", "broker-b"), "broker-a", at_s=QUIET_S - 3)
+    runs(look_up(told, QUIET_S, 0.01), REBALANCE, [began_s], took_s=QUIET_S + 0.01 - began_s)
+    assert [one for one in kinds(told) if one[0] == "look-up"] == found
+
+
 def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_asked_for_then_alone() -> None:
     told = routed(story(), "broker-a", topic="TBW102")
     assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
