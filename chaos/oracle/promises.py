@@ -98,6 +98,8 @@ class Obligation:
     label: FaultEdge
 
 
+_MEMBERS_CALL_MS = 3_000.0
+"""BrokerController.syncBrokerMemberGroup, with acting masters: a question (901) that runs out closes the channel."""
 _UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.STALE, Loss.OTHER})
 """Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
 
@@ -167,7 +169,12 @@ class _Pair:
         if cause.loss is Loss.BACKWARD_PROXY and not self.timers.Z and self.timers.F_ms is None:
             return True
         (late_ms,) = self.world.round_trips_ms(self.broker, (self.life.node,), cause.start_ms, cause.end_ms)
-        return cause.delay is not None and late_ms < min(self.timers.B_ms, self.timers.C_ms)
+        runs_out_ms = [
+            self.timers.B_ms,
+            self.timers.C_ms,
+            *([_MEMBERS_CALL_MS] if self.timers.h_ms is not None else []),
+        ]
+        return cause.delay is not None and late_ms < min(runs_out_ms)
 
     def _but_stalls_within(self, causes: Sequence[Cause]) -> Iterator[Cause]:
         """What a fault keeps away is no further away while the machine does not run it; how late that makes a drop is

@@ -86,7 +86,7 @@ def _is_misled(rows: pa.Table, world: World) -> pa.Array:
             is_elsewhere = is_one_of(rows["address"], sorted({*node.addresses} - {move.address}))
             is_then = pc.and_(pc.greater(rows["time_ms"], move.from_ms), pc.less(rows["time_ms"], until_ms))
             is_misled = pc.or_(is_misled, pc.and_(is_elsewhere, is_then))
-    is_refused = pc.fill_null(pc.equal(rows["code"], ResponseCode.SYSTEM_ERROR), False)
+    is_refused = is_one_of(rows["code"], (ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER))  # 4.9, 5.x
     for producer in world.of_kind("producer"):
         if (queues := world.queues_of(producer.name)) is not None:
             beyond = pc.fill_null(pc.greater_equal(rows["queue_id"], queues), False)

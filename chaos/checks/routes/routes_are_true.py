@@ -19,6 +19,7 @@ from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demands, demand_tolerances, open_at_the_end
 from ..record.received import Received, received
+from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
@@ -33,11 +34,11 @@ def judge(control: Control, world: World) -> Verdict:
     if not demanded:
         why = "no NameServer and broker lived together for longer than the window of their last change"
         return Verdict.nothing_examined(NAME, why)
-    tables = route_tables(control, world)
+    tables, found = route_tables(control, world), received(control, world)
+    demanded = [o for o in demanded if not (o.demand is ObligationKind.KEEP and _was_under_way(control, world, o))]
     tolerances, demands = demand_tolerances(control, world), Demands(tables, world)
     seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
     _excuse(control, world, seen)
-    found = received(control, world)
     findings = [_finding(o, of, found) for o, of in seen]
     drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
     measured = {"drops": drops, "returns": returns, **wrongs(findings)}
@@ -73,6 +74,13 @@ def _told(measured: Mapping[str, Any]) -> str:
             where = f"{last['fault_id']} ({last['name_server']}, {last['broker_name']})"
             said.append(f"{count}, the latest {last['after_ms'] / 1000:.1f} s after {where}")
     return "; ".join(said) or ("" if measured.get("wrong") else "every table was right all the time")
+
+
+def _was_under_way(control: Control, world: World, o: Obligation) -> bool:
+    """Whether the broker waited for an answer to a registration as the fault began: the NameServer may have read the
+    request, so that nothing holds up the close of the channel behind it when the time-out is over."""
+    sent = registered_rows(control, world).sent(o.broker, o.name_server)
+    return any(one.began_ms <= o.at_ms <= one.ended_ms and not one.is_ok for one in sent)
 
 
 def _look(o: Obligation, seen: Settling, tables: RouteTables, demands: Demands) -> Settling:

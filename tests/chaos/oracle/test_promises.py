@@ -232,6 +232,16 @@ def test_a_round_trip_below_the_connect_time_out_changes_nothing() -> None:
     assert demanded(slow(1_200)) == demanded(slow(2_900, stream="upstream")) == [("return", 33, 600)]
 
 
+@pytest.mark.parametrize(("beats_ms", "held"), [(None, [(35, 600)]), (1_000.0, [(35, 100), (335, 600)])])
+def test_a_broker_that_may_act_as_master_closes_its_channel_when_a_question_for_members_runs_out(
+    beats_ms: float | None, held: list[tuple[float, float]]
+) -> None:
+    """The question waits 3 s, a registration and a connect longer (random seed 1679121)."""
+    of = slow(2_000)
+    timers = replace(of.timers, C_ms=5_000.0, B_ms=6_000.0, h_ms=beats_ms)
+    assert [(a, b) for what, a, b in demanded(replace(of, timers=timers)) if what == "return"] == held
+
+
 @pytest.mark.parametrize("link", [slow(4_000), slow(2_000, 1_500)])
 def test_a_round_trip_that_may_be_longer_than_the_registration_waits_decides_nothing(link: World) -> None:
     assert demanded(link) == [("return", 33, 100), ("return", 333, 600)]

@@ -7,7 +7,7 @@ import pytest
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, cluster, example, judging
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
@@ -93,6 +93,15 @@ def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
         (drop,), (back,) = verdict.measured["drops"], verdict.measured["returns"]
         assert (drop["name_server"], drop["after_ms"]) == ("ns-0", pytest.approx(dropped_at_s * 1000 - 100_000))
         assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
+
+
+def test_a_broker_that_registers_as_its_link_is_cut_may_be_dropped_when_the_registration_runs_out() -> None:
+    """Nothing is behind the request that was read, so the close comes through (random seed 1679137)."""
+    builder = partition(dropped_at_s=106, back_at_s=270)
+    assert check(builder).verdict is Validity.INVALID
+    about = {"name_server": address_of("ns-0"), "duration_ms": 6_000.0, "value": {"topics": 1, "version": 1}}
+    builder.at(106).event("broker-a", "register", type="info", **about)
+    assert check(builder).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(

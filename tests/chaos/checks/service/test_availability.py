@@ -234,11 +234,13 @@ def test_a_broker_is_not_asked_why_tries_failed_at_an_address_that_somebody_regi
     assert [example.who for example in check(builder.end(400)).examples] == expected
 
 
-@pytest.mark.parametrize(("queue_id", "expected"), [(7, []), (3, ["broker-a"])])
-def test_a_broker_may_refuse_a_send_at_a_queue_that_the_topic_has_not(queue_id: int, expected: list[str]) -> None:
+@pytest.mark.parametrize(("queue_id", "code", "expected"), [(7, 1, []), (7, 29, []), (3, 29, ["broker-a"])])
+def test_a_broker_may_refuse_a_send_at_a_queue_that_the_topic_has_not(
+    queue_id: int, code: int, expected: list[str]
+) -> None:
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
     for second in range(300, 400):
-        where = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 1}
+        where = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
         builder.at(second).event("producer-0", "send_attempt", type="info", duration_ms=1, **where)
         builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
     assert [example.who for example in check(builder.end(400)).examples] == expected
