@@ -169,12 +169,8 @@ class _Pair:
         if cause.loss is Loss.BACKWARD_PROXY and not self.timers.Z and self.timers.F_ms is None:
             return True
         (late_ms,) = self.world.round_trips_ms(self.broker, (self.life.node,), cause.start_ms, cause.end_ms)
-        runs_out_ms = [
-            self.timers.B_ms,
-            self.timers.C_ms,
-            *([_MEMBERS_CALL_MS] if self.timers.h_ms is not None else []),
-        ]
-        return cause.delay is not None and late_ms < min(runs_out_ms)
+        members_ms = math.inf if self.timers.h_ms is None else _MEMBERS_CALL_MS
+        return cause.delay is not None and late_ms < min(self.timers.B_ms, self.timers.C_ms, members_ms)
 
     def _but_stalls_within(self, causes: Sequence[Cause]) -> Iterator[Cause]:
         """What a fault keeps away is no further away while the machine does not run it; how late that makes a drop is
