@@ -142,6 +142,10 @@ _ACTS: Mapping[str, str] = {
     "answered a wrong first offset": "{what} sent {who} a wrong minOffset of a queue ({topic}){because}",
     "answered a wrong end": "{what} sent {who} a wrong maxOffset of a queue ({topic}){because}",
     "answered with more messages than asked for": "{what} sent {who} more messages than asked for ({topic}){because}",
+    "answered with fewer messages than there were": "{what} sent {who} fewer messages than it had, and than {who} had "
+    "asked for ({topic}){because}",
+    "answered before the pull was held": "{what} did not hold a pull of {who} ({topic}) for as long as the pull asked"
+    "{because}",
     "answered with messages out of order": "{what} sent {who} a message twice, or out of order ({topic}){because}",
     "answered a wrong next offset": "{what} sent {who} a wrong nextBeginOffset of a queue ({topic}){because}",
     "pulled from a slave": "{who} pulled from the slave {what} while its route had the master",

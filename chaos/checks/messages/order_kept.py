@@ -24,12 +24,17 @@ NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
-_OF_PULLS = "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and no more than was asked"
+_OF_PULLS = (
+    "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and as many messages as are there "
+    "and were asked for; where there is none, the pull is held first"
+)
 _ANSWERS = {
     "place": "acknowledged where another message is",
     "min": "answered a wrong first offset",
     "max": "answered a wrong end",
     "count": "answered with more messages than asked for",
+    "fewer": "answered with fewer messages than there were",
+    "held": "answered before the pull was held",
     "messages": "answered with messages out of order",
     "next": "answered a wrong next offset",
 }

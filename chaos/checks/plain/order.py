@@ -13,7 +13,10 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 | next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
 | next, of code 21         | min or max, or where an operator sends the group                                          |
 | next, with messages      | that behind the last: clients of a workload subscribe to every tag                        |
-| messages                 | as many as were asked for (pullBatchSize) or fewer, by rising offset, from the offset on  |
+| messages                 | as many as were asked for (pullBatchSize) or fewer, by rising offset, from the offset on; |
+|                          | of our brokers fewer only where the queue has no more, or they fill an answer             |
+
+A broker answers 19 when it has held the pull for as long as the pull asked (`PullRequestHoldService`).
 
 A slave, and a broker that may become one, may lack messages that were acknowledged (a slave to which nothing happened
 those of COPIED_MS), and sends nobody to an offset that it has not: `nextOffsetCorrection`.
@@ -21,6 +24,7 @@ those of COPIED_MS), and sends nobody to an offset that it has not: `nextOffsetC
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,6 +34,7 @@ from ....remoting.codes import ResponseCode
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
+from ...oracle.time_outs import held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import FINDINGS_MAX
@@ -59,7 +64,8 @@ class Misplaced(NamedTuple):
     """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull."""
 
     what: str
-    """send or receipt; of an answer what it says wrong: min, max or next, or has wrong: count or messages."""
+    """send or receipt; of an answer what it says wrong: min, max or next, or has wrong: count, fewer or messages; or
+    held."""
     from_ms: float
     to_ms: float
     msg_key: str
@@ -187,7 +193,9 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_right &= (count == 0) | np.isnan(last) | (next_ == last + 1)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
-    said = np.select(wrong, ["min", "max", "count", "messages", "next"], "")
+    to_take = np.minimum(np.minimum(most_asked, _IN_MEMORY), high - asked)
+    wrong += [is_end & _is_let_go(pulls, world), (count < to_take) & _has_room(pulls, world)]
+    said = np.select(wrong, ["min", "max", "count", "messages", "next", "held", "fewer"], "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
         is_low = high[number] < least[number]
@@ -195,6 +203,29 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
         if not _is_reset(row, world):
             about = {"broker_name": world.owners.get(row["address"], row["broker_name"]), "due": end}
             yield _misplaced(str(said[number]), {**row, **about})
+
+
+def _is_let_go(pulls: pa.Table, world: World) -> Flags:
+    """Of each pull, whether its answer came before the broker had held the pull for as long as it must."""
+    import numpy as np
+
+    brokers, late_ms = world.of_kind("broker", "slave"), world.timers.delivery_ms
+    held = {at: held_ms(world, node.name) - late_ms for node in brokers for at in node.addresses}
+    found: Flags = floats(pulls["duration_ms"]) < np.array([held.get(at, 0.0) for at in pulls["address"].to_pylist()])
+    return found
+
+
+def _has_room(pulls: pa.Table, world: World) -> Flags:
+    """Of each pull, whether the broker is ours, and the answer has room for as many messages as a pull may ask for."""
+    import numpy as np
+
+    body_bytes = float(str(world.workload.get("body_bytes", math.inf)))
+    are_ours = len(world.ours("producer")) == len(world.of_kind("producer"))
+    if _IN_MEMORY * (body_bytes + _AROUND_BYTES) > _ANSWER_BYTES or not are_ours:
+        return np.zeros(len(pulls), bool)
+    ours = [at for at, node in world.owners.items() if world.made_by(node) == OURS]
+    found: Flags = is_one_of(pulls["address"], ours).to_numpy()
+    return found
 
 
 def _may_lack(node: str, world: World) -> bool:
@@ -208,6 +239,10 @@ def _stays_slave(node: str, world: World) -> bool:
     return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
 
 
+_IN_MEMORY, _ANSWER_BYTES = 32, 256 * 1024
+"""maxTransferCountOnMessageInMemory, maxTransferBytesOnMessageInMemory"""
+_AROUND_BYTES = 500
+"""Of a message, without its body, at the most."""
 COPIED_MS = 10_000.0
 """For how long a message that was acknowledged may be on its way to a slave: HAConnection waits 5 s for news."""
 

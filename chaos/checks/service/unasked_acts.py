@@ -116,9 +116,11 @@ class Unasked(Process):
 
     @cached_property
     def _asked(self) -> Sequence[Run]:
-        """Its look-ups until its last poll: one that is under way at the end has left no row."""
+        """Its look-ups from its start, or its new start, until its last poll: one that is under way at the end has left
+        no row."""
         until_ms = max((run.ended_ms for run in self.runs_of(POLL)), default=-math.inf)
-        return [run for run in self.rows("name_server_call") if run.row.f == "route" and run.ended_ms <= until_ms]
+        calls = (run for run in self.rows("name_server_call") if run.row.f == "route")
+        return [run for run in calls if self.start_ms <= run.began_ms and run.ended_ms <= until_ms]
 
     def _is_polled(self, call: Run) -> bool:
         near_ms, polls = self.timers.delivery_ms, self.runs_of(POLL)
@@ -243,8 +245,8 @@ class Unasked(Process):
         for run in self.rows("channel"):
             address, at_ms = run.row.address or "", run.ended_ms
             broker = self.world.owners.get(address)
-            if run.row.f != "close" or broker not in self.brokers or at_ms > self.end_ms:
-                continue
+            if run.row.f != "close" or broker not in self.brokers or not self.start_ms <= at_ms <= self.end_ms:
+                continue  # a client whose start failed closes its channels, and is made anew
             if self.held(at_ms - near_ms, at_ms + near_ms):
                 continue
             examined += 1

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ....actors.broker.client_manager import Client
+from ....actors.broker.processors.pull_processor import SUSPEND
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
 from ....remoting.bodies.client import ConsumerIdList
@@ -385,6 +386,31 @@ def broker_gives_more_than_asked(broker: Broker) -> None:
     @around(broker.store, "get")
     def get_twice_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
         return get(*queue, max_messages=2 * max_messages, **limits)
+
+
+@planted(BROKERS, "slave-backlog", caught_by="order_kept")
+def broker_gives_half_of_what_was_asked(broker: Broker) -> None:
+    """a broker answers a pull with at most half as many messages as the pull asks for"""
+
+    @around(broker.store, "get")
+    def get_half_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
+        return get(*queue, max_messages=max_messages // 2, **limits)
+
+
+@planted(BROKER_A, "smoke", caught_by="order_kept")
+@in_its_parts
+def broker_answers_pulls_without_holding_them(broker: Broker) -> None:
+    """a broker does not hold every 4th pull, and answers at once that there is no message"""
+    methods, is_let_go = broker._processor._methods, every(4)
+    pull = methods[RequestCode.PULL_MESSAGE]
+
+    def pull_once(connection: Connection, request: RemotingCommand) -> Any:
+        if is_let_go():
+            fields = request.ext_fields or {}
+            request = replace(request, ext_fields=fields | {"sysFlag": str(int(fields["sysFlag"]) & ~SUSPEND)})
+        return pull(connection, request)
+
+    methods[RequestCode.PULL_MESSAGE] = pull_once
 
 
 @planted(BROKER_A, "broker-crash", caught_by="order_kept")

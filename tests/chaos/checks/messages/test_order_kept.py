@@ -100,17 +100,26 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
 
 
 def answered(
-    asked: int, code: int, low: int, high: int, next_: int, broker: str = "broker-a", **handed: int
+    asked: int,
+    code: int,
+    low: int,
+    high: int,
+    next_: int,
+    broker: str = "broker-a",
+    held_ms: float = 15_001.0,
+    **handed: int,
 ) -> list[tuple[Any, ...]]:
-    """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s, offset 5
-    was sent at 40 s and the final read found an end of 6."""
-    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"))
+    """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s (held: to
+    45 s), offset 5 was sent at 50 s and the final read found an end of 6."""
+    workload = {"topic": "orders", "body_bytes": 100}
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), workload=workload)
     for offset in range(6):
-        at_s = 16 + offset if offset < 5 else 40
+        at_s = 16 + offset if offset < 5 else 50
         builder.at(at_s).event("producer-0", "send", type="ok", msg_key=f"k-{offset}", offset=offset, **AT)
     said = dict(sorted({"max": high, "min": low, "next": next_, **handed}.items()))
-    pull = {"code": code, "address": address_of(broker), "duration_ms": 1000.0, "value": said}
-    builder.at(31).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
+    took_ms = held_ms if code == 19 else 1000.0
+    pull = {"code": code, "address": address_of(broker), "duration_ms": took_ms, "value": said}
+    builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(CHECK)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
@@ -149,7 +158,7 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
     for offset in range(4):
         builder.at(100 + offset).event("producer-0", "send", type="ok", offset=offset, duration_ms=1, **where)
     said = {"code": 19, "value": {"max": 2, "min": 0, "next": 2}, "address": address_of("broker-a/1")}
-    builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=1, **said, **where)
+    builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=15_001.0, **said, **where)
     found = builder.end(200).judged(CHECK)
     assert [example.what for example in found.examples] == (["broker-a/1"] if wrong else [])
 
@@ -162,13 +171,19 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
         ("answered with messages out of order", 5, {"count": 2, "first": 4, "last": 4, "rising": 1}),
         ("answered with messages out of order", 5, {"count": 3, "first": 2, "last": 4, "rising": 3}),
         ("next offset", 4, {"count": 2, "first": 3, "last": 4, "rising": 2}),
-        ("next offset", 5, {"count": 1, "first": 3, "last": 3, "rising": 1}),
+        ("next offset", 5, {"count": 2, "first": 3, "last": 3, "rising": 2}),
+        ("answered with fewer messages than there were", 4, {"count": 1, "first": 3, "last": 3, "rising": 1}),
     ],
 )
-def test_messages_are_no_more_than_asked_rise_from_the_offset_and_end_just_before_the_next(
+def test_messages_are_as_many_as_were_asked_for_and_are_there_rise_from_the_offset_and_end_just_before_the_next(
     kind: str, next_: int, handed: dict[str, int]
 ) -> None:
     assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])
+
+
+@pytest.mark.parametrize(("held_ms", "kind"), [(15_001.0, ""), (14_900.0, "answered before the pull was held")])
+def test_a_pull_that_finds_nothing_is_held_for_as_long_as_it_asks(held_ms: float, kind: str) -> None:
+    assert answered(5, 19, 0, 5, 5, held_ms=held_ms) == ([("broker-a", kind)] if kind else [])
 
 
 def test_an_operator_may_send_a_group_anywhere() -> None:

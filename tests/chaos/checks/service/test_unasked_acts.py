@@ -141,6 +141,14 @@ def test_a_client_closes_a_channel_to_a_broker_only_when_a_call_ran_out(
     assert closes == (["broker-a"] if found else [])
 
 
+@pytest.mark.parametrize(("again_s", "found"), [(30, ["broker-a"]), (41, [])])
+def test_a_client_whose_start_failed_may_have_closed_all_its_channels(again_s: float, found: list[str]) -> None:
+    told, address = routed(story(), "broker-a"), address_of("broker-a")
+    told.at(40).event("consumer-0", "channel", f="close", address=address, value={"reason": "closed by self"})
+    told.at(again_s).event("consumer-0", "name_server_list", value=[address_of("ns-0")])
+    assert [one.more["because"] for one in wrong(check(told)) if one.object == "close"] == found
+
+
 @pytest.mark.parametrize(("heard_s", "found"), [(None, []), (25, []), (130, ["broker-a"])])
 def test_a_client_closes_no_channel_as_idle_that_a_heartbeat_used(heard_s: float | None, found: list[str]) -> None:
     told, address = routed(story(), "broker-a"), address_of("broker-a")
