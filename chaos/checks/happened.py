@@ -166,6 +166,9 @@ _ACTS: Mapping[str, str] = {
     "tried again when its time was over": "{who} tried {what} after the send's sendMsgTimeout had passed",
     # timers
     "begins everywhere at once": "{who} did not begin the {what} at all NameServers at once",
+    "lists nobody": "{who} answered with no member where it has to refuse the question for a group's members",
+    "keeps the newest": "{who} refused pulls of {what} as newer than the group's subscription, though {who} had heard "
+    "a heartbeat with that subscription",
     "lists its members": "{who} listed other members of a group than those that it had heard of",
     "registers at its start": "{who} did not register with any NameServer at its start",
     "tells of each change at once": "{who} did not send every NameServer a change at once ({what})",

@@ -84,6 +84,7 @@ class Members(Process):
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
             yield from self._listed()
             yield from self._known()
+            yield from self._newest()
             yield from self._subscriptions()
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
@@ -207,6 +208,44 @@ class Members(Process):
         for broker, of in sorted(told.items()):
             wrong = [at_ms for at_ms, is_right in of if not is_right]
             yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
+        row = "ConsumerManageProcessor.getConsumerListByGroup: without a member it refuses the question (code 1)"
+        lists = [(self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed")]
+        for broker in sorted({broker for broker, _ in lists}):
+            at_ms = [run.ended_ms for of, run in lists if of == broker]
+            wrong = [run.ended_ms for of, run in lists if of == broker and not run.row.decoded]
+            yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+
+    def _newest(self) -> Iterator[Finding]:
+        """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
+        heard of one that was as new, from a member that was there until then."""
+        near_ms, members = (
+            self.timers.delivery_ms + (self.timers.clocks_ms or 0.0),
+            self.world.members_of(self.life.node),
+        )
+        beats = [row for row in self.control.rows("client_heartbeat") if node_of_client(row) in members]
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for run in self.rows("pull_delayed"):
+            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
+                continue
+            first_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            from_ms, topic = self.before_pauses(first_ms) - PULL_CALL_MS, run.row.topic or ""
+            own = (
+                row for row in beats if node_of_client(row) == self.life.node and row.time_ms <= run.ended_ms + near_ms
+            )
+            newest = max((_version(row, topic) for row in own), default=math.inf)
+            for broker in self._named(run, from_ms):
+                of = _heard_by(self.control, self.world).get(broker, {})
+                had = any(
+                    channel.start_ms <= row.time_ms < from_ms and run.ended_ms + near_ms <= channel.end_ms
+                    for row in beats
+                    if row.node == broker and _version(row, topic) >= newest
+                    for channel in of.get(node_of_client(row), ())
+                )
+                told[broker].append((run.ended_ms, had))
+        row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
+        for broker, of_broker in told.items():
+            wrong, span = [at_ms for at_ms, had in of_broker if had], (of_broker[0][0], of_broker[-1][0])
+            yield of_many((broker, self.life.node), "keeps the newest", span, row, len(of_broker), wrong)
 
     def _known(self) -> Iterator[Finding]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
@@ -372,3 +411,8 @@ class Members(Process):
         for run in runs:
             found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
         return found
+
+
+def _version(row: Row, topic: str) -> float:
+    """The subVersion of the topic in a heartbeat."""
+    return float(((row.decoded or {}).get("versions") or {}).get(topic, -math.inf))

@@ -10,7 +10,7 @@ from ....actors.broker.client_manager import Client
 from ....actors.broker.processors.pull_processor import SUSPEND
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
-from ....remoting.bodies.client import ConsumerIdList
+from ....remoting.bodies.client import ConsumerData, ConsumerIdList
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
@@ -591,3 +591,18 @@ def broker_answers_oneway(broker: Broker) -> None:
     def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         request.flag &= ~FLAG_ONEWAY
         return handler(connection, request)
+
+
+@planted(BROKER_A, "consumer-crash", caught_by="timers_kept")
+@may_find("messages_delivered")
+@in_its_parts
+def broker_takes_older_subscriptions(broker: Broker) -> None:
+    """a broker lets each heartbeat of a member set the group's subscription, with a smaller subVersion too"""
+    clients = broker.services.clients
+
+    @around(clients, "register_consumer")
+    def register(register_: Any, data: ConsumerData, client: Client) -> Any:
+        changed = register_(data, client)
+        subscriptions = clients.consumers[data.group_name].subscriptions
+        subscriptions.update({one.topic: one for one in data.subscription_data_set})
+        return changed

@@ -505,6 +505,37 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
     assert found == ([] if is_right else ["broker-a"])
 
 
+def test_a_broker_that_knows_no_member_refuses_the_question_for_them() -> None:
+    told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
+    told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
+    assert [one.subject for one in wrong(check(told)) if one.kind == "lists nobody"] == ["broker-a"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "gone_s", "found"),
+    [
+        ({"consumer-0": 7}, None, ["broker-a"]),
+        ({"consumer-0": 6, "consumer-1": 8}, None, ["broker-a"]),
+        ({"consumer-0": 6}, None, []),
+        ({"consumer-0": 7}, 38, []),
+    ],
+)
+def test_a_broker_refuses_a_pull_as_newer_than_all_that_members_told_it(
+    heard: dict[str, int], gone_s: float | None, found: list[str]
+) -> None:
+    """Code 25; consumer-0's newest subscription is 7, as broker-b heard."""
+    told = runs(cluster(1, ("broker-a", "broker-b"), ("consumer-0", "consumer-1")), HEARTBEAT, [1, 31])
+    told.at(0.2).learns("consumer-0", "broker-a", "broker-b")
+    for client, version in heard.items():
+        told.at(2).hears("broker-a", client, versions={"orders": version})
+    told.at(3).hears("broker-b", "consumer-0", versions={"orders": 7})
+    if gone_s is not None:
+        told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
+    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=25, **of)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "keeps the newest"] == found
+
+
 @pytest.mark.parametrize(("paused_s", "found"), [(1.0, ["broker-a", "broker-a"]), (25.0, [])])
 def test_what_a_client_reads_as_it_runs_again_may_have_been_answered_since_it_stood_still(
     paused_s: float, found: list[str]
