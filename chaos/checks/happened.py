@@ -77,6 +77,7 @@ _ACTS: Mapping[str, str] = {
     "spared": "{who} did not list {topic} as before, though the action {what} named something else",
     "silent": "{who} listed {topic}, which the action {what} had registered, and which was silent since",
     "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
+    "makes a retry topic": "{who} did not create topic {topic}, though {who} had a heartbeat of a member of the group",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
     "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
     "comes back": "{who} had topic {topic} again, which the action {what} had deleted",

@@ -14,7 +14,7 @@ are and registered, as they say (registered_rows.py). What clients make of route
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -22,8 +22,9 @@ from ...oracle.broker import misregistered
 from ...oracle.link import MOMENT_MS
 from ...oracle.name_server import UNREGISTERED, Request
 from ...oracle.promises import told_by_hand
+from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS, Life
-from ...oracle.roles import member_at
+from ...oracle.roles import elects, member_at
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -50,6 +51,7 @@ NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
 _GROUP_ROW = "ClientManageProcessor.heartBeat: a group's retry topic has retryQueueNums queues, by default 1"
+_RETRY_ROW = "ClientManageProcessor.heartBeat: a group's retry topic is made when its first member beats"
 _OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 _LAST_MS = 1000.0
 """What is done to a broker that is being killed it may not live to record."""
@@ -225,6 +227,25 @@ def _of_groups(control: Control, world: World) -> Iterator[Finding]:
         more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
         times = [row.time_ms for row in wrong]
         yield of_many(about, "makes one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
+    yield from _of_members(control, world, {act.topic for act in world.acts}, of)
+
+
+def _of_members(
+    control: Control, world: World, by_hand: Collection[str], of: Mapping[str, Iterable[Row]]
+) -> Iterator[Finding]:
+    """Whether each of these brokers had the retry topics that heartbeats of members named."""
+    masters = {node.name for node in world.ours("broker") if not elects(world, node.name)}
+    named: dict[tuple[str, str], Row] = {}
+    for row in control.rows("client_heartbeat"):
+        makes = row.node in masters and world.permits(row.node, node_of_client(row))
+        for topic in (row.decoded or {}).get("versions") or () if makes else ():
+            if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and topic not in by_hand:
+                named.setdefault((row.node, topic), row)
+    for (broker, topic), row in named.items():
+        made_ms = min((one.time_ms for one in of.get(broker, ()) if one.topic == topic), default=world.end_ms)
+        wrong = [row.time_ms] if made_ms > row.time_ms + world.timers.delivery_ms else []
+        about, span = (broker, "topics", topic), (row.time_ms, made_ms)
+        yield of_many(about, "makes a retry topic", span, _RETRY_ROW, 1, wrong, to_ms=made_ms)
 
 
 def _queues(row: Row) -> tuple[int, int] | None:

@@ -202,6 +202,18 @@ def test_a_broker_makes_one_queue_for_a_group(queues: int, wrong: list[str]) -> 
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
+@pytest.mark.parametrize(
+    ("made_s", "wrong"), [(20, []), (25, ["makes a retry topic"]), (None, ["makes a retry topic"])]
+)
+def test_a_broker_makes_the_retry_topic_of_a_group_when_its_first_member_beats(
+    made_s: float | None, wrong: list[str]
+) -> None:
+    builder = story().node("consumer-0").at(20).hears("broker-a", "consumer-0", versions={"%RETRY%group": 1})
+    if made_s is not None:
+        builder.at(made_s).event("broker-a", "topic", topic="%RETRY%group", value={"read": 1, "write": 1, "perm": 6})
+    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
+
+
 def test_a_name_server_has_no_address_under_two_ids() -> None:
     shown = {"brokers": {"broker-a": {"0": A, "1": A}}, "queues": {"broker-a": [4, 4, 6, 0]}}
     builder = read((1, 1, ORDERS)).at(1).registers("ns-0", "broker-a", ORDERS, broker_id=1)
