@@ -84,7 +84,7 @@ def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() 
         "INVALID broker-partition (seed 1). ns-0 still listed broker-a until 225.0 s, 205.0 s after the cut; "
         "allowed 130.0 s: 75.0 s over. broker-a was cut"
     )
-    assert broken.startswith("Broken: each NameServer lists exactly the brokers that are alive")
+    assert broken.startswith("Broken rule: each NameServer lists exactly the brokers that are alive")
     assert routes == "Routes: INVALID: routes_are_true."
 
 
