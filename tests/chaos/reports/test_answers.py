@@ -271,7 +271,7 @@ def test_what_it_cost_stands_behind_the_clients() -> None:
     lines = answers([TRUE, USED], None, "x", cost=cost).lines()
     assert lines[-1] == (
         "Cost: consumer-0 was without broker-a for 41.0 s (20.0 to 61.0 s); "
-        "65 messages waited longer than 5 s, 40.5 s at most."
+        "65 messages arrived more than 5 s after their send, 40.5 s at most."
     )
     assert lines[-2].startswith("Clients: ")
 
