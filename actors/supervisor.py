@@ -68,8 +68,8 @@ _needs: mmap.mmap | None = None
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """Tell the supervisor how this process reacts to a signal from now on. In a process without supervisor,
-    `at_a_signal` has no effect."""
+    """Tell the supervisor how this process reacts to a signal from now on. Without a supervisor the call does
+    nothing."""
     if _needs is not None:
         _needs[0] = need
 

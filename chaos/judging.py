@@ -293,11 +293,13 @@ def show(
     *,
     as_json: bool = False,
     full: bool = False,
+    quiet: bool = False,
     took_s: float | None = None,
     names_left_out: bool = True,
 ) -> None:
     """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
     path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
+    `quiet`: print only the first sentence and the path.
     `took_s`: duration of the run. `names_left_out`: print the names of the checks that examined nothing.
     """
     history = judged.history
@@ -305,7 +307,11 @@ def show(
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
         unexamined = left_out_line(reasons(judged.left_out), full=full) if names_left_out else ""
-        print_answers(judged.verdicts, [*_told(judged, took_s).lines(), unexamined], full=full)
+        lines = _told(judged, took_s).lines()
+        if quiet and not full:
+            click.echo(lines[0])
+        else:
+            print_answers(judged.verdicts, [*lines, unexamined], full=full)
         said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:
             click.echo(f"{said} Report: {history.folder.report_file}")

@@ -60,7 +60,7 @@ class Options:
     full: bool = False
     """A row for every check, VALID ones too."""
     quiet: bool = False
-    """No progress on stderr."""
+    """No progress on stderr; of the result only the first sentence and the last line."""
     latest: bool = True
     """Whether the link runs/latest is set to it."""
     ray: str | None = None
@@ -97,7 +97,9 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
             result = run_one(scenario, asked, harness, is_last=number == len(scenarios))
             judged.append(result)
             took_s = monotonic() - began_s
-            show(result, options.summary, as_json=options.as_json, full=options.full, took_s=took_s)
+            show(
+                result, options.summary, as_json=options.as_json, full=options.full, quiet=options.quiet, took_s=took_s
+            )
             if not options.as_json and result.verdict is Validity.VALID:
                 _say_unfound(planted(as_run_with(scenario, options)))
     return exit_status(judged)
@@ -114,12 +116,9 @@ def _say_unfound(defect: Defect | None) -> None:
     """Print that no check found the defect, and how to run the scenario in which a check does."""
     if defect is None:
         return
-    click.echo(f"No check found the planted defect {defect.name} in this run.", nl=False)
-    if defect.source is None:
-        found_by = " and ".join(sorted(defect.caught_by))
-        scenario = f"the scenario ({defect.scenario}) in which {found_by} does"
-        click.echo(f" `nemesrv selftest --only {defect.name}` runs {scenario}.", nl=False)
-    click.echo()
+    click.echo(f"No check found the planted defect {defect.name} in this run.")
+    if defect.command:
+        click.echo(f"Checks find the defect with this command: {defect.command}")
 
 
 def _say_what_is_too_short(scenarios: Iterable[Scenario]) -> None:

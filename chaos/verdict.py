@@ -330,6 +330,11 @@ class Verdict:
         return cls.nothing_examined(name, f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}")
 
     @property
+    def why_is_example(self) -> bool:
+        """Whether `why` begins with the words of the first example."""
+        return any(self.why.removeprefix(f"{e.who}: ").startswith(f"{e.more.get('kind')}") for e in self.examples[:1])
+
+    @property
     def check_failed(self) -> bool:
         return self.why.startswith(_FAILED)
 

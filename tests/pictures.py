@@ -35,7 +35,7 @@ def commands() -> Iterator[str]:
 
 def printed(command: str, folder: Path) -> str:
     """What the command prints on a terminal, in its colours; its run folder is `folder`."""
-    words = [sys.executable, "-m", "nemesrv.chaos", *shlex.split(command)[1:], "--quiet", "--out", folder.name]
+    words = [sys.executable, "-m", "nemesrv.chaos", *shlex.split(command)[1:], "--out", folder.name]
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     done = subprocess.run(words, cwd=folder.parent, env=env, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr

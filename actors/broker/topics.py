@@ -81,7 +81,8 @@ class TopicTable(VersionedTable):
         return topic in self.system_topics or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic, if it does not exist, as if it had been in topics.json; no registration follows."""
+        """Add the topic, if it does not exist, as if it had been in topics.json. The NameServers learn of the topic at
+        the broker's next registration."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 

@@ -13,9 +13,8 @@ from .options import json_option
 def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
-    A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. `nemesrv run
-    SCENARIO --defect NAME` plants the defect NAME; SCENARIO is in brackets, or the command that plants the defect.
-    `--json` says which checks find each defect.
+    A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. The command below
+    each defect runs a scenario with the defect, and the checks find the defect. `--json` says which checks.
     """
     from ..scenarios.defect import shipped_defects
 
@@ -23,11 +22,12 @@ def defects(as_json: bool) -> None:
     if as_json:
         told = [
             {"name": name, "what": one.what, "scenario": one.scenario, "found_by": sorted(one.caught_by)}
+            | {"command": one.command}
             for name, one in known.items()
         ]
         click.echo(json.dumps(told, ensure_ascii=False))
         return
-    longest = max(map(len, known))
-    rows = [(name.ljust(longest), f"{one.what} [{one.scenario or 'nemesrv museum'}]") for name, one in known.items()]
-    for line in rows_fitting(rows, width_of_output()):
-        click.echo(line)
+    for name, one in known.items():
+        for line in rows_fitting([(f"{name}:", one.what)], width_of_output()):
+            click.echo(line)
+        click.echo(f"    {one.command}")

@@ -33,8 +33,8 @@ class Stopped(BaseException):
 
 
 class CtrlC(KeyboardInterrupt):
-    """Raised for Ctrl-C instead of a plain KeyboardInterrupt. After a plain KeyboardInterrupt has passed an `exec`,
-    Python ends by SIGINT and ignores the given exit status."""
+    """Raised for Ctrl-C instead of a plain KeyboardInterrupt. If code run by `exec()` raises a plain KeyboardInterrupt,
+    Python later ends by SIGINT, even if the exception was caught, and ignores the exit status."""
 
 
 _arrived: list[int] = []

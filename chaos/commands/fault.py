@@ -24,7 +24,9 @@ CALL_LIMIT_S = 120.0
 @click.option(
     "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time after which the fault ends."
 )
-@click.option("--stream", help="Direction in which the link is faulty: upstream, downstream or both (default: both).")
+@click.option(
+    "--stream", help="Faulty direction: upstream (from the node that connects), downstream (to it) or both (default)."
+)
 @click.option("--latency-ms", type=Number(0), help="Only for the fault `latency`: delay in milliseconds.")
 @click.option("--jitter-ms", type=Number(0), help="Only for `latency`: largest random change in ms (default: 0).")
 @click.option("--rate-kb-s", type=WholeNumber(0), help="Only for the fault `bandwidth`: kilobytes per second.")

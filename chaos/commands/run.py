@@ -54,7 +54,12 @@ from .options import (
 @ray_option
 @engine_option
 @click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Print no progress, and of the result only the verdict, its first sentence and the report's path.",
+)
 @summary_option
 @full_option
 @json_option

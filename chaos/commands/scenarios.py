@@ -15,6 +15,7 @@ _TITLES = {
     "drills": "Field drills, beside what was measured on real clusters (docs/drills.md):",
     "upgrades": "Upgrades of Apache's servers and clients (docs/apache.md):",
     "roles": "Roles that Apache's brokers alone have (docs/apache.md):",
+    "selftest": "Scenarios in which planted defects are found (nemesrv defects):",
 }
 
 

@@ -53,7 +53,7 @@ ROUTABLE_LIMIT_S = 60.0
 """RocketMQ seconds until every NameServer must route the topic to every broker."""
 HARNESS = "harness"
 PROBER = "prober"
-_IDLE_DEFECT = "the planted defect {} never acts here: without it, the virtual run has the same history, row by row"
+_IDLE_DEFECT = "the planted defect {} changes nothing in this scenario: without the defect, every row is the same"
 
 
 def _quiet(_text: str) -> None:
@@ -198,8 +198,9 @@ class Experiment:
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
     def _where_it_acts(self) -> str:
-        shows_in = self.defect.scenario if self.defect is not None else ""
-        return f"; the scenario {shows_in} shows it" if shows_in and shows_in != self.scenario.name else ""
+        if self.defect is None or self.defect.scenario in ("", self.scenario.name):
+            return ""
+        return f". Checks find the defect with this command: {self.defect.command}"
 
     def _note_node(self, name: str) -> None:
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))

@@ -121,7 +121,7 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 def planned(places: Iterable[str | Path]) -> Plan:
     """Return the parts of all logs at these places. If several places have files of the same name, the place's name is
-    put before the file's name. Raises LogError for a missing place, and if no log exists at all."""
+    put before the file's name. Raises LogError if a place does not exist, or if no log exists at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)

@@ -113,8 +113,8 @@ def skimmed(
 ) -> LogsRead:
     """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes on
     this machine read the logs, which must be on this machine, too. `hosts_in` gets all rows except connections, and
-    returns the hosts whose connections are wanted, too. Raises LogError for a missing place, and if there is no log at
-    all; other unreadable files are noted.
+    returns the hosts whose connections are wanted, too. Raises LogError if one of `places` does not exist, or if there
+    is no log at all. The result has a note for every file that cannot be read.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:

@@ -28,13 +28,11 @@ from ..judging import Engine, Judged, keep, of_run
 from ..machine import in_processes
 from ..reports.terminal import print_rows, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
-from ..scenarios.loading import SHIPPED_DIR, find, load
+from ..scenarios.loading import find
 from ..scenarios.model import CHECK_NAMES, Scenario
 from ..verdict import Validity
 from .defects import DEFECTS, Defect
 
-OWN_DIR = SHIPPED_DIR / "selftest"
-"""Scenarios only for the self-test; they are not listed with the shipped ones."""
 PLAIN_RUN_S = 2.5
 """A run on the virtual clock that is judged plainly takes about so long, of the machine's time."""
 
@@ -100,10 +98,8 @@ class SelftestOutcome:
 
 
 def scenario_of(name: str) -> Scenario:
-    """Return the self-test's own scenario of that name, else the shipped scenario; all checks are switched on in it."""
-    own = OWN_DIR / f"{name}.yaml"
-    scenario = load(own) if own.exists() else find(name)
-    return scenario.model_copy(update={"checks": CHECK_NAMES})
+    """Return the shipped scenario of that name, with all checks switched on."""
+    return find(name).model_copy(update={"checks": CHECK_NAMES})
 
 
 class OneRun(NamedTuple):

@@ -47,6 +47,7 @@ _UNUSED = {"dead_brokers_avoided": "used no dead broker", "dead_name_servers_lef
 _FAULTS_SHOWN = 2
 _NOUNS = {
     "black_hole": "the cut",
+    "name_server_list": "the change of the NameServer list",
     "remove": "the removal",
     "register": "the registration by hand",
     "unregister": "the unregistration by hand",
@@ -82,7 +83,7 @@ class Answers:
     @property
     def rest(self) -> list[str]:
         """The sentences after the first line."""
-        named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
+        named = (("Broken rule", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
         return [*(f"{what}: {said}" for what, said in named if said), *self.undecided]
 
     def lines(self) -> list[str]:
@@ -257,7 +258,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
     if isinstance(what, Restart):
         return " ".join(filter(None, (all_of(entry.nodes), _was(scenario, entry.nodes), "restarted", what.about)))
     if not isinstance(what, Fault):
-        return entry.summary
+        return f"{_noun(what.do)} ({entry.summary.removeprefix(what.do).strip()})"
     lasted = "" if end_s is None else f" for {round(end_s - entry.at_s, 1):g} s"
     lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
     if not isinstance(what, LinkFault):

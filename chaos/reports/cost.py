@@ -80,7 +80,7 @@ class Cost:
 
     @property
     def sentence(self) -> str:
-        """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`.
+        """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages arrived …`.
         If nothing was lost, the sentence says that no client was without a broker and no send failed."""
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
@@ -91,7 +91,7 @@ class Cost:
         if waited := self.messages["waited"]:
             noun = "message" if waited == 1 else "messages"
             at_most = f", {seconds(self.messages['longest_ms'])} at most"
-            said.append(f"{waited:,} {noun} waited longer than {LEAST_MS / 1000:g} s{at_most}")
+            said.append(f"{waited:,} {noun} arrived more than {LEAST_MS / 1000:g} s after their send{at_most}")
         if behind := self.messages["never_received"]:
             were = "message was" if behind == 1 else "messages were"
             said.append(f"{behind:,} acknowledged {were} not received before the run ended")

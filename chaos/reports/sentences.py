@@ -94,13 +94,14 @@ def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:
-    """Return the number and implementation of clients: `2 producers, 2 consumers: ours, java-4.9`. A semicolon
-    separates implementations."""
+    """Return the clients: `2 producers, 2 consumers (ours, judged as java-4.9)`. A semicolon separates
+    implementations."""
     of_make: dict[tuple[str, str], list[str]] = {}
     for group in clients:
         noun = group.kind if group.count == 1 else f"{group.kind}s"
-        of_make.setdefault((group.implementation, group.profile), []).append(f"{group.count} {noun}")
-    return "; ".join(f"{', '.join(who)}: {', '.join(filter(None, make))}" for make, who in of_make.items())
+        profile = group.profile and f"judged as {group.profile}"
+        of_make.setdefault((group.implementation, profile), []).append(f"{group.count} {noun}")
+    return "; ".join(f"{', '.join(who)} ({', '.join(filter(None, make))})" for make, who in of_make.items())
 
 
 def _availability(measured: Mapping[str, Any], timeline_ms: float) -> list[str]:

@@ -106,7 +106,7 @@ def measured(v: Verdict) -> str:
     undecided = undecided_sentences(v)
     told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
     said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
-    return ". ".join(part for part in (wrong_sentence(v), said) if part)
+    return ". ".join(part for part in ("" if v.why_is_example else wrong_sentence(v), said) if part)
 
 
 def allowed(v: Verdict) -> str:

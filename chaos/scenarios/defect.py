@@ -40,6 +40,14 @@ class Defect:
     source: Path | None = None
     """The user's file; None: one of the self-test's."""
 
+    @property
+    def command(self) -> str:
+        """Return the command with which checks find the defect; "" for a user's own defect."""
+        if not self.scenario:
+            return ""
+        how = "--implementation apache-4.9.7" if self.of_apache else "--clock virtual --seed 1"
+        return f"nemesrv run {self.scenario} {how} --set checks=all --defect {self.name}"
+
     def is_for(self, name: str, kind: NodeKind) -> bool:
         return kind in self.kinds and (not self.nodes or name in self.nodes)
 

@@ -180,9 +180,10 @@ def _checks_of(name: Any) -> list[Any]:
 
 
 SHIPPED_DIR = Path(__file__).parent
-KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "incidents")
+KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "selftest", "incidents")
 """Folders of scenarios: those of `nemesrv run all`; drills from real clusters (docs/drills.md); upgrades of Apache's
-servers; roles that only Apache's brokers have; reported incidents (docs/incidents.md)."""
+servers; roles that only Apache's brokers have; scenarios in which the self-test plants defects; reported incidents
+(docs/incidents.md)."""
 
 
 def shipped(kind: str = "") -> dict[str, Path]:

@@ -257,7 +257,8 @@ def sticky(watched: Sequence[Watched]) -> Measured:
         why += f": too few to tell {' from '.join(label.rivals)}" if len(label.rivals) > 1 else ": too few"
     elif label.word == KEPT:
         longest = max(len(walk(one)[1]) for one in watched)  # one that counts its look-ups begins anew in each process
-        why = f"one that moves at one in {max(1, min(longest, round(1 / label.rarest)))} look-ups would have shown"
+        often = max(1, min(longest, round(1 / label.rarest)))
+        why = f"a client that changes in 1 of {often} look-ups would have been found"
     return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 

@@ -22,12 +22,13 @@ def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp
     drills, upgrades = rest.split("\n\nUpgrades of Apache's servers and clients (docs/apache.md):\n")
     upgrades, roles = upgrades.split("\n\nRoles that Apache's brokers alone have (docs/apache.md):\n")
     assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-clients", "upgrade-servers"]
-    roles, more = roles.split("\n\n")
+    roles, own, more = roles.split("\n\n")
     assert [line.split()[0] for line in roles.splitlines()] == [
         "controller-switches-master",
         "leader-election",
         "sync-master-loses-its-slave",
     ]
+    assert own.startswith("Scenarios in which planted defects are found (nemesrv defects):\nacts-by-hand ")
     assert more.endswith("reported incidents: nemesrv scenarios --incidents\n")
     assert [line.split()[0] for line in drills.splitlines()] == [
         *("drill-1-hang", "drill-2-stop", "drill-3-power-off", "drill-4-zones-hang"),
@@ -45,7 +46,8 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
 
 def test_defects_lists_each_planted_defect_with_what_it_makes_wrong() -> None:
     lines = CliRunner().invoke(cli, ["defects"]).stdout.splitlines()
-    assert any(re.match(r"broker-forgets-its-last-record +\S+ .*broker", line) for line in lines)
+    (at,) = (at for at, line in enumerate(lines) if re.match(r"broker-forgets-its-last-record: +\S+ .*broker", line))
+    assert lines[at + 1].strip() == EVERY["broker-forgets-its-last-record"].command
     told = json.loads(CliRunner().invoke(cli, ["defects", "--json"]).stdout)
     assert [one["name"] for one in told] == [*EVERY]
     assert told[0]["found_by"] == ["routes_are_true"]

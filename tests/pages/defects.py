@@ -7,8 +7,8 @@ _HEAD = """# Planted defects
 
 `nemesrv selftest` plants these defects, one at a time, in nodes that are otherwise right. A defect is found if every
 check in the column "found by" that has no brackets says INVALID. A check in brackets may say INVALID, too, and no other
-check. `python -m tests.generated` writes this page from `chaos/proof/defects/`.
-Scenarios that `nemesrv scenarios` does not list are in `chaos/scenarios/selftest/`.
+check. `python -m tests.generated` writes this page from `chaos/proof/defects/`. `nemesrv defects` prints the command
+with which checks find each defect.
 
 | defect | what is wrong | found by | scenario | planted in |
 |---|---|---|---|---|

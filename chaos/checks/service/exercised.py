@@ -113,7 +113,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
             what = f"{asked} were planned, {len(acted)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
-    first = missing[0].kind if missing else ""
+    first = f"{missing[0].subject}: {missing[0].kind}".removeprefix("harness: ") if missing else ""
     more = f"; and {len(missing) - 1} more" if len(missing) > 1 else ""
     return verdict_by_counts(
         NAME,
@@ -121,7 +121,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         wrong=0,
         unsure=len(missing),
         why="",
-        why_unsure=f"the run proves nothing about what did not happen: {first}{more}",
+        why_unsure=first + more,
         measured={
             "faults": len(by_id),
             **({"acts": len(done)} if done else {}),

@@ -42,8 +42,8 @@ class _Asked:
 
 
 class AdminNode(Node):
-    """The node that executes acts by hand when the harness calls it. `addresses`: every server's advertised address by
-    name."""
+    """The node that executes acts by hand when the harness calls it. `addresses` has the advertised address of every
+    NameServer and broker, under the node's name."""
 
     def __init__(self, context: NodeContext, addresses: Mapping[str, Address], profile: Profile) -> None:
         self._context, self._addresses, self._profile = context, addresses, profile

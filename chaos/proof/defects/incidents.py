@@ -15,7 +15,7 @@ from .planting import BROKERS, LASTING_CLIENTS, Planted, instance_of
 planted = Planted()
 
 
-@planted(LASTING_CLIENTS)
+@planted(LASTING_CLIENTS, "i05-list-replaced")
 def client_keeps_the_removed_name_server(node: Node) -> None:
     """clients go on using their chosen NameServer when a new list no longer contains it"""
     selector, update = instance_of(node).name_server.selector, NameServerSelector.update
@@ -29,7 +29,7 @@ def client_keeps_the_removed_name_server(node: Node) -> None:
     replace_part(selector, "update", update_and_keep)
 
 
-@planted(BROKERS)
+@planted(BROKERS, "i18-list-grown")
 def broker_never_takes_a_new_list(broker: Broker) -> None:
     """brokers go on registering with the NameServers of their first list, and ignore later lists"""
 
@@ -39,7 +39,7 @@ def broker_never_takes_a_new_list(broker: Broker) -> None:
             await fetch()
 
 
-@planted(BROKERS)
+@planted(BROKERS, "i19-list-shrunk")
 def broker_keeps_the_removed_name_server(broker: Broker) -> None:
     """brokers go on registering with NameServers that left their list"""
     seen = dict[Address, None]()
@@ -50,7 +50,7 @@ def broker_keeps_the_removed_name_server(broker: Broker) -> None:
         return tuple(seen)
 
 
-@planted(BROKERS)
+@planted(BROKERS, "i20-members-counted-twice")
 @in_its_parts
 def broker_counts_members_by_channel(broker: Broker) -> None:
     """brokers count a group's member once for each of its channels, including ended channels until they expire"""

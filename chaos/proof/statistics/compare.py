@@ -55,7 +55,8 @@ class ComparedRun:
 
 
 def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
-    """Return the figures of the run in this folder. `name` names the run if its folder will be deleted."""
+    """Return the figures of the run in this folder. Samples are labelled with `name`, or, without a name, with the
+    folder; a folder that will be deleted is no label."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
     world = World.of_rows(rows)
     phases = {row["phase"]: row["time_ms"] for row in reversed(rows) if row["event"] == "phase"}

@@ -299,8 +299,8 @@
     narrow();
     applyTheme();
     follow();
-    requestAnimationFrame(fitTexts);
-    addEventListener("resize", listSoon);
+    for (const plot of plots) plot.properties.inner_width.change.connect(listSoon);
+    fitTexts();
     list();
     root.dataset.ready = "yes";
   }

@@ -69,7 +69,7 @@ def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: P
     Experiment(scenario=scenario(), seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
     said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
     why = (
-        "the planted defect name-server-never-expires never acts here: without it, the virtual run has the same "
-        "history, row by row; the scenario broker-partition shows it"
+        "the planted defect name-server-never-expires changes nothing in this scenario: without the defect, every row "
+        f"is the same. Checks find the defect with this command: {defect.command}"
     )
     assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])

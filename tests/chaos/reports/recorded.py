@@ -54,6 +54,8 @@ def builder() -> HistoryBuilder:
         broker = "broker-b" if at_s > 25 or number % 2 else "broker-a"
         outcome = "info" if broker == "broker-a" and at_s > KILL_S else "ok"
         _send(told, number, STEADY_S + at_s, broker, outcome)
+    for phase in ("heal", "settle", "final_reads"):
+        told.at(STEADY_S + (END_S if phase == "final_reads" else 80)).event("harness", "phase", phase=phase)
     value = {"old": address_of("ns-0"), "index": 1, "reason": "not_active"}
     told.at(STEADY_S + 50).event("consumer-0", "name_server_chosen", name_server=address_of("ns-1"), value=value)
     return told.end(STEADY_S + END_S)

@@ -84,7 +84,7 @@ def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() 
         "INVALID broker-partition (seed 1). ns-0 still listed broker-a until 225.0 s, 205.0 s after the cut; "
         "allowed 130.0 s: 75.0 s over. broker-a was cut"
     )
-    assert broken.startswith("Broken: each NameServer lists exactly the brokers that are alive")
+    assert broken.startswith("Broken rule: each NameServer lists exactly the brokers that are alive")
     assert routes == "Routes: INVALID: routes_are_true."
 
 
@@ -271,7 +271,7 @@ def test_what_it_cost_stands_behind_the_clients() -> None:
     lines = answers([TRUE, USED], None, "x", cost=cost).lines()
     assert lines[-1] == (
         "Cost: consumer-0 was without broker-a for 41.0 s (20.0 to 61.0 s); "
-        "65 messages waited longer than 5 s, 40.5 s at most."
+        "65 messages arrived more than 5 s after their send, 40.5 s at most."
     )
     assert lines[-2].startswith("Clients: ")
 

@@ -89,8 +89,9 @@ def opening(browser: Any, file: Path) -> Iterator[Open]:
     troubles: list[str] = []
     contexts = []
 
-    def visit(fragment: str = "", **options: Any) -> Any:
+    def visit(fragment: str = "", script: str = "", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **options})
+        context.add_init_script(script)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda m: troubles.append(m.text) if m.type in ("error", "warning") else None)
@@ -201,6 +202,27 @@ def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(so_wide: Callable
     for key in ("0", "+", "+", "-"):
         page.keyboard.press(key)
         page.wait_for_function(f"() => ({OVERLAPPING})().length === 0", timeout=20_000)
+
+
+AT_FIRST = f"""new MutationObserver(() => {{
+  window.overlapping = ({OVERLAPPING})();
+  window.phases = [...Bokeh.documents[0]._all_models.values()]
+    .find((m) => m.glyph && m.glyph.tags.includes("text:label")).data_source.data.text;
+}}).observe(document, {{subtree: true, attributeFilter: ["data-ready"]}})"""
+
+
+@pytest.mark.nightly_but("900")
+@pytest.mark.parametrize("width", [900, 1400])
+def test_labels_fit_when_the_page_is_first_painted(open_page: Open, width: int) -> None:
+    page = open_page(script=AT_FIRST, viewport={"width": width, "height": 844})
+    assert page.evaluate("() => overlapping") == []
+    assert page.evaluate("() => [...phases]") == ["steady", "fault", "broker-a killed, 70.0 s", "settle"]
+
+
+@pytest.mark.parametrize("width", [390, 900])
+def test_the_name_of_a_check_is_never_broken(so_wide: Callable[[int], Any], width: int) -> None:
+    name = so_wide(width).locator("details[open] tr.check th a").first
+    assert name.evaluate("(a) => a.getClientRects().length") == 1
 
 
 LEGENDS = """() => (Bokeh.index.roots || Bokeh.index).flatMap((view) => (view.model.above || [])

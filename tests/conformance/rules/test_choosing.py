@@ -185,9 +185,11 @@ def turns(*order: int, number: int = 0, each_s: float = 1.0) -> Watched:
 def test_who_keeps_the_one_that_answers_is_sticky() -> None:
     kept = turns(*[1] * 15)
     assert verdict("sticky", "kept", kept) is Validity.VALID
-    assert found("sticky", kept).why == "one that moves at one in 4 look-ups would have shown"
+    assert found("sticky", kept).why == "a client that changes in 1 of 4 look-ups would have been found"
     short = [turns(1, 1, 1, number=number) for number in range(20)]
-    assert found("sticky", *short).why == "one that moves at one in 2 look-ups would have shown", "none made three more"
+    assert found("sticky", *short).why == "a client that changes in 1 of 2 look-ups would have been found", (
+        "none made three more"
+    )
     assert verdict("sticky", "next at every request", kept) is Validity.INVALID
     assert found("sticky", Story("quiet").ask("ns-1", 0.05).watched()).value is None
 

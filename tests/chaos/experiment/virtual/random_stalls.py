@@ -26,10 +26,9 @@ from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.recorder import LagProbe
 from nemesrv.chaos.proof.defects import DEFECTS
-from nemesrv.chaos.proof.selftest import OWN_DIR
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import Defect
-from nemesrv.chaos.scenarios.loading import find, load
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import Link, NodeKind
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -108,12 +107,6 @@ def stalls(of: Scenario, seed: int) -> list[Stall]:
     return sorted(found, key=lambda stall: stall.at_s)
 
 
-def of_defect(defect: Defect) -> Scenario:
-    """The self-test's scenario of it."""
-    own = OWN_DIR / f"{defect.scenario}.yaml"
-    return load(own) if own.exists() else find(defect.scenario)
-
-
 def judged(of: Scenario, seed: int, out: Path, defect: Defect | None = None) -> list[Verdict]:
     """The verdicts of this scenario's checks; the run folder is `out`."""
     shutil.rmtree(out, ignore_errors=True)
@@ -133,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     planted = [defect for defect in DEFECTS.values() if not defect.of_apache]
     for seed in range(asked.first, asked.first + asked.runs):
         defect = planted[seed % len(planted)] if asked.defects else None
-        of = of_defect(defect) if defect else find(SHIPPED[seed % len(SHIPPED)])
+        of = find(defect.scenario) if defect else find(SHIPPED[seed % len(SHIPPED)])
         got = judged(of, seed, asked.out / str(seed), defect)
         worst = max(got, key=lambda verdict: (verdict.verdict is Validity.INVALID, verdict.verdict is Validity.UNKNOWN))
         found[worst.verdict] += 1

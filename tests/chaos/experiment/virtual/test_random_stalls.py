@@ -10,7 +10,7 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity
 
-from .random_stalls import SHIPPED, Stall, StallingStage, judged, of_defect
+from .random_stalls import SHIPPED, Stall, StallingStage, judged
 
 
 def test_a_stall_makes_all_processes_late_or_one_and_its_own_rows_say_so(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_most_defects_are_found_all_the_same(tmp_path: Path) -> None:
     found = [
         any(
             verdict.verdict is Validity.INVALID and verdict.name in defect.caught_by
-            for verdict in judged(of_defect(defect), seed, tmp_path / "run", defect)
+            for verdict in judged(find(defect.scenario), seed, tmp_path / "run", defect)
         )
         for seed, defect in enumerate(planted)
     ]

@@ -2,6 +2,7 @@
 
 import io
 import random
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,13 @@ from rich.console import Console
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.proof.defects import _ALL, DEFECTS
-from nemesrv.chaos.proof.selftest import OWN_DIR, SelftestOutcome, plan_of, print_outcomes, scenario_of
-from nemesrv.chaos.scenarios.loading import find, shipped
+from nemesrv.chaos.proof.defects import _ALL, DEFECTS, EVERY
+from nemesrv.chaos.proof.selftest import SelftestOutcome, plan_of, print_outcomes, scenario_of
+from nemesrv.chaos.scenarios.loading import KINDS_SHIPPED, all_shipped, find, shipped
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
@@ -59,10 +61,20 @@ def test_every_check_has_a_defect_that_it_alone_or_with_others_must_find() -> No
     assert found == judging, f"no planted defect is caught_by {sorted(judging - found)} (chaos/proof/defects/)"
 
 
-def test_the_self_tests_own_scenarios_are_all_used_and_do_not_ship() -> None:
-    own = {path.stem for path in OWN_DIR.glob("*.yaml")}
+def test_the_self_tests_own_scenarios_are_all_used() -> None:
+    own = shipped("selftest").keys()
     assert own <= {defect.scenario for defect in DEFECTS.values()}
-    assert not own & shipped().keys()
+    assert len(all_shipped()) == sum(len(shipped(kind)) for kind in KINDS_SHIPPED)  # no name stands for two
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_command_of_a_defect_names_a_scenario_that_run_knows_and_the_defect_fits(name: str) -> None:
+    given = cli.commands["run"].make_context("run", shlex.split(EVERY[name].command)[2:]).params
+    assert given["defect"] == name
+    (of,) = given["scenario"]
+    found = find(of, given["sets"], given["implementation"])
+    assert EVERY[name].caught_by <= set(found.checks)
+    assert any(EVERY[name].is_for(*node) for node in found.topology().kinds.items())
 
 
 def test_the_list_of_defects_is_written_from_the_defects() -> None:
