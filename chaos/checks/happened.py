@@ -156,6 +156,7 @@ _ACTS: Mapping[str, str] = {
     "tried again after an answer that ends the send": "{who} tried {what} after an answer that ends the send",
     "sent to a slave": "{who} sent a message to the slave {what}, which its routes never named as a master",
     "not isolated": "{who} did not isolate {what} (latencyMax) after a try there failed or was slow",
+    "sent to an isolated broker": "{who} sent to {what}, which it had isolated, while another broker was available",
     "not the queue of its key": "{who} sent messages of a sharding key to a queue of {about} that is not the key's",
     "given up without a try": "{who} gave up a send without a try, though it had a route",
     "given up with a try and time left": "{who} gave up a send to {what} with a try and time left",
@@ -184,6 +185,8 @@ _ACTS: Mapping[str, str] = {
     "when its queues change": "{who} did not send every broker a heartbeat when its queues had changed{because}",
     "of brokers of its routes": "{who} connected to a broker that none of its routes names{because}",
     "of a channel on which a call ran out": "{who} closed its channel to a broker, though no call had run out{because}",
+    "when its setting keeps channels": "{who} closed its channel to a broker, though its clientCloseSocketIfTimeout is "
+    "false{because}",
     "to masters alone": "{who}, which has no consumer, sent a {what} to a slave",
     "shares by a list of members": "{who} shared queues in a {what} in which no broker had listed the members",
     "after its queues": "{who} unregistered before it had committed and given up its queues",
