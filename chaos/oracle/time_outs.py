@@ -51,6 +51,8 @@ OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
 PULL_CALL_MS = 30_000.0
 """`consumerTimeoutMillisWhenSuspend`: no setting's."""
+SUSPEND_MS = 15_000.0
+"""`BROKER_SUSPEND_MAX_TIME_MILLIS`: no setting's."""
 CLIENT_EXPIRED_MS = 120_000.0
 """`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
