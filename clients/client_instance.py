@@ -165,6 +165,7 @@ class MQClientInstance:
         if self._started:
             return
         self._started = True
+        self._context.record("client_id", value={"client": self.client_id})
         self.name_server.start()
         config, add = self._config, self._scheduler.add
         if self._addressing is not None:

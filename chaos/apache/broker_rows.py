@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ...actors.broker.client_manager import CHANNEL_EXPIRED_MS, Client, ClientManager
 from ...remoting import fastjson
 from ...remoting.bodies.admin import ResetOffsetBody
-from ...remoting.bodies.client import HeartbeatData, versions_of
+from ...remoting.bodies.client import HeartbeatData, said_of
 from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.bodies.route import TopicRouteData
 from ...remoting.codes import MASTER_ID, RequestCode, ResponseCode
@@ -257,7 +257,7 @@ class BrokerRows(ServerRows):
 
     def _heartbeat(self, at_ms: float, said: HeartbeatData, asked: Asked, channel: _Channel) -> None:
         client = Client(said.client_id, channel, None, asked.version, int(at_ms))
-        self._of_client(at_ms, "client_heartbeat", client, versions_of(said))
+        self._of_client(at_ms, "client_heartbeat", client, said_of(said))
         for data in said.consumer_data_set:
             self._clients.register_consumer(data, client)
         self._clients.register_producers(said, client)

@@ -51,6 +51,8 @@ OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
 PULL_CALL_MS = 30_000.0
 """`consumerTimeoutMillisWhenSuspend`: no setting's."""
+SUSPEND_MS = 15_000.0
+"""`BROKER_SUSPEND_MAX_TIME_MILLIS`: no setting's."""
 CLIENT_EXPIRED_MS = 120_000.0
 """`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
@@ -58,7 +60,9 @@ FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
 _SUSPEND_MS = 15_000.0
 """DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS: for how long a pull asks to be held."""
-_DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, "first": 500.0}
+FIRST = "first"
+"""Why 5.x puts off the first pull of a queue."""
+_DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, FIRST: 500.0}
 
 
 def client_tasks(world: World, node: str, kind: str) -> tuple[Schedule, ...]:

@@ -205,8 +205,13 @@ class ConsumerRunningInfo(Body):
     jstack: str | None = None
 
 
-def versions_of(heartbeat: HeartbeatData) -> dict[str, object]:
-    """Return the subscription version of each topic in a heartbeat, in the form of a history row."""
-    subscribed = (each for data in heartbeat.consumer_data_set for each in data.subscription_data_set)
+def said_of(heartbeat: HeartbeatData) -> dict[str, object]:
+    """Return what a heartbeat says of its client's groups, in the form of a history row: each group with its message
+    model, and with PRODUCER a producer group; each topic with its subscription's version; each expression but `*`."""
+    groups = {data.group_name: "PRODUCER" for data in heartbeat.producer_data_set}
+    groups |= {data.group_name: data.message_model for data in heartbeat.consumer_data_set}
+    subscribed = [each for data in heartbeat.consumer_data_set for each in data.subscription_data_set]
     versions = {each.topic: each.sub_version for each in subscribed}
-    return {"versions": versions} if versions else {}
+    wanted = {each.topic: each.sub_string for each in subscribed if each.sub_string != SUB_ALL}
+    optional = {name: value for name, value in (("versions", versions), ("wanted", wanted)) if value}
+    return {"groups": groups, **optional}

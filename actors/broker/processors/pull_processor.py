@@ -103,6 +103,8 @@ class PullProcessor:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._arrived: dict[tuple[str, int], None] = {}
+        self._asked: dict[int, dict[str, object]] = {}
+        """Of each channel, what its last pull asked for."""
         self._hold_times = HoldTimes()
 
     def pull(
@@ -111,6 +113,7 @@ class PullProcessor:
         """Answer a pull (11, 361) with messages, or with the reason why there are none. Returns a future if the request
         waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
+        self._note(connection, header)
         looked = self._look(connection, request, header, may_commit=True)
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
             return self._answer(connection, header, looked)
@@ -136,6 +139,16 @@ class PullProcessor:
             return refuse(ResponseCode.SYSTEM_BUSY, remark)
         return held.answer
 
+    def _note(self, connection: Connection, header: PullMessageRequestHeader) -> None:
+        client = self._services.clients.client_id(header.consumer_group, connection.id)
+        held_ms = header.suspend_timeout_millis if header.sys_flag & SUSPEND else None
+        asked: dict[str, object] = {"client": client, "group": header.consumer_group}
+        asked |= {"messages": header.max_msg_nums, "held_ms": held_ms}
+        if self._asked.get(connection.id) != asked:
+            self._asked[connection.id] = asked
+            channel = {"op_id": str(connection.id), "address": str(connection.remote_address)}
+            self._services.context.record("pull_asked", **channel, value=asked)
+
     # Waking
 
     def arrived(self, topic: str, queue_id: int) -> None:
@@ -159,6 +172,7 @@ class PullProcessor:
         return CHECK_PERIOD_S if config.long_polling_enable else config.short_polling_time_mills / 1000
 
     def connection_lost(self, connection: Connection) -> None:
+        self._asked.pop(connection.id, None)
         for pull in self._services.holds.drop_connection(connection.id):
             pull.request.abandon()
 

@@ -31,6 +31,7 @@ from ..record.uses import BrokerShares, Isolated, Try, isolated
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
 _ISOLATES = "MQFaultStrategy.updateFaultItem: each try that failed, or was slow by latencyMax, isolates its broker"
+_AVOIDS = "LatencyFaultToleranceImpl.FaultItem: an isolated broker is not sent to while another one is available"
 _TRIED = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
 _ROUNDING_MS = 1.0
 _NEAR_MS = 50.0
@@ -58,6 +59,7 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
         (_MASTER, to_slaves),
         (_OTHER, wrong),
         (_ISOLATES, shares.not_isolated),
+        (_AVOIDS, (one for one in shares.to_isolated if _has_another(one, routes, isolated(control, world), world))),
         (_TRIED, shares.odd),
         (_TRIED, missing),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
@@ -33,6 +33,7 @@ from ..record.uses import (
     SlaveRead,
     Try,
     edges,
+    isolated,
     least_left_ms,
     ran_out,
     slave_addresses,
@@ -205,6 +206,7 @@ def tries(part: Part, world: World) -> BrokerShares:
             Try(*_try(row), world.owners[row["address"]], row["time_ms"], "sent to a slave")
             for row in rows_in(begun.filter(is_one_of(begun["address"], slave_addresses(world))))
         ),
+        to_isolated=tuple(_to_isolated(begun, part.control, world)),
         isolating=len(isolating),
         not_isolated=tuple(one for one in isolating if not _is_isolated(one, part.control, world)),
     )
@@ -307,6 +309,23 @@ def _isolating(ended: pa.Table, world: World) -> list[Try]:
         if node in producers and avoids(world, node) and isolation_ms(world, node, took_ms, failed=failed) > 0:
             found.append(Try(*_try(row), row["broker_name"], row["time_ms"], "not isolated"))
     return found
+
+
+def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Try]:
+    """The first tries at a broker that their producer of ours had isolated by then, and whose clock went right."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    away, at_ms, is_in = isolated(control, world), floats(begun["time_ms"]), np.zeros(len(begun), bool)
+    ours = {node.name for node in world.ours("producer") if not world.clocks.get(node.name)}
+    for node, broker, from_ms, until_ms in away.spans():
+        if node in ours:
+            is_there = pc.and_(pc.equal(begun["node"], node), pc.equal(begun["broker_name"], broker)).to_numpy()
+            is_in |= is_there & (at_ms > from_ms) & (at_ms < until_ms)
+    for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
+        until = away.until_ms(row["node"], row["incarnation"], row["time_ms"])
+        if until.get(row["broker_name"], 0.0) > row["time_ms"] + _ROUNDING_MS:
+            yield Try(*_try(row), row["broker_name"], row["time_ms"], "sent to an isolated broker")
 
 
 def _is_isolated(one: Try, control: Control, world: World) -> bool:

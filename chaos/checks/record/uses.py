@@ -101,6 +101,8 @@ class BrokerShares(Facts):
     given_up: tuple[Try, ...] = ()
     to_slaves: tuple[Try, ...] = ()
     """At the address of a slave, or of one that may have become a master; `broker_name` is the node's."""
+    to_isolated: tuple[Try, ...] = ()
+    """First tries at a broker that their producer had isolated."""
     isolating: int = 0
     """Tries after which a producer has to isolate their broker."""
     not_isolated: tuple[Try, ...] = ()
@@ -154,6 +156,11 @@ class Isolated:
             if at_ms <= by_ms:
                 found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
         return found
+
+    def spans(self) -> Iterator[tuple[str, str, float, float]]:
+        """Producer, broker, and from when until when a try isolated it, whatever came after."""
+        for (node, _), of in self._of.items():
+            yield from ((node, broker, at_ms, until_ms) for at_ms, broker, until_ms in of)
 
     def is_any(self, node: str, incarnation: int, from_ms: float, to_ms: float) -> bool:
         """Whether the process had a broker isolated at some time in between."""

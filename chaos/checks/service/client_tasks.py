@@ -9,6 +9,7 @@ their time-outs. Each look-up is a `name_server_call`.
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ....remoting.codes import RequestCode
 from ....remoting.node.profile import Profile
 from ....remoting.top_addressing import TASK as FETCH
 from ....remoting.top_addressing import TIMEOUT_S
@@ -47,10 +48,15 @@ class ClientTasks(Tasks):
     def _waits(self) -> Iterator[Act]:
         """From the end of each round until the next began."""
         rounds = [run for run in self.runs if run.row.f == REBALANCE]
+        # A queue whose offset was not answered is left undone, whatever the round says of itself.
+        undone = [run.began_ms for run in self.rows("timed_out") if run.row.f == RequestCode.QUERY_CONSUMER_OFFSET.name]
         for before, run in pairwise(rounds):
             woken = (run.row.decoded or {}).get("woken", False)
             wait_ms, symbol = self.timers.Qr_ms, "Qr"
-            if self.timers.profile is Profile.V5_X and not (before.row.decoded or {}).get("balanced", True):
+            is_balanced = before.value.get("balanced", True) and not self.within(
+                undone, before.began_ms, before.ended_ms
+            )
+            if self.timers.profile is Profile.V5_X and not is_balanced:
                 wait_ms, symbol = float(str(self.world.setting(self.life.node, "minInterval"))), "minInterval"
             act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
             yield act._replace(earliest_ms=None) if woken else act

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ....remoting.codes import ResponseCode
-from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...faults.fault import Loss
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
@@ -85,7 +84,6 @@ class Members(Process):
             yield from self._listed()
             yield from self._known()
             yield from self._newest()
-            yield from self._subscriptions()
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
         brokers = self._routed(self.end_ms, self.life.end_ms)
@@ -296,22 +294,6 @@ class Members(Process):
         return topics or frozenset()
 
     # -- heartbeats
-
-    def _subscriptions(self) -> Iterator[Finding]:
-        """Whether each heartbeat named all topics of the group: its own, and the one of what is to be tried again."""
-        topic, group = self.world.topic_of(self.life.node), self.world.group_of(self.life.node)
-        if not topic:
-            return  # the run does not say
-        topics = {topic} if self.world.workload.get("broadcasting") else {topic, RETRY_GROUP_TOPIC_PREFIX + group}
-        heard = [
-            (row.time_ms, topics.issubset((row.decoded or {}).get("versions") or ()))
-            for row in self.control.rows("client_heartbeat")
-            if node_of_client(row) == self.life.node and self.start_ms <= row.time_ms <= self.end_ms
-        ]
-        if heard:
-            row = "MQClientInstance.prepareHeartbeatData: a heartbeat names all topics of each group"
-            wrong, about = [at_ms for at_ms, is_whole in heard if not is_whole], (self.life.node, HEARTBEAT)
-            yield of_many(about, "names all topics", (heard[0][0], heard[-1][0]), row, len(heard), wrong)
 
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that

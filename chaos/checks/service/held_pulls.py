@@ -75,8 +75,9 @@ class HeldPulls(Process):
         for row in self.control.rows("client_heartbeat", "client_gone"):
             if row.process != self.process:
                 continue
-            last_ms = heard.pop(str(row.op_id), None)
-            if row.event == "client_heartbeat":
+            names_nobody = row.event == "client_heartbeat" and (row.decoded or {}).get("groups") == {}
+            last_ms = None if names_nobody else heard.pop(str(row.op_id), None)
+            if row.event == "client_heartbeat" and not names_nobody:
                 heard[str(row.op_id)] = row.time_ms
             if last_ms is not None:
                 expired = row.event == "client_gone" and row.f == "expired"

@@ -3,7 +3,7 @@
 Who runs what, and when: oracle/name_server.py, oracle/broker.py, oracle/time_outs.py (clients). What each did and when:
 tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. Waits that nobody schedules:
 timed_waits.py, held_pulls.py, group_members.py, isolations.py, expired_channels.py. What nothing has a client do:
-unasked_acts.py.
+unasked_acts.py. What it says of itself: told_brokers.py.
 """
 
 from collections import defaultdict
@@ -26,6 +26,7 @@ from .held_pulls import HeldPulls
 from .isolations import Isolations
 from .tasks import Tasks
 from .timed_waits import Waits
+from .told_brokers import Told
 from .unasked_acts import Unasked
 
 NAME = "timers_kept"
@@ -63,6 +64,7 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
             yield from ClientTasks(control, world, life, kind).findings()
             yield from Unasked(control, world, life, kind).findings()
             yield from Members(control, world, life, kind).findings()
+            yield from Told(control, world, life, kind).findings()
             if kind == "producer":
                 yield from Isolations(control, world, life, kind).findings()
     yield from Waits(control, world, life, kind).findings()

@@ -8,8 +8,9 @@
 |           | ends the poll; code 17 leaves it the route that it has                          |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
-| close     | of a channel to a broker, when a call on the channel has run out, or after      | channel          |
-|           | clientChannelMaxIdleTimeSeconds without a byte                                  |                  |
+| close     | of a channel to a broker, when a call on the channel has run out and            | channel          |
+|           | clientCloseSocketIfTimeout is true, or after clientChannelMaxIdleTimeSeconds    |                  |
+|           | without a byte                                                                  |                  |
 | heartbeat | to such a broker, too; to masters alone if it has no consumer                   | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed; it  | scheduled_task,  |
 |           | shares a topic's queues out by a list of members that came in this round        | members_listed   |
@@ -61,8 +62,11 @@ class Unasked(Process):
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
-        row = "NettyRemotingClient.invokeSync: closes a channel on which a call has run out"
-        yield from self._told("close", "of a channel on which a call ran out", row, *self._closes())
+        row = (
+            "NettyRemotingClient.invokeSync: closes a channel on which a call has run out (clientCloseSocketIfTimeout)"
+        )
+        kind = "of a channel on which a call ran out" if self.timers.Z else "when its setting keeps channels"
+        yield from self._told("close", kind, row, *self._closes())
         row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
         yield from self._told("close", "is idle first", row, *self._idle_closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
@@ -239,7 +243,7 @@ class Unasked(Process):
         """How many channels to brokers ended, and when this client closed those on which no call had run out."""
         near_ms, waits = self.timers.delivery_ms, defaultdict[str, list[float]](list)
         before_ms = near_ms + self.timers.lateness_cap_ms  # a busy process closes it later
-        for run in self.rows("timed_out"):
+        for run in self.rows("timed_out") if self.timers.Z else ():
             waits[run.row.address or ""].append(run.ended_ms)
         examined, wrong = 0, dict[float, str]()
         for run in self.rows("channel"):

@@ -137,7 +137,7 @@ def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["sent to another queue than the next"])
     assert found.examples[0].more["next"] == "broker-a 0"
     assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
-    assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.VALID
+    assert after(RING[0], RING[0], latency_fault=True).verdict is Validity.VALID
 
 
 def test_a_poll_leaves_the_turn_as_it_is_unless_the_route_is_another() -> None:
@@ -344,6 +344,31 @@ def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_
     assert after((19, "broker-b", True), at_s=700) is Validity.INVALID  # was,
     ended = after((19, "broker-b", True), (19.5, "broker-b", False))
     assert ended is (Validity.INVALID if profile == "4.9" else Validity.VALID)  # or is no longer: 5.x ends none early
+
+
+@pytest.mark.parametrize(
+    ("profile", "at_s", "others", "wrong"),
+    [
+        ("5.x", 22, (), 1),
+        ("4.9", 22, (), 0),  # the quick answer ended the isolation
+        ("5.x", 31, (), 0),  # it has passed
+        ("5.x", 22, ("broker-b",), 0),  # the other one is isolated, too
+    ],
+)
+def test_an_isolated_broker_is_not_sent_to_while_another_one_is_available(
+    profile: str, at_s: float, others: tuple[str, ...], wrong: int
+) -> None:
+    builder = story(latency_fault=True)
+    builder.rows[0]["value"] |= {"profile": profile}
+    for isolated_s, broker, failed in (
+        (20, "broker-a", True),
+        *((20, one, True) for one in others),
+        (21, "broker-a", False),
+    ):
+        of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
+        builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+    sent(builder, at_s, RING[0])
+    assert kinds(verdict(builder, end_s=900)).count("sent to an isolated broker") == wrong
 
 
 @pytest.mark.parametrize(("profile", "said"), [("4.9", Validity.VALID), ("5.x", Validity.INVALID)])

@@ -355,3 +355,19 @@ def test_programs_that_others_made_are_not_held_to_it() -> None:
     verdict = check(told)
     assert verdict.verdict is Validity.VALID
     assert verdict.undecided == {"timers of broker-a": "Apache 4.9.8 does not say when they ran"}
+
+
+@pytest.mark.parametrize(("profile", "ran_out", "found"), [("5.x", True, 1), ("5.x", False, 0), ("4.9", True, 0)])
+def test_a_round_of_5_x_that_had_no_answer_for_a_queue_is_repeated_soon(
+    profile: str, ran_out: bool, found: int
+) -> None:
+    """RebalanceService.run: minInterval, 1 s, whatever the round says of itself."""
+    told = runs(cluster(1, ("broker-a",), ("consumer-0",), profile=profile), REBALANCE, [20], took_s=5)
+    if ran_out:
+        about = {"address": address_of("broker-a"), "duration_ms": 5000.0}
+        told.at(25).event("consumer-0", "timed_out", f="QUERY_CONSUMER_OFFSET", **about)
+    runs(told, REBALANCE, [45, 65, 85])
+    late = [
+        one.measured_ms for one in wrong(check(told)) if (one.object, one.kind) == (REBALANCE, "each Qr after the last")
+    ]
+    assert late == [20_000.0] * found

@@ -149,6 +149,17 @@ def test_a_client_whose_start_failed_may_have_closed_all_its_channels(again_s: f
     assert [one.more["because"] for one in wrong(check(told)) if one.object == "close"] == found
 
 
+@pytest.mark.parametrize("f", ["HEART_BEAT", None])
+def test_a_client_that_keeps_its_channels_closes_none_whatever_ran_out(f: str | None) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0",), node_timers={"consumer-0": {"Z": False}}).at(40)
+    about = {"address": address_of("broker-a")}
+    runs(told, REBALANCE, [0.1]).at(40)
+    if f is not None:
+        told.event("consumer-0", "timed_out", f=f, duration_ms=3000.0, **about)
+    told.event("consumer-0", "channel", f="close", value={"reason": "closed by self"}, **about)
+    assert [one.kind for one in wrong(check(told)) if one.object == "close"] == ["when its setting keeps channels"]
+
+
 @pytest.mark.parametrize(("heard_s", "found"), [(None, []), (25, []), (130, ["broker-a"])])
 def test_a_client_closes_no_channel_as_idle_that_a_heartbeat_used(heard_s: float | None, found: list[str]) -> None:
     told, address = routed(story(), "broker-a"), address_of("broker-a")

@@ -1,0 +1,118 @@
+"""Part of timers_kept: what a client says of itself to brokers, which these serve it by.
+
+| a client says              | it must be                                                      | rows             |
+|----------------------------|-----------------------------------------------------------------|------------------|
+| its clientId               | that of its process                                             | client_heartbeat,|
+|                            |                                                                 | client_id        |
+| its groups, their topics,  | those of the workload, which subscribes to every tag            | client_heartbeat |
+| message model, expression  |                                                                 |                  |
+| each topic's subVersion    | another one when its queues of the topic have changed           | client_heartbeat,|
+|                            |                                                                 | assigned         |
+| of a pull: how many        | pullBatchSize; BROKER_SUSPEND_MAX_TIME_MILLIS                   | pull_asked       |
+| messages, how long held    |                                                                 |                  |
+
+Upstream: `MQClientInstance.prepareHeartbeatData`, `RebalancePushImpl.messageQueueChanged`, `DefaultMQPushConsumerImpl`.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.queue_owners import node_of_client
+from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
+from ...verdict import Finding
+from ..findings import because, of_many
+from ..record.control import Control, Row, once
+from ..record.timer_acts import Process
+
+PULL = "pull"
+PRODUCER = "PRODUCER"
+_HEARTBEAT = "MQClientInstance.prepareHeartbeatData: a heartbeat "
+_PULL = "DefaultMQPushConsumerImpl.pullMessage: "
+_Said = Mapping[str, Any]
+
+
+@once
+def _of_client(control: Control, event: str) -> Mapping[str, Sequence[Row]]:
+    """Client to such rows of brokers about it."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in control.rows(event):
+        found[node_of_client(row)].append(row)
+    return found
+
+
+class Told(Process):
+    """What one process of a client said."""
+
+    def findings(self) -> Iterator[Finding]:
+        node, group = self.life.node, self.world.group_of(self.life.node)
+        ids = {(row.decoded or {}).get("client") for row in self.control.rows("client_id") if row.node == node}
+        if ids:
+            rule = _HEARTBEAT + "has the clientId of its process"
+            yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
+        rule = _HEARTBEAT + "names every group of the client"
+        if self.kind == "producer":
+            named = {"": PRODUCER}  # where the row does not say
+            yield from self._said("names its group", rule, lambda said: PRODUCER in said.get("groups", named).values())
+            return
+        yield from self._said("names its group", rule, lambda said: group in said.get("groups", (group,)))
+        broadcasting = bool(self.world.workload.get("broadcasting"))
+        model, rule = "BROADCASTING" if broadcasting else "CLUSTERING", _HEARTBEAT + "has each group's message model"
+        yield from self._said(
+            "has its message model", rule, lambda said: said.get("groups", {}).get(group, model) == model, "groups"
+        )
+        if topic := self.world.topic_of(node):  # or the run does not say
+            topics = {topic} if broadcasting else {topic, RETRY_GROUP_TOPIC_PREFIX + group}
+            rule = _HEARTBEAT + "names all topics of each group"
+            yield from self._said("names all topics", rule, lambda said: topics <= {*said.get("versions", ())})
+            rule = _HEARTBEAT + "has each topic's expression"
+            yield from self._said("has its expression", rule, lambda said: "wanted" not in said, "wanted")
+        yield from self._moved()
+        messages, rule = int(str(self.world.setting(node, "pullBatchSize"))), _PULL + "pullBatchSize"
+        yield from self._said("asks for pullBatchSize", rule, lambda said: said["messages"] == messages, "messages")
+        rule = _PULL + "BROKER_SUSPEND_MAX_TIME_MILLIS"
+        yield from self._said("asks to be held", rule, lambda said: said["held_ms"] == SUSPEND_MS, "held_ms")
+
+    def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
+        """How often brokers were told something; wrong is what is not right, and named by this field."""
+        event, what = ("pull_asked", PULL) if rule.startswith(_PULL) else ("client_heartbeat", HEARTBEAT)
+        told = [(row.time_ms, row.decoded or {}) for row in self._told(event)]
+        wrong = {at_ms: said.get(names) for at_ms, said in told if not is_right(said)}
+        if told:
+            about, span = (self.life.node, what), (told[0][0], told[-1][0])
+            more = because(_text(said) for said in wrong.values() if names)
+            to_ms = self.end_ms if what == PULL and told[-1][0] in wrong else None  # its pulls go on so
+            yield of_many(about, kind, span, rule, len(told), [*wrong], to_ms=to_ms, more=more)
+
+    def _told(self, event: str) -> Sequence[Row]:
+        of = _of_client(self.control, event).get(self.life.node, ())
+        return [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
+
+    def _moved(self) -> Iterator[Finding]:
+        """Of each change of its queues of a topic: whether the first heartbeat that was surely made after the change
+        has another subVersion of the topic than the last one before it."""
+        heard, clocks_ms = self._told("client_heartbeat"), self.timers.clocks_ms or 0.0
+        examined, wrong, wait_ms = 0, list[float](), self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
+        for run in self.rows("assigned"):
+            before = bisect_left(heard, run.ended_ms - 1.0 - clocks_ms, key=lambda row: row.time_ms) - 1
+            after = bisect_right(heard, run.ended_ms + wait_ms + clocks_ms, key=lambda row: row.time_ms)
+            if before < 0 or after == len(heard):
+                continue
+            from_ms, at_ms = run.ended_ms - wait_ms, heard[after].time_ms
+            if self.held(from_ms, at_ms) or self.troubles.among(self.brokers, from_ms, at_ms):
+                continue
+            versions = ((row.decoded or {}).get("versions") or {} for row in (heard[before], heard[after]))
+            was, now = (of.get(run.row.topic) for of in versions)
+            examined += was is not None
+            if was is not None and was == now:
+                wrong.append(at_ms)
+        if examined:
+            about, span = (self.life.node, HEARTBEAT), (self.start_ms, self.end_ms)
+            rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
+            yield of_many(about, "has another subVersion", span, rule, examined, wrong)
+
+
+def _text(said: object) -> str:
+    return ", ".join(f"{name}: {of}" for name, of in said.items()) if isinstance(said, Mapping) else str(said)

@@ -1,0 +1,80 @@
+"""timers_kept over what clients say of themselves to brokers: as it is, and otherwise."""
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.service.timers_kept import judge
+from nemesrv.chaos.topology import CONSUMER_GROUP
+from tests.chaos.builder import HOLE, HistoryBuilder, cluster
+
+from .test_timers_kept import story, wrong
+
+GROUPS = {CONSUMER_GROUP: "CLUSTERING"}
+VERSIONS = {"orders": 1, f"%RETRY%{CONSUMER_GROUP}": 1}
+
+
+def kinds(told: HistoryBuilder) -> list[str]:
+    return [one.kind for one in wrong(judge(*told.end(100, 1.0).facts()))]
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({}, []),
+        ({"client": "127.0.0.1@consumer-0#2"}, ["has its clientId"]),
+        ({"client": "127.0.0.1@consumer-0"}, ["has its clientId"]),
+        ({"groups": {}}, ["names its group"]),
+        ({"groups": {"others": "CLUSTERING"}}, ["names its group"]),
+        ({"groups": {CONSUMER_GROUP: "BROADCASTING"}}, ["has its message model"]),
+        ({"versions": {"orders": 1}}, ["names all topics"]),
+        ({"wanted": {"orders": "a || b"}}, ["has its expression"]),
+    ],
+)
+def test_a_heartbeat_says_what_its_consumer_is(said: dict[str, Any], found: list[str]) -> None:
+    told = story()
+    told.rows[0]["value"]["workload"] = {"topic": "orders"}
+    told.at(0).event("consumer-0", "client_id", value={"client": "127.0.0.1@consumer-0#1"})
+    told.at(50).hears("broker-a", "consumer-0", groups=GROUPS, versions=VERSIONS)
+    told.rows[-1]["value"] |= said
+    assert kinds(told) == found
+
+
+@pytest.mark.parametrize(("groups", "found"), [({"writers": "PRODUCER"}, []), ({}, ["names its group"]), (None, [])])
+def test_a_heartbeat_names_the_group_of_its_producer(groups: dict[str, str] | None, found: list[str]) -> None:
+    """A broker that drops a client whose heartbeats name nobody is right."""
+    told = (
+        cluster(1, ("broker-a",), ("producer-0",)).at(0).event("producer-0", "scheduled_task", f="x", duration_ms=0.0)
+    )
+    told.hears("broker-a", "producer-0", groups={"writers": "PRODUCER"})
+    for at_s in (30, 60, 90):
+        told.at(at_s).hears("broker-a", "producer-0", **({} if groups is None else {"groups": groups}))
+    if groups == {}:
+        told.at(125).forgets("broker-a", "producer-0", "expired", 125)
+    rules = "names its group", "120 s after the last heartbeat"
+    verdict = judge(*told.end(130, 1.0).facts())
+    assert [one.kind for one in wrong(verdict) if one.kind in rules] == found
+
+
+@pytest.mark.parametrize(
+    ("version", "heard_s", "hole", "found"),
+    [(1, 40, False, 1), (2, 40, False, 0), (1, 31, False, 0), (1, 40, True, 0)],
+)
+def test_the_heartbeats_after_a_change_of_queues_have_another_sub_version(
+    version: int, heard_s: float, hole: bool, found: int
+) -> None:
+    told = story().at(20).hears("broker-a", "consumer-0", versions=VERSIONS)
+    if hole:
+        told.at(29).fault(*HOLE[:3], "consumer-0", "broker-a", until_s=35)
+    told.at(30).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+    told.at(heard_s).hears("broker-a", "consumer-0", versions={**VERSIONS, "orders": version})
+    assert kinds(told).count("has another subVersion") == found
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [({}, []), ({"messages": 1}, ["asks for pullBatchSize"]), ({"held_ms": 1500}, ["asks to be held"])],
+)
+def test_a_pull_asks_for_pull_batch_size_messages_and_to_be_held_15_s(said: dict[str, int], found: list[str]) -> None:
+    value = {"client": "127.0.0.1@consumer-0#1", "group": CONSUMER_GROUP, "messages": 32, "held_ms": 15_000, **said}
+    assert kinds(story().at(50).event("broker-a", "pull_asked", op_id="1", value=value)) == found
