@@ -210,7 +210,7 @@ class Members(Process):
         lists = [(self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed")]
         for broker in sorted({broker for broker, _ in lists}):
             at_ms = [run.ended_ms for of, run in lists if of == broker]
-            wrong = [run.ended_ms for of, run in lists if of == broker and not run.row.decoded]
+            wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
             yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
 
     def _newest(self) -> Iterator[Finding]:
