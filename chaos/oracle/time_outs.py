@@ -58,8 +58,6 @@ CLIENT_EXPIRED_MS = 120_000.0
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
 """The latency that a failed attempt counts as."""
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
-_SUSPEND_MS = 15_000.0
-"""DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS: for how long a pull asks to be held."""
 FIRST = "first"
 """Why 5.x puts off the first pull of a queue."""
 _DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, FIRST: 500.0}
@@ -139,11 +137,11 @@ def check_period(world: World, broker: str) -> Wait:
     return Wait(float(str(world.setting(broker, "shortPollingTimeMills"))), "shortPollingTimeMills")
 
 
-def held_ms(world: World, broker: str) -> float:
+def held_ms(world: World, broker: str, asked_ms: float = SUSPEND_MS) -> float:
     """For how long a broker at least holds a pull that finds no message: by its wall clock, which nobody must set."""
     if world.clocks.get(broker):
         return 0.0
-    return _SUSPEND_MS if world.setting(broker, "longPollingEnable") else check_period(world, broker).ms
+    return asked_ms if world.setting(broker, "longPollingEnable") else check_period(world, broker).ms
 
 
 def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool) -> float:

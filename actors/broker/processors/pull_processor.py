@@ -7,6 +7,7 @@ set. Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullR
 """
 
 import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -103,8 +104,8 @@ class PullProcessor:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._arrived: dict[tuple[str, int], None] = {}
-        self._asked: dict[int, dict[str, object]] = {}
-        """Of each channel, what its last pull asked for."""
+        self._asked: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
+        """Of each channel and topic, what the last pull asked for."""
         self._hold_times = HoldTimes()
 
     def pull(
@@ -143,11 +144,12 @@ class PullProcessor:
         client = self._services.clients.client_id(header.consumer_group, connection.id)
         held_ms = header.suspend_timeout_millis if header.sys_flag & SUSPEND else None
         asked: dict[str, object] = {"client": client, "group": header.consumer_group}
-        asked |= {"messages": header.max_msg_nums, "held_ms": held_ms}
-        if self._asked.get(connection.id) != asked:
-            self._asked[connection.id] = asked
+        asked |= {"messages": header.max_msg_nums, "held_ms": held_ms, "version": header.sub_version}
+        of_channel = self._asked[connection.id]
+        if of_channel.get(header.topic) != asked:
+            of_channel[header.topic] = asked
             channel = {"op_id": str(connection.id), "address": str(connection.remote_address)}
-            self._services.context.record("pull_asked", **channel, value=asked)
+            self._services.context.record("pull_asked", **channel, topic=header.topic, value=asked)
 
     # Waking
 

@@ -31,10 +31,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.codes import ResponseCode
+from ...oracle.queue_owners import asked_to_hold
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
-from ...oracle.time_outs import held_ms
+from ...oracle.time_outs import SUSPEND_MS, held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import FINDINGS_MAX
@@ -194,7 +195,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
     to_take = np.minimum(np.minimum(most_asked, _IN_MEMORY), high - asked)
-    wrong += [is_end & _is_let_go(pulls, world), (count < to_take) & _has_room(pulls, world)]
+    wrong += [is_end & _is_let_go(pulls, part, world), (count < to_take) & _has_room(pulls, world)]
     said = np.select(wrong, ["min", "max", "count", "messages", "next", "held", "fewer"], "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
@@ -205,13 +206,21 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
             yield _misplaced(str(said[number]), {**row, **about})
 
 
-def _is_let_go(pulls: pa.Table, world: World) -> Flags:
-    """Of each pull, whether its answer came before the broker had held the pull for as long as it must."""
+def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
+    """Of each pull, whether its answer came before the broker had held the pull for as long as the pull asked."""
     import numpy as np
 
-    brokers, late_ms = world.of_kind("broker", "slave"), world.timers.delivery_ms
-    held = {at: held_ms(world, node.name) - late_ms for node in brokers for at in node.addresses}
-    found: Flags = floats(pulls["duration_ms"]) < np.array([held.get(at, 0.0) for at in pulls["address"].to_pylist()])
+    asked = asked_to_hold(part.control.rows)
+    brokers = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
+
+    def due_ms(client: str, address: str) -> float:
+        broker = brokers.get(address)
+        held = 0.0 if broker is None else held_ms(world, broker, asked.get(client, SUSPEND_MS))
+        return held - world.timers.delivery_ms
+
+    pairs = [*zip(pulls["node"].to_pylist(), pulls["address"].to_pylist(), strict=True)]
+    due = {pair: due_ms(*pair) for pair in {*pairs}}
+    found: Flags = floats(pulls["duration_ms"]) < np.array([due[pair] for pair in pairs])
     return found
 
 

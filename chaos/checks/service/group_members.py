@@ -215,28 +215,23 @@ class Members(Process):
 
     def _newest(self) -> Iterator[Finding]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
-        heard of one that was as new, from a member that was there until then."""
-        near_ms, members = (
-            self.timers.delivery_ms + (self.timers.clocks_ms or 0.0),
-            self.world.members_of(self.life.node),
-        )
-        beats = [row for row in self.control.rows("client_heartbeat") if node_of_client(row) in members]
-        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        heard of one that was as new as the pulls' own, from a member that was there until then."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        beats, told = self.control.rows("client_heartbeat"), defaultdict[str, list[tuple[float, bool]]](list)
+        asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) == self.life.node]
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
                 continue
             first_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
             from_ms, topic = self.before_pauses(first_ms) - PULL_CALL_MS, run.row.topic or ""
-            own = (
-                row for row in beats if node_of_client(row) == self.life.node and row.time_ms <= run.ended_ms + near_ms
-            )
-            newest = max((_version(row, topic) for row in own), default=math.inf)
             for broker in self._named(run, from_ms):
+                pulls = (row for row in asked if row.node == broker and row.time_ms <= run.ended_ms + near_ms)
+                version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
                 of = _heard_by(self.control, self.world).get(broker, {})
                 had = any(
                     channel.start_ms <= row.time_ms < from_ms and run.ended_ms + near_ms <= channel.end_ms
                     for row in beats
-                    if row.node == broker and _version(row, topic) >= newest
+                    if row.node == broker and _version(row, topic) >= version
                     for channel in of.get(node_of_client(row), ())
                 )
                 told[broker].append((run.ended_ms, had))

@@ -36,7 +36,7 @@ def test_clients_of_another_make_are_told_apart() -> None:
         if row["event"] == "node" and row["source"] == "producer-1":
             row["value"] = {"kind": "producer", "implementation": "apache-4.9.8"}
     found = clients_of(World.of_rows(told.end(10).rows), ("producer",))
-    assert clients_sentence(found) == "1 producer: apache-4.9.8, java-4.9; 1 producer: ours, java-4.9"
+    assert clients_sentence(found) == "1 producer (apache-4.9.8, judged as java-4.9); 1 producer (ours, judged as java-4.9)"
 
 
 def test_a_check_of_tables_looks_at_no_clients_and_one_of_first_choices_at_the_prober_too() -> None:
@@ -49,6 +49,6 @@ def test_whose_clients_stands_in_the_json_on_the_terminal_and_on_the_page() -> N
     verdict = Verdict(name="duplicates", verdict=Validity.VALID, examined=3, clients=OURS)
     assert Verdict.from_json(verdict.to_json()).clients == OURS
     place = Place(check="duplicates", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
-    said = "2 producers, 1 consumer: ours, java-4.9"
+    said = "2 producers, 1 consumer (ours, judged as java-4.9)"
     assert said in template("parts.html.template").module.verdict_rows(verdict, place, ())  # type: ignore[attr-defined]
     assert legend_line([verdict]) == ""

@@ -541,12 +541,13 @@ def test_a_broker_that_knows_no_member_refuses_the_question_for_them() -> None:
 def test_a_broker_refuses_a_pull_as_newer_than_all_that_members_told_it(
     heard: dict[str, int], gone_s: float | None, found: list[str]
 ) -> None:
-    """Code 25; consumer-0's newest subscription is 7, as broker-b heard."""
-    told = runs(cluster(1, ("broker-a", "broker-b"), ("consumer-0", "consumer-1")), HEARTBEAT, [1, 31])
-    told.at(0.2).learns("consumer-0", "broker-a", "broker-b")
+    """Code 25, of pulls with subVersion 7."""
+    told = runs(cluster(1, ("broker-a",), ("consumer-0", "consumer-1")), HEARTBEAT, [1, 31])
+    told.at(0.2).learns("consumer-0", "broker-a")
     for client, version in heard.items():
         told.at(2).hears("broker-a", client, versions={"orders": version})
-    told.at(3).hears("broker-b", "consumer-0", versions={"orders": 7})
+    asked = {"client": "127.0.0.1@consumer-0#1", "version": 7, "messages": 32, "held_ms": 15_000}
+    told.at(3).event("broker-a", "pull_asked", topic="orders", value=asked)
     if gone_s is not None:
         told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
