@@ -204,7 +204,10 @@ def _as_given(
     lists: Sequence[Sequence[str]] = [configured]
     if world.asks_for_list(of.who.node):
         at_ms = choice.row.time_ms
-        lists = [world.addresses(one.entries) for one in in_use(world, of.who.node, at_ms, at_ms)]
+        now = {frozenset(one.entries) for one in in_use(world, of.who.node, at_ms, at_ms)}
+        # The same NameServers in another order are no new list: the client keeps the order that it took first.
+        before = (one for one in world.served if one.from_ms <= at_ms and frozenset(one.entries) in now)
+        lists = [world.addresses(one.entries) for one in before]
     return [tuple(one if profile.order is Order.LISTED else sorted(one)) for one in lists]
 
 

@@ -36,7 +36,10 @@ def test_clients_of_another_make_are_told_apart() -> None:
         if row["event"] == "node" and row["source"] == "producer-1":
             row["value"] = {"kind": "producer", "implementation": "apache-4.9.8"}
     found = clients_of(World.of_rows(told.end(10).rows), ("producer",))
-    assert clients_sentence(found) == "1 producer (apache-4.9.8, judged as java-4.9); 1 producer (ours, judged as java-4.9)"
+    assert (
+        clients_sentence(found)
+        == "1 producer (apache-4.9.8, judged as java-4.9); 1 producer (ours, judged as java-4.9)"
+    )
 
 
 def test_a_check_of_tables_looks_at_no_clients_and_one_of_first_choices_at_the_prober_too() -> None:

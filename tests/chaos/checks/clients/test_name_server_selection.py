@@ -295,6 +295,18 @@ def test_the_same_name_servers_in_another_order_are_no_new_list(new: list[str], 
     assert broken(builder).get("keeps the list", 0) == found
 
 
+@pytest.mark.parametrize(("last", "found"), [(["ns-1", "ns-0"], 0), (["ns-0", "ns-2"], 1)])
+def test_a_list_that_nobody_fetched_between_two_of_the_same_name_servers_is_no_new_order(
+    last: list[str], found: int
+) -> None:
+    """Of a client that takes its list as given (random seed 1679478)."""
+    told = cluster(3, clients=("producer-0",), name_server_list=["ns-0", "ns-1"], workload={"client_profile": "node"})
+    for at_s, served in ((40, ["ns-0"]), (45, last)):
+        told.at(at_s).event("harness", "served_list", value=served)
+    told.at(10).event("producer-0", "name_server_list", value=NS[:2])
+    assert broken(choice(told.at(190), "producer-0", NS[:2], 1)).get("listed", 0) == found
+
+
 def test_who_goes_back_to_its_first_name_server_leaves_one_that_had_not_failed() -> None:
     away = moved(channel(client(), 50, "close", NS[1], "peer"), 70, 2)
     assert broken(channel(away, 100, "open", NS[1])) == STICKY
