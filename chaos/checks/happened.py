@@ -64,6 +64,7 @@ _ACTS: Mapping[str, str] = {
     "taken though an older one": "{who} took an address of {about} with a smaller stateVersion{because}",
     "keeps its topics": "{who} had lost topic {topic}, or its number of queues, when it was started again",
     "counts topics": "{who} counted other topics of {what} in its answer to an operator than it had",
+    "takes a registration": "{who} refused a registration of {what}, and had no reason to",
     "refuses one topic": "{who} accepted the first registration of {what}, though it had only one topic",
     "queues without an address": "{who} listed queues of {about} without an address of the broker",
     "tells a slave its master": "{who} did not send {what} the address of its master",
@@ -167,6 +168,7 @@ _ACTS: Mapping[str, str] = {
     "given up with a try and time left": "{who} gave up a send to {what} with a try and time left",
     "tried again when its time was over": "{who} tried {what} after the send's sendMsgTimeout had passed",
     # timers
+    "beats everywhere": "{who} sent {what} no heartbeat (904), which it must send each brokerHeartbeatInterval",
     "begins everywhere at once": "{who} did not begin the {what} at all NameServers at once",
     "lists nobody": "{who} answered with no member where it has to refuse the question for a group's members",
     "keeps the newest": "{who} refused pulls of {what} as newer than the group's subscription, though {who} had heard "

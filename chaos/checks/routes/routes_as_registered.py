@@ -20,7 +20,7 @@ from itertools import pairwise
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.broker import misregistered
 from ...oracle.link import MOMENT_MS
-from ...oracle.name_server import UNREGISTERED, Request
+from ...oracle.name_server import UNREGISTERED, Request, may_refuse
 from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS, Life
@@ -117,6 +117,9 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
 _ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refuses a first registration of one topic"
 
 
+_TAKES_ROW = "DefaultRequestProcessor.registerBroker: what a broker sent whole is registered"
+
+
 def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     """What it answered requests that change its routes, where that has a number, or has to refuse them."""
     routes, process = received(control, world).routes(life), life.process
@@ -136,6 +139,16 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     for (name, kind), told in of.items():
         wrong = [at_ms for at_ms, is_right in told if not is_right]
         yield of_many((life.node, name), kind, (told[0][0], told[-1][0]), _ANSWERS_ROW, len(told), wrong)
+    if routes is None:
+        return
+    refused: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.event == "registration" and row.code and not may_refuse(world, [life], row.time_ms, row.time_ms):
+            read = routes.read.get((row.broker_name or "", row.address or ""), ())
+            if any(one.is_taken and one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS for one in read):
+                refused[row.broker_name or ""].append(row.time_ms)
+    for name, wrong in refused.items():
+        yield of_many((life.node, name), "takes a registration", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
 
 
 # -- what brokers register

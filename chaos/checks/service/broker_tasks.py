@@ -8,21 +8,24 @@ By the broker's own record: `register` (begun duration_ms before its row), `topi
 its list.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 
-from ...oracle.broker import REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
+from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
 from ...oracle.lists import must_have
 from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
+from ..findings import of_many
 from ..record.control import Control, Row
 from ..record.registered_rows import registered_rows, row_of
 from ..record.timer_acts import Run
 from .tasks import Tasks
 
-_TASK = "registration"
+_TASK, _BEAT = "registration", "BROKER_HEARTBEAT"
+_BEATS = "BrokerController.sendHeartbeat: each brokerHeartbeatInterval to every NameServer"
 
 
 class BrokerTasks(Tasks):
@@ -60,10 +63,33 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "registers at its start", row, self._machine.first(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
+        yield from self._beats()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
         peers = [name for name in self.name_servers if must_have(self.world, self.life.node, name, *stops)]
         yield from self.leave(self._gone(), peers, row)
+
+    def _beats(self) -> Iterator[Finding]:
+        """Of each NameServer that recorded what it read: whether each round of light heartbeats (904) reached it."""
+        read: dict[str, list[float]] = defaultdict(list)
+        for row in self.control.rows("request_read"):
+            if row.f == _BEAT and self.world.owners.get(row.address or "") == self.life.node:
+                read[row.node].append(row.time_ms)
+        near_ms, rounds = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0), self.runs_of(LIGHT_HEARTBEAT)
+        for server in self.name_servers if read else ():
+            examined, wrong = 0, list[float]()
+            for run in rounds:
+                times = run.began_ms - near_ms, run.ended_ms + near_ms
+                if times[1] > self.end_ms or not must_have(self.world, self.life.node, server, *times):
+                    continue
+                if self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1]):
+                    continue
+                examined += 1
+                if not self.within(read[server], *times):
+                    wrong.append(run.began_ms)
+            if examined:
+                span = rounds[0].began_ms, rounds[-1].ended_ms
+                yield of_many((self.life.node, server), "beats everywhere", span, _BEATS, examined, wrong)
 
     def _gone(self) -> Iterator[tuple[Row, str]]:
         """Where NameServers dropped it, and how. A NameServer that read its 104 then need not have gone by that."""

@@ -356,3 +356,10 @@ def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
 def test_no_route_at_all_is_unknown() -> None:
     verdict = check(HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a").end(60))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("code", "wrong"), [(0, []), (1, [("ns-0", "takes a registration")])], ids=str)
+def test_a_name_server_refuses_no_registration_that_it_must_take(code: int, wrong: list[tuple[str, str]]) -> None:
+    builder = read((20, 1, ORDERS))
+    builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=code)
+    assert [one for one in kinds(builder) if one[1] == "takes a registration"] == wrong

@@ -160,3 +160,15 @@ def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None
     assert left("unregistered", "unregistered", "unregistered") == 0
     assert left("unregistered", "closed", "closed") == 2
     assert left("unregistered", "closed", "closed", read=True) == 0  # those read it, and did not go by it
+
+
+@pytest.mark.parametrize(("cut", "wrong"), [(False, 1), (True, 0)])
+def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_can_reach(cut: bool, wrong: int) -> None:
+    told = story(name_servers=1, profile="5.x")
+    if cut:
+        told.at(115).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", until_s=119)
+    for at_s in range(110, 125):
+        told.at(at_s).event("broker-a", "scheduled_task", f="sendHeartbeat", duration_ms=0.0)
+        if at_s != 117:
+            told.read("ns-0", "BROKER_HEARTBEAT", "broker-a")
+    assert found(told, "beats everywhere").wrong == wrong
