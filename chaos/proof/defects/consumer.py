@@ -24,7 +24,7 @@ from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, may_
 REORDER_S = 1.0
 SKIPPED_OF = 10
 SKIPS_FOR_S = 2.0
-"""How long after a rebalance has begun the consumer that skips what comes meanwhile goes on skipping."""
+"""A defective consumer skips the messages that arrive in this time after the start of a rebalance."""
 STOPS_AFTER = 100
 LATE_S = 20.0
 OLDER_BY = 5
