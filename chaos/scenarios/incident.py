@@ -26,7 +26,7 @@ class PromisesModel(Strict):
     wipes_last: bool = False
     """`done_by_hand`: wiped write permission stays wiped until somebody adds it."""
     polls_within_s: float | None = Field(None, gt=0, le=100_000)
-    """`timers_kept`: a client's route polls never have a longer distance, even if its thread is blocked."""
+    """`timers_kept`: a client never waits longer between two route polls, even if its thread is blocked."""
 
     @property
     def judged_by(self) -> tuple[str, ...]:
