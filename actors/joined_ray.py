@@ -40,7 +40,7 @@ SHUTDOWN_LIMIT_S = 10.0
 HEAD_EVERY_S = 1.0
 HEAD_LIMIT_S = 1.0
 _LET_IN_LIMIT = ("RAY_py_gcs_connect_timeout_s", "5")
-"""How long Ray asks a head that refuses its token again and again; Ray reads it when it is imported, and has 30."""
+"""Ray stops asking a head that refuses its token after 5 s (by default 30). Ray reads this variable at its import."""
 STAY_EVERY_S = 5.0
 _CALLS_AT_ONCE = 100
 

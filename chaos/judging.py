@@ -90,7 +90,7 @@ class Judged:
     left_out: Sequence[Verdict] = ()
     """With `checks: all`: checks that had nothing to examine. They do not make the run UNKNOWN."""
     cost: Cost | None = None
-    """None: no client worked, or no report is wanted, as of a history that is too large to draw."""
+    """None: no client worked, or there is no report, because the history is too large to draw."""
 
     @property
     def verdict(self) -> Validity:

@@ -173,7 +173,7 @@ class Finding:
     lag_ms: float | None = 0.0
     """That lateness; None: nobody measured it."""
     timers: int = 1
-    """How many timers stand one behind the other in the formula."""
+    """How many timers of the formula run one after the other. The tolerance is the lateness times this number."""
     measured_ms: float | None = None
     """From the change until all was as it had to be, or how long it was wrong; None when nothing had to change."""
     over_ms: float = 0.0

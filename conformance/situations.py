@@ -65,7 +65,7 @@ KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_
 @dataclass(frozen=True, slots=True)
 class SituationStep:
     at_s: float | None
-    """Since the program works; None: before it starts."""
+    """Seconds after the program has begun to work; None: before the program starts."""
     target: Target
     behaviour: Behaviour | None = None
     """The fronts' behaviour from now on; None: no front does this step."""

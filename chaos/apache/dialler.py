@@ -42,9 +42,9 @@ class Dialler:
         self._free.set()
         self._nobody = frozenset(nobody)
         self.told: dict[str, str] = {}
-        """Brokers' addresses as everybody is told them, to those at which the JVM dials them."""
+        """For each broker's advertised address, the address to which the JVM connects instead."""
         self.everybodys: dict[str, str] = {}
-        """And back."""
+        """The same in reverse: for each address to which the JVM connects, the advertised address."""
         self._fronts = {
             name: Front(name, self._upstream(at), self._see, context.clock, vip=name in self._vip)
             for name, at in (*brokers.items(), *name_servers.items())

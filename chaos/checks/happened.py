@@ -21,7 +21,7 @@ _STATES: Mapping[str, str] = {
     "must not hold what left": "{who} still listed {about} until {end}, after the broker's channel had ended",
     "must not hold what was unregistered": "{who} still listed {about} until {end}, after it was unregistered",
     "must not hold what never registered": "{who} listed {about} from {at} on, but {what} never registered there",
-    "must not hold what registered uncalled": "{what} registered at {who}, which is not in its namesrvAddr; "
+    "must not hold what registered uncalled": "{what} registered at {who}, which is not in {what}'s namesrvAddr; "
     "{who} listed {about} {until}",
     "must register": "{what} did not register with {who}, so {who} did not list {about} {until}",
     "must be equal": _DIFFERED,
@@ -59,11 +59,11 @@ _ACTS: Mapping[str, str] = {
     "no broker has this name": "{who} listed {about}, but no broker has this name",
     "under two ids": "{who} listed one address of {about} under two broker ids",
     "registered by nobody": "{who} listed {about}, but no broker had registered it",
-    "taken though unchanged": "{who} took rows of {about} from a registration of an unchanged dataVersion{because}",
-    "taken from a slave": "{who} took rows of {about} from a slave",
+    "taken though unchanged": "{who} took queues of {about} from a registration of an unchanged dataVersion{because}",
+    "taken from a slave": "{who} took queues of {about} from a slave's registration",
     "taken though an older one": "{who} took an address of {about} with a smaller stateVersion{because}",
     "keeps its topics": "{who} had lost topic {topic}, or its number of queues, when it was started again",
-    "counts topics": "{who} counted other topics of {what} in its answer to an operator than it had",
+    "counts topics": "{who} answered an operator with a wrong number of topics of {what}",
     "takes a registration": "{who} refused a registration of {what}, and had no reason to",
     "refuses one topic": "{who} accepted the first registration of {what}, though it had only one topic",
     "queues without an address": "{who} listed queues of {about} without an address of the broker",
@@ -189,7 +189,7 @@ _ACTS: Mapping[str, str] = {
     "everywhere, as it stops": "{who} did not {what} at every server when it stopped",
     "takes out who unregisters": "{who} still had a client in a group after the client had unregistered",
     "asks for every topic": "{who} left a topic out of {what}",
-    "knows its group": "{who} answered {what} that it did not know its group, though it had its heartbeat",
+    "knows its group": "{who} answered {what} that there is no such group, though a member had sent {who} a heartbeat",
     "names all topics": "{who} left a topic of its group out of {what}",
     "names its group": "{who} left its group out of {what}",
     "has its clientId": "{who} named another clientId than its own in {what}{because}",
@@ -250,7 +250,8 @@ SAID = frozenset(
         "routes",
     )
 )
-"""What of an example's `more` the sentences say, or only a program wants."""
+"""Keys of an example's `more` that are not printed after the sentence: the sentence says them, or only programs read
+them."""
 
 
 def happened(e: Example) -> str:
@@ -347,7 +348,7 @@ def _dropped(e: Example) -> str:
     reason, age_ms = e.more.get("reason"), e.more.get("registered_before_ms")
     said = f"{e.who} dropped {e.what} at {seconds(e.from_ms or 0.0)}" + (f" ({reason})" if reason else "")
     said += "" if age_ms is None else f", {length(age_ms)} after its last registration"
-    return said if e.too_early else f"{said}; away {length(e.measured_ms or 0.0)}"
+    return said if e.too_early else f"{said}; it was missing for {length(e.measured_ms or 0.0)}"
 
 
 def _missing(e: Example) -> str:

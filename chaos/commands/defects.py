@@ -14,7 +14,7 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. The command below
-    each defect runs a scenario with the defect, and the checks find the defect. `--json` says which checks.
+    each defect runs a scenario with the defect, and the checks find the defect. `--json` names these checks.
     """
     from ..scenarios.defect import shipped_defects
 

@@ -75,7 +75,7 @@ def run(
 ) -> None:
     """Run experiments: start a cluster, send messages, inject and end faults, let the cluster settle, judge.
 
-    SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
+    SCENARIO is a shipped name, a YAML file, or `all` for the scenarios that `nemesrv scenarios` lists first.
 
     \b
     nemesrv run broker-crash --seed 7

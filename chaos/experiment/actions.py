@@ -160,7 +160,7 @@ class Actions:
     processes: ProcessFaults
     record: Recorder
     advertised: Mapping[str, Address]
-    """The address of each server that everybody gets now."""
+    """The advertised address of each server at this moment."""
     now_s: Callable[[], float]
     phase: Callable[[str, str], None]
     or_not_done: Callable[[str, str], AbstractContextManager[None]]

@@ -50,7 +50,7 @@ from .stage import RunningNodes, Stage, Starts
 log = logging.getLogger("nemesrv.experiment")
 
 ROUTABLE_LIMIT_S = 60.0
-"""RocketMQ seconds until every NameServer must route the topic to every broker."""
+"""In this time, in RocketMQ seconds, every NameServer must list the topic at every broker."""
 HARNESS = "harness"
 PROBER = "prober"
 _IDLE_DEFECT = "the planted defect {} changes nothing in this scenario: without the defect, every row is the same"

@@ -64,7 +64,7 @@ class DialWatch:
         self.not_started: OSError | None = None
         """Why the program could not be executed, once `told`."""
         self.exit_code: int | None = None
-        """The program's own, once it has ended; minus a signal's number as in subprocess."""
+        """The exit code of the program once it has ended; after the end by a signal, minus the signal's number."""
         self.lost = 0
         """Dials that could not be told because nobody read them in time."""
 

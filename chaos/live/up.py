@@ -47,9 +47,9 @@ from .fault_door import FaultDoor
 from .growing import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
-"""Checks of `default`: those that need no clients."""
+"""Checks of `--check default`, which need no clients."""
 CLIENT_CHECKS = tuple(name for name, check in CHECKS.items() if check.outside)
-"""Checks that `default` adds if there are clients under test."""
+"""Checks that `--check default` adds if there are clients under test."""
 FOREVER_S = 1e9
 
 

@@ -186,7 +186,7 @@ class Reader:
         self._text_field: str | None = None
         """Where in JSON the records stand."""
         self._behind: list[str] = []
-        """What stands behind the first line of a record that is one text in JSON."""
+        """The lines after the first line of a record, if the record is one text in JSON."""
         self._pieces: dict[tuple[str | None, str], str] = {}
         """Of each stream the line of which only pieces were read."""
 

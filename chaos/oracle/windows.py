@@ -92,7 +92,7 @@ def return_window(timers: Timers, *, round_ms: float | None = None) -> Window:
     `round_ms`: from one of its rounds to the next, R; by default, where nobody knows of a NameServer that hangs, or B,
     if that is more: all are registered with at once, and the next round waits for the last.
     """
-    row = "after a heal or a restart the broker comes back on its own tick"
+    row = "after the end of a fault, or a restart, a broker registers at its next timer"
     each_ms = max(timers.R_ms, timers.B_ms) if round_ms is None else round_ms
     each = "R" if each_ms == timers.R_ms else "B"
     if timers.F_ms is not None:  # it asks every NameServer first, and one that hangs is waited for

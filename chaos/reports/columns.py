@@ -62,7 +62,7 @@ class Traffic:
     broker: Array
     duration_ms: Array
     answered: Array
-    """Whether the peer answered with a code that is no failure, so that `info` means no trouble."""
+    """Whether the peer answered with a code that is no failure. The outcome `info` of such a row is no trouble."""
     rows: pa.Table
     """All their columns."""
     nodes: tuple[str, ...]

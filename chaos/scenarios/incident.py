@@ -14,9 +14,9 @@ class PromisesModel(Strict):
     """An operator's promises beyond RocketMQ's rules; None: no promise."""
 
     tables_agree_within_s: float | None = Field(None, gt=0, le=100_000)
-    """`routes_converge`: two NameServers never differ in a topic for longer, whatever they can reach."""
+    """`routes_converge`: two NameServers never differ in a topic for longer, even while links are cut."""
     delivered_within_s: float | None = Field(None, ge=5, le=100_000)
-    """`messages_delivered`: each group has an acknowledged message within this time, whatever it can reach."""
+    """`messages_delivered`: each group has an acknowledged message within this time, even while links are cut."""
     name_servers_left_within_s: float | None = Field(None, gt=0, le=100_000)
     """`dead_name_servers_left`: each client leaves a lost NameServer within this time, if RocketMQ allows more."""
     brokers_left_within_s: float | None = Field(None, gt=0, le=100_000)
@@ -26,7 +26,7 @@ class PromisesModel(Strict):
     wipes_last: bool = False
     """`done_by_hand`: wiped write permission stays wiped until somebody adds it."""
     polls_within_s: float | None = Field(None, gt=0, le=100_000)
-    """`timers_kept`: a client's route polls never have a longer distance, even if its thread is blocked."""
+    """`timers_kept`: a client never waits longer between two route polls, even if its thread is blocked."""
 
     @property
     def judged_by(self) -> tuple[str, ...]:

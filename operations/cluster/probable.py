@@ -48,7 +48,7 @@ BEFORE_MS = 300_000.0
 """A fault that ended longer before the clients' trouble is not its cause."""
 ELSEWHERE, BESIDE = 2.0, 2.2
 CALM_LINES = 3
-"""Least lines, none of them of trouble, of which it is said that nothing is wrong."""
+"""From so many lines on, without one that tells of trouble, the answer is that nothing is wrong."""
 BESIDE_TROUBLE = 3.0
 """How much less "nothing was wrong" weighs beside a cause."""
 TROUBLED_SHARE = 0.2

@@ -48,7 +48,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
 
 _NAME_SERVERS = "every NameServer's namesrv.log"
 _BROKERS = "every broker's broker.log and remoting.log"
-_WIRE = "what passed on the wire: a run with Apache's servers behind fronts (`--implementation apache-…`) has it"
+_WIRE = "the requests and answers on the wire, which a run with Apache's servers records (`--implementation apache-…`)"
 
 LOGS: Mapping[Needs, str] = {
     Needs.CLIENTS: "the clients' rocketmq_client.log",
@@ -58,9 +58,8 @@ LOGS: Mapping[Needs, str] = {
     Needs.ACKNOWLEDGEMENTS: _BROKERS,
     Needs.TOPICS: _WIRE,
     Needs.WIRE: _WIRE,
-    Needs.MESSAGES: "a trace of messages (who sent and got what): no log of RocketMQ's has it, `nemesrv run` and "
-    "`conform` do",
-    Needs.EXPERIMENT: "an experiment (`nemesrv run`): nobody injected these faults",
+    Needs.MESSAGES: "who sent and got each message, which no RocketMQ log says, but `nemesrv run` and `conform` record",
+    Needs.EXPERIMENT: "an experiment with injected faults (`nemesrv run`)",
 }
 
 
@@ -82,8 +81,8 @@ def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) ->
         given = [log for log, kind in _WRITERS.items() if kind in kinds and _file_of(log) not in lacking]
         by_need: dict[str, list[str]] = {}
         for check, why in left_out.items():
-            by_need.setdefault(needs(check, given) or f"its logs are all here; {why}", []).append(check)
-        yield "what these logs do not decide, and what would"
+            by_need.setdefault(needs(check, given) or f"no other logs; {why}", []).append(check)
+        yield "checks that these logs cannot decide, and what the checks need"
         for need, checks in by_need.items():
             yield f"  {', '.join(checks)}: {need}"
 

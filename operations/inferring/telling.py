@@ -27,7 +27,7 @@ HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
-"""Highest scores of a certain claim, and of a likely one."""
+"""The highest score of a cause that is called certain, and of a cause that is called likely."""
 LIKELY_SCORE = 0.8
 """Score of an explicit row whose clock or name is a guess."""
 UNKNOWN = 2.0

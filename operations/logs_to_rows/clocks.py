@@ -54,7 +54,7 @@ UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
 _SAME_CLOCK_MS = 1_000.0
 _OF_ONE_MOMENT_MS = 2_000.0
 _ALIKE_MS = 700.0
-"""A clock this near to the others' is taken as equal to them, if its marks allow it."""
+"""A clock that differs from the other clocks by at most this counts as equal to them, if its marks allow it."""
 WHOLE_MS = 1_000
 _LATE_MS = 40.0
 """How much later one end may log an event than the other."""

@@ -85,11 +85,11 @@ class Seen:
 
     timers: Timers
     kinds: dict[str, str] = field(default_factory=dict)
-    """Node to its kind."""
+    """The kind of each node."""
     addresses: dict[str, str] = field(default_factory=dict)
-    """Address to its node."""
+    """The node at each address."""
     own: dict[str, list[float]] = field(default_factory=dict)
-    """Node to the times of its own lines, in order."""
+    """The times of each node's own lines, in order."""
     exact_ms: dict[str, float] = field(default_factory=dict)
     """Node to the possible error of its stamps, either way."""
     by_edge: dict[Edge, list[Sign]] = field(default_factory=dict)

@@ -33,7 +33,7 @@ LEFT = "left"
 
 class Quantity(NamedTuple):
     """The name of a predicted time. `who` recovers: a NameServer, the producers or the consumers. `whom` is the broker
-    or NameServer that they lost, or ""."""
+    or NameServer that `who` lost, or ""."""
 
     who: str
     what: str

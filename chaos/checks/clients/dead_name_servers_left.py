@@ -111,7 +111,7 @@ def _may_stay(clients: Sequence[str]) -> str:
 
 def _no_loss(world: World) -> str:
     if not (short := too_short(world)):
-        return "no fault took a NameServer from a client that could choose another, as name-server-crash does"
+        return "no client lost its NameServer while it could choose another, as in the scenario name-server-crash"
     longest = max(short, key=lambda loss: loss.end_ms - loss.start_ms)
     return need_not_leave(longest.client, longest.name_server, longest.end_ms - longest.start_ms, longest.window)
 

@@ -70,7 +70,7 @@ class Spread:
         if Together.OPERATION in jobs:  # rows by themselves give the same in any parts, and are read once less
             jobs[Together.OPERATION] |= jobs.pop(Together.ROW, {})
         for done, (together, those) in enumerate(sorted(jobs.items(), key=lambda job: _needs_others(job[1]))):
-            say(f"what there is of each {together}, {done} of {len(jobs)} counted")
+            say(f"counting events by {together}, {done} of {len(jobs)} done")
             facts = self._facts(together, [*those.values()])
             for (reading, world), found in zip(those.values(), facts, strict=True):
                 self._counted[reading, id(world)] = world, found

@@ -35,7 +35,7 @@ SLICE_S = 0.1
 MIN_RESEND_S, MAX_RESEND_S = 0.2, 120.0
 """A kernel resends unanswered data after the first time, then after twice as long, up to the second (TCP_RTO_*)."""
 FIRST_SYN_S = 1.0
-"""The same for the first packet of a connection. The client gives up by its own time limit."""
+"""A kernel resends a connection's first packet (SYN) after this time. The program's own time limit ends the attempt."""
 _REFUSED = os.strerror(errno.ECONNREFUSED)
 _CLOSE = b""
 """In a pipe: the sender has closed."""

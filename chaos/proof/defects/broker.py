@@ -22,7 +22,7 @@ from ...defects import around, does_nothing, does_nothing_async, every, in_its_p
 from .planting import BROKER_A, BROKERS, Planted, may_find
 
 STORE_DELAY_S = 5.0
-"""How long the broker that acknowledges too early keeps a message to itself."""
+"""The broker that acknowledges too early stores a message so long after it acknowledged the message."""
 BATCH = 32
 """So many messages a pull asks for (`pullBatchSize`)."""
 REVERSED = 4

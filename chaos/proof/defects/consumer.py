@@ -24,7 +24,7 @@ from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, may_
 REORDER_S = 1.0
 SKIPPED_OF = 10
 SKIPS_FOR_S = 2.0
-"""How long after a rebalance has begun the consumer that skips what comes meanwhile goes on skipping."""
+"""A defective consumer skips the messages that arrive in this time after the start of a rebalance."""
 STOPS_AFTER = 100
 LATE_S = 20.0
 OLDER_BY = 5
@@ -479,16 +479,16 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_finds_no_offset(broker: Broker) -> None:
-    """a broker answers "not found" to a group without a committed offset, although all messages are in memory, so that
-    0 is right"""
+    """a broker answers "not found" instead of 0 to a group without a committed offset, although it has all messages in
+    memory"""
     replace_part(broker._clients, "_in_memory", lambda topic, queue_id: False)
 
 
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
-    """a broker answers a group without a committed offset with the queue's end, although all messages are in memory, so
-    that 0 is right"""
+    """a broker answers the queue's end instead of 0 to a group without a committed offset, although it has all messages
+    in memory"""
     store = broker.services.store
 
     @around(broker.services.offsets, "query")

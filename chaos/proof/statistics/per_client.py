@@ -127,13 +127,14 @@ def _sentence(
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
     parts = []
     if failed[0] != failed[1]:
-        shares = " and ".join(f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
+        was_share, share = (f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
         word = "fewer" if failed[1] < failed[0] else "more"
-        parts.append(f"{word} failed sends, {failed[1]:,} in place of {failed[0]:,} ({shares} of all, then and now)")
+        counts = f"{failed[1]:,} instead of {failed[0]:,}"
+        parts.append(f"{word} failed sends: {counts} ({share} instead of {was_share} of all sends)")
     tries = sum(one.failed_tries for one in was.values()), sum(one.failed_tries for one in now.values())
     if tries[0] != tries[1]:
         word = "fewer" if tries[1] < tries[0] else "more"
-        parts.append(f"{word} failed tries of sends, {tries[1]:,} in place of {tries[0]:,}")
+        parts.append(f"{word} failed tries of sends: {tries[1]:,} instead of {tries[0]:,}")
     for name, said, less, more in (
         ("without_broker_ms", "longest time of a client without a broker", "shorter", "longer"),
         ("recovered_ms", "last failed send after the fault", "earlier", "later"),
@@ -141,16 +142,16 @@ def _sentence(
         then, since = _worst(was, name), _worst(now, name)
         if then is not None and since is not None and abs(since - then) > max(_APART_MS, _FAR * max(since, then)):
             word = less if since < then else more
-            parts.append(f"the {said} {word}, {_s(since)} in place of {_s(then)}")
+            parts.append(f"the {said} is {word}: {_s(since)} instead of {_s(then)}")
     waited = [cost.messages["waited"] for cost in costs if cost is not None]
     if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
         word = "fewer" if waited[1] < waited[0] else "more"
-        counts = f"{waited[1]:,} in place of {waited[0]:,}"
-        parts.append(f"{word} messages that waited longer than {LEAST_MS / 1000:g} s, {counts}")
+        counts = f"{waited[1]:,} instead of {waited[0]:,}"
+        parts.append(f"{word} messages arrived more than {LEAST_MS / 1000:g} s after their send: {counts}")
     if any(changes[name] for name in ("gone", "moved", "new")):
-        told = [f"{changes['gone']} would not have come"] if changes["gone"] else []
-        told += [f"{changes['moved']} would have come at another time"] if changes["moved"] else []
-        told += [f"{changes['new']} would have come besides"] if changes["new"] else []
+        told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
+        told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
+        told += [f"{changes['new']} more would have happened"] if changes["new"] else []
         parts.append(f"of {changes['was']} transitions {', '.join(told)}")
     if not parts:
         return f"With {vary}: nothing would have been different."
@@ -162,8 +163,8 @@ def _changed(pair: TransitionPair) -> str:
     was, now = pair
     told = pair.what.words
     if was is None or now is None:
-        return f"{told}: " + (f"not at {_s(was.at_ms)}" if was is not None else f"at {_s(pair.what.at_ms)}, besides")
-    return f"{told}: at {_s(now.at_ms)} in place of {_s(was.at_ms)}"
+        return f"{told}, at {_s(pair.what.at_ms)}: only {'with' if was is None else 'without'} the change"
+    return f"{told}: at {_s(now.at_ms)} instead of {_s(was.at_ms)}"
 
 
 def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:

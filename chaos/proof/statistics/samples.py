@@ -75,7 +75,7 @@ class RunSamples:
     cut_short: Mapping[str, int] = field(default_factory=dict)
     """How many of a metric's samples ended before what they waited for."""
     windows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What is shown and not tested: milliseconds."""
+    """Times in milliseconds that are shown, but not compared by a test."""
     routes: Mapping[str, str] = field(default_factory=dict)
     """NameServer to what it held at the end."""
 

@@ -47,7 +47,7 @@ def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_
             "bound_ms": 33_000,
             "formula": "R + C",
             "tolerance_ms": 52.0,
-            "row": "after a heal or a restart the broker comes back on its own tick",
+            "row": "after the end of a fault, or a restart, a broker registers at its next timer",
         },
     )
 

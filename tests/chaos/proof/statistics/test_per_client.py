@@ -52,8 +52,8 @@ def test_a_variant_that_makes_fewer_messages_wait_is_not_called_the_same() -> No
     was, now = (clients_of(HISTORY, 10_000, 35_000, (), {}, cost) for cost in (costing(61, 126), costing(31, 71)))
     said = beside("x=1", was, now, ([], []), (costing(61, 126), costing(31, 71)))
     assert said["sentence"] == (
-        "With x=1: the longest time of a client without a broker shorter, 31.0 s in place of 61.0 s; "
-        "fewer messages that waited longer than 5 s, 71 in place of 126."
+        "With x=1: the longest time of a client without a broker is shorter: 31.0 s instead of 61.0 s; "
+        "fewer messages arrived more than 5 s after their send: 71 instead of 126."
     )
     assert said["cost"][1] == costing(31, 71).sentence
     (told,) = (line.split() for line in client_lines([said]) if "consumer-0" in line)
@@ -69,22 +69,22 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     same = [lost, came], [lost, came]
     said = beside("x=1", was, now, same, UNKNOWN)["sentence"]
     assert said == (
-        "With x=1: fewer failed sends, 1 in place of 40 (40.0 % and 1.0 % of all, then and now); "
-        "the last failed send after the fault earlier, 3.0 s in place of 120.0 s."
+        "With x=1: fewer failed sends: 1 instead of 40 (1.0 % instead of 40.0 % of all sends); "
+        "the last failed send after the fault is earlier: 3.0 s instead of 120.0 s."
     )
     assert beside("x=1", was, was, same, UNKNOWN)["sentence"] == "With x=1: nothing would have been different."
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
     said = beside("x=1", was, was, other, UNKNOWN)["sentence"]
-    told = "1 would not have come, 1 would have come at another time, 1 would have come besides"
+    told = "1 would not have happened, 1 would have happened at another time, 1 more would have happened"
     assert said == f"With x=1: of 2 transitions {told}."
     assert set(beside("x=1", was, was, other, UNKNOWN)["changed"]) == {
-        "ns-0 lost broker-a (silent): not at 0.0 s",
-        "ns-0 has broker-a: at 3.0 s in place of 0.0 s",
-        "ns-0 lost broker-a (closed): at 0.0 s, besides",
+        "ns-0 lost broker-a (silent), at 0.0 s: only without the change",
+        "ns-0 has broker-a: at 3.0 s instead of 0.0 s",
+        "ns-0 lost broker-a (closed), at 0.0 s: only with the change",
     }
-    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
+    assert "more failed sends: 40 instead of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
     saved = {"producer-0": replace(was["producer-0"], failed_tries=9)}
-    told = "With x=1: fewer failed tries of sends, 0 in place of 9."
+    told = "With x=1: fewer failed tries of sends: 0 instead of 9."
     assert beside("x=1", saved, was, same, UNKNOWN)["sentence"] == told
 
 
