@@ -196,6 +196,7 @@ _ACTS: Mapping[str, str] = {
     "when its setting keeps channels": "{who} closed its channel to a broker, though its clientCloseSocketIfTimeout is "
     "false{because}",
     "to masters alone": "{who}, which has no consumer, sent a {what} to a slave",
+    "asks any broker": "{who} asked no random broker for the members of its group, but {what}{because}",
     "shares by a list of members": "{who} shared queues in a {what} in which no broker had listed the members",
     "after its queues": "{who} unregistered before it had committed and given up its queues",
     "goes on without an answer": "{who} went on with a round of {what} after a look-up without an answer",
