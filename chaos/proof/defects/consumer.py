@@ -540,15 +540,12 @@ def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_commits_after_it_has_left(node: ConsumerNode) -> None:
-    """a consumer that is shut down unregisters and gives up its queues, and commits its offsets then"""
+    """a consumer commits with its pulls alone, and when it is shut down once more, after it has unregistered"""
     instance, offsets, kept = node.instance, node.client._offsets, list[MessageQueue]()
 
     @around(node.client, "persist_offsets")
-    async def persist_later(persist: Any) -> None:
-        if node.client._rebalancer._task is None:
-            kept.extend(node.client._rebalancer.process_queues)
-        else:
-            await persist()
+    async def persist_later(_persist: Any) -> None:
+        kept[:] = node.client._rebalancer.process_queues
 
     @around(instance, "unregister_consumer")
     async def unregister_and_persist(unregister: Any, group: str) -> None:
