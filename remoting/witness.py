@@ -18,6 +18,7 @@ from .bodies.route import DataVersion
 from .codes import RequestCode
 from .command import RemotingCommand
 from .errors import ProtocolError
+from .message_properties import KEYS, UNIQ_KEY, parse_properties
 from .node.recording import Recorder
 
 
@@ -122,3 +123,29 @@ class Witness:
             self._told.remove(connection.id)
             by = "peer" if connection.ended_by_peer else "self"
             self._record("channel_ended", op_id=str(connection.id), f=by, value={"reason": reason})
+
+
+_SENDS = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2})
+
+
+class SendWitness(Witness):
+    """Records in a broker's transport each send of a message that the same channel had just brought."""
+
+    def __init__(self, record: Recorder) -> None:
+        super().__init__(record, frozenset())
+        self._last: dict[int, str] = {}
+        """Of each channel, the properties of the message that it brought last."""
+
+    def received(self, connection: Channel, request: RemotingCommand) -> None:
+        if request.code not in _SENDS:
+            return
+        fields = request.ext_fields or {}
+        text = fields.get("i" if request.code == RequestCode.SEND_MESSAGE_V2 else "properties", "")
+        if text and self._last.get(connection.id) == text:
+            properties = parse_properties(text)
+            msg_key = properties.get(KEYS) or properties.get(UNIQ_KEY)
+            self._record("send_read_again", op_id=str(connection.id), msg_key=msg_key)
+        self._last[connection.id] = text
+
+    def ended(self, connection: Channel, reason: str) -> None:
+        self._last.pop(connection.id, None)

@@ -21,12 +21,13 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
-from ...remoting.node.recording import record_timed_out
+from ...remoting.node.recording import ignore, record_timed_out
 from ...remoting.node.tasks import cancel_all
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
+from ...remoting.witness import SendWitness
 from .config import BrokerConfig
 from .files import read_whole, write_whole
 from .groups import SubscriptionGroups
@@ -277,6 +278,7 @@ class Broker:
             on_open=self._opened,
             on_close=self._channel_lost,
             idle_s=config.server_channel_max_idle_time_seconds,
+            witness=None if context.record is ignore else SendWitness(context.record),
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,

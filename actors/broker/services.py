@@ -86,7 +86,8 @@ class Services:
         self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
             value = {"group": group, "client": self.clients.client_id(group, connection.id), "before": before}
-            self.context.record("commit", f=f, **self.queue(topic, queue_id)._asdict(), offset=offset, value=value)
+            place = self.queue(topic, queue_id)._asdict()
+            self.context.record("commit", f=f, op_id=str(connection.id), **place, offset=offset, value=value)
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:

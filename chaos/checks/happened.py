@@ -126,6 +126,7 @@ _ACTS: Mapping[str, str] = {
     "committed late": "{who} committed a message of {about} too late",
     "consumed, and not committed": "{who} consumed a message of {about} and did not commit its offset",
     "committed for a queue that it had given up": "{who} committed for a queue of {about} after giving the queue up",
+    "committed after it had unregistered": "{who} committed for a queue of {about} after it had unregistered",
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
     "began without an answer": "{who} started a queue of {about} though its question for the offset had no answer",
@@ -205,6 +206,7 @@ _ACTS: Mapping[str, str] = {
     "when its setting keeps channels": "{who} closed its channel to a broker, though its clientCloseSocketIfTimeout is "
     "false{because}",
     "to masters alone": "{who}, which has no consumer, sent a {what} to a slave",
+    "asks any broker": "{who} asked no random broker for the members of its group, but {what}{because}",
     "shares by a list of members": "{who} shared queues in a {what} in which no broker had listed the members",
     "after its queues": "{who} unregistered before it had committed and given up its queues",
     "goes on without an answer": "{who} went on with a round of {what} after a look-up without an answer",
@@ -226,6 +228,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"(code \d+)": "{who} answered {what} with {0} for {topic}",
     r"never used (in \d+ sends)": "{who} did not use {about}, which its route had, {0}",
     r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0} (tries to send it: {1})",
+    r"sent (\d+ times) in (\d+) tries": "{who} sent a message to {what} {0} (tries to send it: {1})",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
     r"handed messages over late": "{who} handed messages over late",
     r"send after one with a higher offset, or the same": "{what} stored a message of {who} before an earlier one",

@@ -23,6 +23,7 @@ from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers
 from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
+from ...oracle.time_outs import OFFSET_CALL_MS
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
@@ -331,28 +332,33 @@ def _begun(control: Control, groups: Mapping[str, Asker], unread: Unread) -> Ite
 
 def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
     """But for what may have kept the consumer's own last commit on its way, or held it up while it looked for the
-    broker."""
+    broker; by a channel by which it had unregistered, a round of commits that was under way, too."""
     world, names = rules.world, [server.name for server in rules.world.of_kind("name_server")]
+    brokers = [broker.name for broker in world.of_kind("broker", "slave")]
     found = [
         one
         for one in facts.given_up
         if all(
-            rules.dues.is_whole(one.consumer, node, one.dropped_ms, one.at_ms)
-            for node in (one.broker_name, *slaves_of(world, one.broker_name), *names)
+            rules.dues.is_whole(one.consumer, node, one.dropped_ms - (OFFSET_CALL_MS if one.left else 0.0), one.at_ms)
+            for node in (*(brokers if one.left else (one.broker_name, *slaves_of(world, one.broker_name))), *names)
         )
     ]
     late = (((one.consumer, one.broker_name), one.dropped_ms, one.at_ms) for one in found)
     for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         (way_ms,) = world.round_trips_ms(one.consumer, (one.broker_name,), one.dropped_ms, one.at_ms)
         after_ms, allowed = one.at_ms - one.dropped_ms, tolerance(world.timers, lag_ms, _HANDS_OVER)
-        if after_ms - way_ms <= allowed.valid_up_to_ms:
+        if after_ms - way_ms <= allowed.valid_up_to_ms and not one.left:
             continue
+        row = "RebalanceImpl: a queue's offset is persisted before it is removed"
+        if one.left:
+            row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
         yield finding(
             (one.consumer, one.broker_name, one.topic),
-            "committed for a queue that it had given up",
+            "committed after it had unregistered" if one.left else "committed for a queue that it had given up",
             (one.dropped_ms, one.at_ms),
-            Rule("RebalanceImpl: a queue's offset is persisted before it is removed", "at once", 0.0),
+            Rule(row, "at once", 0.0),
             out=(one.at_ms, one.at_ms),
+            **({"wrong": 1} if one.left else {}),
             tolerance=allowed,
             measured_ms=after_ms,
             over_ms=after_ms - way_ms,

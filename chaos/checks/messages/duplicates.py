@@ -10,7 +10,8 @@ Two ways for a message to come twice, each with its bound:
   (two owners until the group has shared its queues). A fault widens both: U grows by the 5 s between two flushes of a
   broker's offset table, and owners may disagree until `aftermath_ms` after its end. Twice within one holding is wrong.
 * It was stored more than once: never more often than its tries that may have stored it. If final reads found no more
-  copies than tries, the place that the acknowledgement names is wrong.
+  copies than tries, the place that the acknowledgement names is wrong. If a broker's transport read the send as often
+  as it is stored (`send_read_again`), its producer sent it too often.
 
 And a consumer receives nothing of a queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and
 ConsumeMessageOrderlyService look at `ProcessQueue.isDropped` before each message.

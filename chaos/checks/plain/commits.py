@@ -10,13 +10,14 @@ receive ─┘                         received by then? ── no ───┴�
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...history.schema import row_order
 from ...oracle.deliveries import askers
+from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
@@ -68,7 +69,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         ),
         behind=tuple(_behind(receipts, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
-        given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
+        given_up=() if broadcasting else (*_given_up(part.control, world, of_place), *_left(part.control, of_place)),
     )
 
 
@@ -283,6 +284,20 @@ def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[R
             number = bisect_right(at_ms, row["time_ms"]) - 1
             if number >= 0 and dropped[number] and row["time_ms"] - at_ms[number] > world.timers.delivery_ms:
                 yield GivenUp(*place, row["offset"], consumer, row["time_ms"], at_ms[number])
+
+
+def _left(control: Control, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
+    """Commits that a broker read off a channel after the consumer's unregistration."""
+    said: dict[tuple[Any, ...], list[ControlRow]] = defaultdict(list)
+    for one in control.rows("client_heartbeat", "client_gone"):
+        said[*one.process, one.op_id].append(one)
+    for place, of_place in commits.items():
+        for row in of_place:
+            channel = said.get((row["node"], row["incarnation"], row["op_id"]), [])
+            last = channel[bisect_left(channel, row["seq"], key=lambda one: one.seq) - 1 :][:1]
+            for one in last if channel and channel[0].seq < row["seq"] else ():
+                if one.f == "unregistered":
+                    yield GivenUp(*place, row["offset"], node_of_client(one), row["time_ms"], one.time_ms, left=True)
 
 
 def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:

@@ -6,7 +6,7 @@ send, read ── by key ── at more than one place ── oftener than it wa
 receive ── of a holding ── after its queue_dropped
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -193,8 +193,11 @@ def _stored(part: Part) -> Repeats:
     for row in rows_in(several):
         stored[row["msg_key"]].append(row)
     tries: dict[str, int] = defaultdict(int)
-    for row in rows_in(sends.filter(is_one_of(sends["msg_key"], [*stored])).select(["msg_key", "attempt"])):
+    senders = dict[str, str]()
+    for row in rows_in(sends.filter(is_one_of(sends["msg_key"], [*stored])).select(["msg_key", "node", "attempt"])):
         tries[row["msg_key"]] += row["attempt"] or 1
+        senders[row["msg_key"]] = row["node"]
+    read_again = Counter(row.msg_key for row in part.control.rows("send_read_again"))
     again, found = 0, list[Repeat]()
     for msg_key, of_key in stored.items():
         places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
@@ -203,7 +206,10 @@ def _stored(part: Part) -> Repeats:
         if len(places) > tried:
             read = {_place(row) for row in of_key if row["event"] == "read"}
             what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
-            found.append(Repeat(min(times), max(times), msg_key, what, *max(places)))
+            sender = ""
+            if len(read) > tried and len(places) <= tried + read_again[msg_key]:
+                what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
+            found.append(Repeat(min(times), max(times), msg_key, what, *max(places))._replace(client=sender))
     return Repeats(stored_again=again, wrong=len(found), first_stored=_first(found))
 
 

@@ -104,11 +104,14 @@ class Behind(OfQueue):
 
 @dataclass(frozen=True)
 class GivenUp(OfQueue):
-    """A commit of a consumer for a queue that it had given up and not taken again."""
+    """A commit of a consumer for a queue that it had given up and not taken again; or by a channel by which it had
+    unregistered."""
 
     consumer: str
     at_ms: float
     dropped_ms: float
+    left: bool = False
+    """Whether it had unregistered, then."""
 
 
 class Copied(NamedTuple):

@@ -3,6 +3,7 @@
     client ── heartbeat, each H ──► every broker of its routes                               MQClientInstance
     broker ── at once, when a member goes, or comes by a channel or with topics ──► group    ConsumerManager
     member ── told so, at once ──► rebalance                                                 RebalanceService
+    member ── asks a random broker of the topic's route for the members (38) ──► rebalance   MQClientInstance
     client ── unregisters (35), as it stops in order ──► every broker of its routes          MQClientInstance
     broker ── takes out who unregisters, before its channel ends                             ClientManageProcessor
 
@@ -22,6 +23,7 @@ from ...faults.fault import Loss
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import heard_by, node_of_client
+from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, PULL_CALL_MS, REBALANCE
 from ...oracle.timers import Act
@@ -31,6 +33,7 @@ from ...verdict import Finding
 from ..findings import because, of_many
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, Run
+from ..record.turns import client_routes
 from .expired_channels import CHANNEL
 
 NOTICE = "notifyConsumerIdsChanged"
@@ -40,6 +43,23 @@ _ROUNDS = {
     _MOVED: "RebalancePushImpl.messageQueueChanged: sendHeartbeatToAllBrokerWithLock",
 }
 """Rounds of heartbeats, by what asks for them, and the rule's row."""
+
+
+_BY_CHANCE = 1e-9
+"""How often a run may call fair draws unfair."""
+
+
+def _at_least(times: int, draws: int, of: int) -> float:
+    """How likely one of so many is to be drawn so often by fair draws."""
+    logs = (
+        math.lgamma(draws + 1)
+        - math.lgamma(n + 1)
+        - math.lgamma(draws - n + 1)
+        - n * math.log(of)
+        + (draws - n) * math.log1p(-1 / of)
+        for n in range(times, draws + 1)
+    )
+    return sum(map(math.exp, logs))
 
 
 @once
@@ -82,6 +102,7 @@ class Members(Process):
             row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
             yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
             yield from self._listed()
+            yield from self._drawn()
             yield from self._known()
             yield from self._newest()
         yield from self._heartbeats()
@@ -239,6 +260,34 @@ class Members(Process):
         for broker, of_broker in told.items():
             wrong, span = [at_ms for at_ms, had in of_broker if had], (of_broker[0][0], of_broker[-1][0])
             yield of_many((broker, self.life.node), "keeps the newest", span, row, len(of_broker), wrong)
+
+    def _drawn(self) -> Iterator[Finding]:
+        """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
+        draw from, no broker got so many that fair draws give as many in one run of a thousand million. A question
+        without a list has no row, so it may have gone to any other broker."""
+        quiet = calm(self.world)
+        rounds = [
+            run
+            for run in self.runs_of(REBALANCE)
+            if any(one.start_ms <= run.began_ms and run.ended_ms <= one.end_ms for one in quiet)
+        ]
+        asked: dict[frozenset[str], list[tuple[float, str]]] = defaultdict(list)
+        for run in self.rows("members_listed"):
+            at = bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq)
+            if at < len(rounds) and rounds[at].began_ms <= run.ended_ms + self.timers.at_once_ms:
+                route = client_routes(self.control).at(*self.process, run.row.topic or "", run.ended_ms)
+                names, node = frozenset(route.get("brokers") or ()), self.world.owners.get(run.row.address or "", "")
+                asked[names].append((run.ended_ms, broker_name(node)))
+        topics = {run.row.topic for run in self.rows("members_listed")}
+        for names, of in asked.items():
+            ((most, times),) = Counter(name for _, name in of).most_common(1)
+            draws = len(of) + max(len(rounds) * len(topics) - sum(map(len, asked.values())), 0)
+            processes = sum(len(self.world.lives_of(one.name)) for one in self.world.of_kind("consumer"))
+            is_wrong = len(names) > 1 and len(names) * processes * _at_least(times, draws, len(names)) < _BY_CHANCE
+            about, span = (self.life.node, most), (of[0][0], of[-1][0])
+            row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
+            wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
+            yield of_many(about, "asks any broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
 
     def _known(self) -> Iterator[Finding]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of

@@ -13,9 +13,12 @@ from ....clients.consumer.consume_service import ConsumeService
 from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
 from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
+from ....remoting.bodies.client import ConsumerData, SubscriptionData
 from ....remoting.codes import MASTER_ID, RequestCode
+from ....remoting.command import RemotingCommand
 from ....remoting.errors import TransportError
 from ....remoting.message import MessageQueue, StoredMessage
+from ....remoting.node.network import Address
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
@@ -147,7 +150,116 @@ def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
     replace_part(node.instance.route_cache, "clean_offline_brokers", tuple)
 
 
+Said = Callable[[ConsumerData], ConsumerData]
+
+
+def _saying(node: ConsumerNode, change: Said) -> None:
+    """Changes what the consumer's heartbeats say of it."""
+    around(node.client, "consumer_data")(lambda consumer_data: change(consumer_data()))
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+@may_find("commits_follow_work messages_delivered order_kept")
+def consumer_announces_another_expression(node: ConsumerNode) -> None:
+    """a consumer's heartbeats name one tag, though the consumer subscribes to every tag, as its group does"""
+
+    def of_a_tag(one: SubscriptionData) -> SubscriptionData:
+        tag = "*" if one.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) else "producer-0"
+        return SubscriptionData.of(one.topic, tag, sub_version=one.sub_version)
+
+    _saying(node, lambda data: replace(data, subscription_data_set=tuple(map(of_a_tag, data.subscription_data_set))))
+
+
+@planted(CONSUMER_0, "broadcast", caught_by="timers_kept")
+def consumer_announces_clustering(node: ConsumerNode) -> None:
+    """the heartbeats of a member of a broadcast group say CLUSTERING"""
+    _saying(node, lambda data: replace(data, message_model="CLUSTERING"))
+
+
+@planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
+@may_find("living_are_used messages_delivered queue_ownership recovery_time")
+def consumer_announces_its_first_client_id(node: ConsumerNode) -> None:
+    """a consumer that is started again sends heartbeats with the clientId of its default instance name alone"""
+    if not node._context.incarnation:
+        return
+    instance = node.instance
+
+    @around(instance, "_send_heartbeat")
+    async def send_as_another(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        known = instance.client_id.partition("#")[0]
+        await send(broker_name, address, body.replace(instance.client_id.encode(), known.encode()))
+
+
+@planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
+def consumer_keeps_its_sub_version(node: ConsumerNode) -> None:
+    """a consumer's heartbeats have the subVersion of its start, also when a rebalance has changed its queues"""
+    rebalancer, instance = _rebalancer(node), node.instance
+
+    async def announce(topic: str) -> None:
+        rebalancer._record_assigned(topic)
+        await instance.send_heartbeat_to_all()
+
+    replace_part(rebalancer, "_announce", announce)
+
+
+@planted(CONSUMER_0, "quiet", caught_by="timers_kept")
+def consumer_asks_one_broker_for_members(node: ConsumerNode) -> None:
+    """a consumer asks always the first broker of the route for the members of its group"""
+    cache = node.instance.route_cache
+
+    @around(node.instance, "find_broker_address_by_topic")
+    def find_the_first(find: Any, topic: str) -> Any:
+        route = cache.route(topic)
+        names = sorted(broker.broker_name for broker in route.broker_datas) if route else []
+        return cache.broker_addr_table.get(names[0], {}).get(MASTER_ID) if names else find(topic)
+
+
+@planted(CONSUMERS, "group-shrinks-5x", caught_by="timers_kept")
+@may_find("messages_delivered queue_ownership")
+def consumer_counts_each_round_as_balanced(node: ConsumerNode) -> None:
+    """consumers of 5.x wait 20 s, not 1 s, after a rebalance in which it could not take a queue"""
+
+    @around(_rebalancer(node), "rebalance")
+    async def always_balanced(rebalance: Any) -> bool:
+        await rebalance()
+        return True
+
+
 # -- pulling and delivering
+
+
+def _pulling(node: ConsumerNode, **changed: str) -> None:
+    """Changes what the consumer's pulls ask for, as they leave the process."""
+
+    @around(node.instance.remoting, "invoke")
+    async def invoke_changed(invoke: Any, address: Address, command: RemotingCommand, **how: Any) -> Any:
+        if command.code == RequestCode.PULL_MESSAGE:
+            command.ext_fields = {**(command.ext_fields or {}), **changed}
+        return await invoke(address, command, **how)
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+@may_find("order_kept")
+def consumer_pulls_one_message_at_a_time(node: ConsumerNode) -> None:
+    """a consumer asks for 1 message in each pull, not for pullBatchSize"""
+    _pulling(node, maxMsgNums="1")
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+@may_find("order_kept")
+def consumer_asks_to_be_held_briefly(node: ConsumerNode) -> None:
+    """a consumer asks brokers to hold its pulls for 1.5 s, not for 15 s"""
+    _pulling(node, suspendTimeoutMillis="1500")
+
+
+@planted(CONSUMER_0, "broker-crash-5x", caught_by="timers_kept")
+def consumer_pulls_new_queues_at_once(node: ConsumerNode) -> None:
+    """a consumer of 5.x pulls a queue as soon as it has taken it, not 500 ms later"""
+
+    @around(node.client._pull_service, "_later")
+    async def put_off_all_but_the_first(later: Any, delays: Any, why: str, *how: Any) -> None:
+        if why != "first":
+            await later(delays, why, *how)
 
 
 @planted(CONSUMERS, "broker-crash", caught_by="duplicates")
@@ -423,6 +535,22 @@ def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
     async def unregister_and_stop(stop: Any) -> None:
         await node.client.client.unregister_consumer(node.client._config.consumer_group)
         await stop()
+
+
+@planted(CONSUMER_0, "consumer-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+def consumer_commits_after_it_has_left(node: ConsumerNode) -> None:
+    """a consumer commits with its pulls alone, and when it is shut down once more, after it has unregistered"""
+    instance, offsets, kept = node.instance, node.client._offsets, list[MessageQueue]()
+
+    @around(node.client, "persist_offsets")
+    async def persist_later(_persist: Any) -> None:
+        kept[:] = node.client._rebalancer.process_queues
+
+    @around(instance, "unregister_consumer")
+    async def unregister_and_persist(unregister: Any, group: str) -> None:
+        await unregister(group)
+        await offsets.persist(kept)
 
 
 @planted(CONSUMERS, "master-lost-slave-serves", caught_by="timers_kept")

@@ -10,9 +10,11 @@ from ....clients.producer.send_record import SendRecord
 from ....clients.producer.send_request import SendRequest
 from ....clients.producer.send_result import SendResult, SendStatus
 from ....remoting.bodies.client import HeartbeatData, ProducerData
-from ....remoting.codes import MASTER_ID
+from ....remoting.codes import MASTER_ID, RequestCode
+from ....remoting.command import RemotingCommand
 from ....remoting.errors import ClientError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue
+from ....remoting.node.network import Address
 from ...defects import around, every, replace_part, with_settings
 from ...experiment.workloads.producer import ProducerNode
 from .planting import PRODUCER_0, PRODUCERS, Planted, may_find
@@ -199,3 +201,37 @@ def producer_beats_slaves(node: ProducerNode) -> None:
             for id_, address in addresses.items():
                 if id_ != MASTER_ID:
                     await instance._send_heartbeat(name, address, body)
+
+
+@planted(PRODUCERS, "slow-brokers-5x", caught_by="living_are_used")
+def producer_ends_isolations_when_quick(node: ProducerNode) -> None:
+    """producers of 5.x end the isolation of a broker as soon as one send to it is quick"""
+    fault = node.client._fault
+
+    @around(fault, "attempt_succeeded")
+    def end_early(succeeded: Any, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        succeeded(broker_name, latency_ms, now_ms=now_ms)
+        if broker_name in fault._items and not fault.isolation_ms(latency_ms):
+            fault._items[broker_name].available_from_ms = now_ms
+
+
+@planted(PRODUCER_0, "smoke", caught_by="duplicates")
+def producer_writes_sends_twice(node: ProducerNode) -> None:
+    """the transport of a producer writes every 40th send request twice"""
+    is_written_twice = every(40)
+
+    @around(node.instance.remoting, "invoke")
+    async def invoke_twice(invoke: Any, address: Address, command: RemotingCommand, **how: Any) -> Any:
+        if command.code == RequestCode.SEND_MESSAGE_V2 and is_written_twice():
+            await invoke(address, command, **how)
+        return await invoke(address, command, **how)
+
+
+@planted(PRODUCER_0, "smoke", caught_by="timers_kept")
+def producer_beats_without_its_group(node: ProducerNode) -> None:
+    """a producer's heartbeats name no producer group"""
+
+    @around(node.instance, "_send_heartbeat")
+    async def send_without_a_group(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        said = HeartbeatData.decode(body)
+        await send(broker_name, address, replace(said, producer_data_set=()).encode())

@@ -167,8 +167,6 @@ _TIMES: Sequence[tuple[str, Where, str, Callable[[Any, Any], None], float, str]]
      "a broker forgets a silent client after 60 s instead of 120 s"),
     ("broker-forgets-clients-late", BROKER_A, "clients-go-silent", forgets_clients_after, 1.5,
      "a broker forgets a silent client after 180 s instead of 120 s"),
-    ("producer-ends-isolations-early", PRODUCER_0, "slow-broker", ends_isolations, 5_000,
-     "a producer sends to a slow broker 5 s before its isolation is over"),
 )  # fmt: skip
 """Name of the defect, its nodes, the scenario that shows it, what is changed, the factor, and what is wrong."""
 
@@ -179,6 +177,13 @@ def _plants(change: Callable[[Any, Any], None], factor: float) -> Callable[[Any]
 
 for _name, _where, _scenario, _change, _factor, _what in _TIMES:
     planted(_where, _scenario, caught_by="timers_kept", name=_name, what=_what)(_plants(_change, _factor))
+
+
+@planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
+@may_find("living_are_used")
+def producer_ends_isolations_early(node: ProducerNode) -> None:
+    """a producer sends to a slow broker 5 s before its isolation is over"""
+    ends_isolations(node, 5_000)
 
 
 # -- periods
@@ -289,6 +294,12 @@ def client_closes_its_channel_at_each_heartbeat(node: Node) -> None:
     async def and_close(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         await send(broker_name, address, body)
         instance.remoting.close_channel(address)
+
+
+@planted(CONSUMERS, "channels-kept", caught_by="timers_kept")
+def client_closes_a_channel_that_it_keeps(node: Node) -> None:
+    """consumers close a channel when a call on it runs out, though their clientCloseSocketIfTimeout is false"""
+    instance_of(node).remoting._close_on_timeout = True
 
 
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")

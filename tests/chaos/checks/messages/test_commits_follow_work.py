@@ -384,6 +384,29 @@ def test_a_broker_that_answers_an_offset_that_nobody_committed_is_guilty(answere
     assert [one.who for one in wrong] == guilty
 
 
+@pytest.mark.parametrize(
+    ("at_s", "channel", "faulty", "found"),
+    [
+        (150.001, "c-0", False, ["committed after it had unregistered"]),
+        (150.001, "c-1", False, []),
+        (149.999, "c-0", False, []),
+        (150.001, "c-0", True, []),  # a round of commits may have been under way
+    ],
+)
+def test_who_unregisters_has_committed_before(at_s: float, channel: str, faulty: bool, found: list[str]) -> None:
+    builder = worked(story(), 3).at(140).hears("broker-a", "consumer-0", "c-0")
+    if faulty:
+        builder.at(148).fault("f1", "black_hole", "toxiproxy", "consumer-0", "broker-a", until_s=149)
+    rows = [(150.0, lambda: builder.forgets("broker-a", "consumer-0", "unregistered", channel="c-0"))]
+    rows.append((at_s, lambda: committed(builder, at_s, 3, -1, by=None)))
+    for seconds, tell in sorted(rows, key=lambda row: row[0]):
+        builder.at(seconds)
+        tell()
+        if builder.rows[-1]["event"] == "commit":
+            builder.rows[-1]["op_id"] = channel
+    assert [kind for kind in kinds(verdict(builder)) if "unregistered" in kind] == found
+
+
 def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_committed_past_anything() -> None:
     builder = worked(story(), 30)
     for offset in (10, 20, 30):

@@ -118,6 +118,22 @@ def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: 
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
+@pytest.mark.parametrize(
+    ("read_again", "what", "guilty"),
+    [(0, "stored 2 times by 1 tries", ""), (1, "sent 2 times in 1 tries", "producer-0")],
+)
+def test_a_message_that_its_broker_read_as_often_as_it_stored_it_was_sent_too_often(
+    read_again: int, what: str, guilty: str
+) -> None:
+    builder = received(sent(take(group(), 2, "consumer-0"), 50), 50, "consumer-0")
+    for _ in range(read_again):
+        builder.event("broker-a", "send_read_again", op_id="1", msg_key="k-0")
+    for offset in (0, 7):
+        builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
+    (found,) = check(builder.end(100)).findings
+    assert (found.kind, found.subject, found.object) == (what, guilty, "broker-a")
+
+
 def test_a_message_that_is_elsewhere_than_it_was_acknowledged_was_not_stored_twice() -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50, 1, key="k-0"), 50, "consumer-0")
     verdict = check(builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100))

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
+from nemesrv.chaos.oracle.time_outs import REBALANCE
 from nemesrv.chaos.topology import CONSUMER_GROUP
-from tests.chaos.builder import HOLE, HistoryBuilder, cluster
+from tests.chaos.builder import HOLE, HistoryBuilder, address_of, cluster
 
 from .test_timers_kept import story, wrong
 
@@ -78,3 +79,18 @@ def test_the_heartbeats_after_a_change_of_queues_have_another_sub_version(
 def test_a_pull_asks_for_pull_batch_size_messages_and_to_be_held_15_s(said: dict[str, int], found: list[str]) -> None:
     value = {"client": "127.0.0.1@consumer-0#1", "group": CONSUMER_GROUP, "messages": 32, "held_ms": 15_000, **said}
     assert kinds(story().at(50).event("broker-a", "pull_asked", op_id="1", value=value)) == found
+
+
+@pytest.mark.parametrize(("at_b", "without_a_list", "found"), [(0, 0, 1), (1, 0, 1), (12, 0, 0), (0, 40, 0)])
+def test_a_consumer_draws_the_broker_that_it_asks_for_its_members(at_b: int, without_a_list: int, found: int) -> None:
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",)).at(0).learns("consumer-0", "broker-a", "broker-b")
+    for number in range(40 + without_a_list):
+        told.at(20 * number + 20)
+        if number < 40:
+            address = address_of("broker-b" if number < at_b else "broker-a")
+            told.event("consumer-0", "members_listed", topic="orders", address=address, value=[])
+        told.event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=0.0, value={"woken": False})
+    verdict = judge(*told.end(20 * (40 + without_a_list) + 20, 1.0).facts())
+    assert [(one.object, one.more) for one in wrong(verdict) if one.kind == "asks any broker"] == [
+        ("broker-a", {"because": f"{40 - at_b} of 40 times"})
+    ] * found
