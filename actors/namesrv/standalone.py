@@ -12,12 +12,11 @@ import os
 import resource
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.this_machine import on_this_machine
 from ...remoting.top_addressing import first_line
 from ..standalone import (
     BAD_CONFIG,
@@ -91,7 +90,7 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
     _allow_many_files()
     # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
-    context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
+    context = on_this_machine("namesrv", log)
     stop = stop_on_signal()
     try:
         server = NameServer(context, config, listen=listen, fetch_product=product_name_servers(config, context))
