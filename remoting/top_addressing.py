@@ -33,8 +33,8 @@ def broker_period_s(profile: Profile) -> float:
 class _Get(asyncio.Protocol):
     """One request. `answer` is all that came until the server closed."""
 
-    def __init__(self, host: Address) -> None:
-        self._request = f"GET {PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+    def __init__(self, host: Address, path: str) -> None:
+        self._request = f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
         self._parts: list[bytes] = []
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport | None = None
@@ -53,6 +53,30 @@ class _Get(asyncio.Protocol):
             self.answer.set_result(b"".join(self._parts))
 
 
+async def first_line(context: NodeContext, server: Address, path: str = PATH) -> str | None:
+    """Ask the address server. Returns the first line of its answer; without an answer, logs a line and returns None."""
+    made = None
+    try:
+        async with context.clock.timeout(TIMEOUT_S):
+            made = await context.network.connect(server, lambda: _Get(server, path))
+            assert isinstance(made, _Get)
+            answer = await made.answer
+    except (ConnectError, TimeoutError) as exc:
+        why = str(exc) or f"no answer within {TIMEOUT_S:g} s"
+        context.log.error("fetch name server address exception %s", why)
+        return None
+    finally:
+        if isinstance(made, _Get) and made.transport is not None:
+            made.transport.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status = head.split(b"\r\n", 1)[0].split()
+    if len(status) < 2 or status[1] != b"200":
+        context.log.error("fetch nameserver address failed. statusCode=%s", status[1:2])
+        return None
+    lines = body.decode("utf-8", "replace").strip().splitlines()
+    return lines[0] if lines else None
+
+
 class TopAddressing:
     """Fetches the list from one address server, and reports changes of the list."""
 
@@ -62,7 +86,7 @@ class TopAddressing:
 
     async def fetch(self) -> tuple[Address, ...] | None:
         """Return the list of NameServers if the server's answer differs from its last answer; else None."""
-        text = await self._answer()
+        text = await first_line(self._context, self._server)
         if not text or text == self._last:
             return None
         try:
@@ -73,26 +97,3 @@ class TopAddressing:
         self._context.log.info("name server address changed, old=%s, new=%s", self._last, text)
         self._last = text
         return addresses
-
-    async def _answer(self) -> str | None:
-        """The first line of the answer's body; None, and a line in the log, when there is none."""
-        clock, made = self._context.clock, None
-        try:
-            async with clock.timeout(TIMEOUT_S):
-                made = await self._context.network.connect(self._server, lambda: _Get(self._server))
-                assert isinstance(made, _Get)
-                answer = await made.answer
-        except (ConnectError, TimeoutError) as exc:
-            why = str(exc) or f"no answer within {TIMEOUT_S:g} s"
-            self._context.log.error("fetch name server address exception %s", why)
-            return None
-        finally:
-            if isinstance(made, _Get) and made.transport is not None:
-                made.transport.close()
-        head, _, body = answer.partition(b"\r\n\r\n")
-        status = head.split(b"\r\n", 1)[0].split()
-        if len(status) < 2 or status[1] != b"200":
-            self._context.log.error("fetch nameserver address failed. statusCode=%s", status[1:2])
-            return None
-        lines = body.decode("utf-8", "replace").strip().splitlines()
-        return lines[0] if lines else None

@@ -7,13 +7,11 @@ NameServers. Upstream: `BrokerStartup`.
 
 import asyncio
 import logging
-import random
 from dataclasses import replace
 
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
-from ...remoting.node.node import NodeContext
+from ...remoting.node.network import Address
 from ...remoting.node.tasks import cancel_all
+from ...remoting.node.this_machine import on_this_machine
 from ..errors import ConfigError
 from ..standalone import (
     BAD_CONFIG,
@@ -65,11 +63,8 @@ async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
     if not config.broker_ip1:
         config = replace(config, broker_ip1=await _local_host(config.namesrv_addr[0]))
     listen = Address(config.bind_address.strip() or config.broker_ip1, config.listen_port)
-    context = NodeContext(
-        name=config.broker_name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(), log=log
-    )
     stop = stop_on_signal()
-    broker = Broker(context, config, listen=listen, vip=True)
+    broker = Broker(on_this_machine(config.broker_name, log), config, listen=listen, vip=True)
     try:
         await broker.listen()
     except StoreError as exc:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
 from ...remoting.bodies.route import DataVersion, TopicConfig
@@ -115,14 +116,8 @@ class TopicTable(VersionedTable):
         if default is None or not default.perm & PERM_INHERIT or len(self.topic_config_table) >= MAX_TOPICS:
             return None
         nums = max(0, min(queue_nums, default.write_queue_nums))
-        created = TopicConfig(
-            topic_name=topic,
-            read_queue_nums=nums,
-            write_queue_nums=nums,
-            perm=default.perm & ~PERM_INHERIT,
-            topic_filter_type=default.topic_filter_type,
-            topic_sys_flag=topic_sys_flag,
-        )
+        perm = default.perm & ~PERM_INHERIT
+        created = _topic(topic, nums, perm, topic_filter_type=default.topic_filter_type, topic_sys_flag=topic_sys_flag)
         self.put(created, now_ms=now_ms)
         return created
 
@@ -132,18 +127,9 @@ class TopicTable(VersionedTable):
         """Return a group's retry or dead-letter topic, created with read and write permission if it does not exist. The
         result is None if the topic table is full."""
         existing = self.topic_config_table.get(topic)
-        if existing is not None:
+        if existing is not None or len(self.topic_config_table) >= MAX_TOPICS:
             return existing
-        if len(self.topic_config_table) >= MAX_TOPICS:
-            return None
-        perm = PERM_READ | PERM_WRITE
-        created = TopicConfig(
-            topic_name=topic,
-            read_queue_nums=queue_nums,
-            write_queue_nums=queue_nums,
-            perm=perm,
-            topic_sys_flag=topic_sys_flag,
-        )
+        created = _topic(topic, queue_nums, topic_sys_flag=topic_sys_flag)
         self.put(created, now_ms=now_ms)
         return created
 
@@ -171,31 +157,33 @@ class TopicTable(VersionedTable):
             self._on_change(name, topic)
 
 
+_RW = PERM_READ | PERM_WRITE
+
+
+def _topic(name: str, queues: int, perm: int = _RW, **more: Any) -> TopicConfig:
+    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, **more)
+
+
 def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
     """The topics that every broker has before anybody creates one (`TopicConfigManager.init`)."""
-    rw = PERM_READ | PERM_WRITE
-
-    def topic(name: str, queues: int, perm: int = rw) -> TopicConfig:
-        return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
-
     topics = [
-        topic("SELF_TEST_TOPIC", 1),
-        topic("BenchmarkTest", 1024),
-        topic(config.cluster_name, 16, PERM_INHERIT | (rw if config.cluster_topic_enable else 0)),
-        topic(config.broker_name, 1, PERM_INHERIT | (rw if config.broker_topic_enable else 0)),
-        topic("OFFSET_MOVED_EVENT", 1),
-        topic(SCHEDULE_TOPIC, SCHEDULE_QUEUE_NUMS),
-        topic(f"{config.cluster_name}_REPLY_TOPIC", 1),
+        _topic("SELF_TEST_TOPIC", 1),
+        _topic("BenchmarkTest", 1024),
+        _topic(config.cluster_name, 16, PERM_INHERIT | (_RW if config.cluster_topic_enable else 0)),
+        _topic(config.broker_name, 1, PERM_INHERIT | (_RW if config.broker_topic_enable else 0)),
+        _topic("OFFSET_MOVED_EVENT", 1),
+        _topic(SCHEDULE_TOPIC, SCHEDULE_QUEUE_NUMS),
+        _topic(f"{config.cluster_name}_REPLY_TOPIC", 1),
     ]
     if config.auto_create_topic_enable:
-        topics.append(topic(TBW102, config.default_topic_queue_nums, rw | PERM_INHERIT))
+        topics.append(_topic(TBW102, config.default_topic_queue_nums, _RW | PERM_INHERIT))
     if config.trace_topic_enable:
-        topics.append(topic(config.msg_trace_topic_name, 1))
+        topics.append(_topic(config.msg_trace_topic_name, 1))
     if config.is_5x:
         topics += [
-            topic(f"rmq_sys_REVIVE_LOG_{config.cluster_name}", 8),
-            topic(f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}", 1, PERM_INHERIT),
-            topic(HALF_TOPIC, 1),
-            topic(OP_TOPIC, 1),
+            _topic(f"rmq_sys_REVIVE_LOG_{config.cluster_name}", 8),
+            _topic(f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}", 1, PERM_INHERIT),
+            _topic(HALF_TOPIC, 1),
+            _topic(OP_TOPIC, 1),
         ]
     return topics

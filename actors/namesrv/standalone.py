@@ -7,19 +7,17 @@ the fixed GMT+8 of RocketMQ's namesrv.log, so programs that read namesrv.log can
 Upstream: `NamesrvStartup`.
 """
 
-import asyncio
 import logging
 import os
 import resource
-import urllib.request
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.node.this_machine import on_this_machine
+from ...remoting.top_addressing import first_line
 from ..standalone import (
     BAD_CONFIG,
     CANNOT_RUN,
@@ -38,46 +36,7 @@ from .server import NameServer
 
 DEFAULT_DOMAIN = "jmenv.tbsite.net"
 DEFAULT_SUBGROUP = "nsaddr"
-TIMEOUT_S = 3.0
-_ANSWER_MAX = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressServer:
-    """The client of an HTTP address server, which answers with one line: the list of NameServers.
-
-        GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
-
-    `domain` can contain a port; the default port is 8080. The client makes one request at a time, in its own thread.
-    Only the NameServer of a test environment (`clusterTest`) needs an address server. Upstream: `MixAll.getWSAddr`,
-    `TopAddressing.fetchNSAddr`.
-    """
-
-    unit: str
-    domain: str = DEFAULT_DOMAIN
-    subgroup: str = DEFAULT_SUBGROUP
-
-    @property
-    def url(self) -> str:
-        host = self.domain if self.domain.find(":") > 0 else f"{self.domain}:8080"
-        url = f"http://{host}/rocketmq/{self.subgroup}"
-        return f"{url}-{self.unit}?nofix=1" if self.unit.strip() else url
-
-    async def fetch(self, log: logging.Logger) -> str | None:
-        """Return the first line of the address server's answer, stripped. Without an answer, return None and log a
-        line."""
-        try:
-            return await asyncio.to_thread(self._get)
-        except (OSError, ValueError) as exc:  # every error of urllib and of the socket is an OSError
-            log.error("fetch name server address exception %s", exc)
-            log.warning("connect to %s failed, maybe the domain name %s not bind in /etc/hosts", self.url, self.domain)
-            return None
-
-    def _get(self) -> str | None:
-        with urllib.request.urlopen(self.url, timeout=TIMEOUT_S) as response:
-            text: str = response.read(_ANSWER_MAX).decode("utf-8", "replace").strip()
-        return text.splitlines()[0] if text else None
-
+DEFAULT_PORT = 8080
 
 FILES_MAX = 1_048_576
 
@@ -105,22 +64,24 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
     return replace(config, config_store_path=str(Path(store_path).absolute()), kv_config_path=kv_path)
 
 
-def product_name_servers(config: NamesrvConfig, log: logging.Logger) -> FetchAddresses:
+def product_name_servers(config: NamesrvConfig, context: NodeContext) -> FetchAddresses:
     """Return a function that gives the addresses of production's NameServers, for `clusterTest`: the list given at the
     start, else an HTTP address server's.
 
+        GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
+
     The address server's three settings are system properties in Java (`-Drocketmq.namesrv.domain=...`); this NameServer
-    reads them from the `-c` file.
+    reads them from the `-c` file. `domain` can contain a port. Upstream: `MixAll.getWSAddr`.
     """
     told = config.extra.get(ADDR_KEY) or os.environ.get("NAMESRV_ADDR") or None
-    server = AddressServer(
-        unit=config.product_env_name,
-        domain=config.extra.get(DOMAIN_KEY, DEFAULT_DOMAIN),
-        subgroup=config.extra.get(SUBGROUP_KEY, DEFAULT_SUBGROUP),
-    )
+    domain = config.extra.get(DOMAIN_KEY, DEFAULT_DOMAIN)
+    server = Address.parse(domain if ":" in domain else f"{domain}:{DEFAULT_PORT}")
+    path = f"/rocketmq/{config.extra.get(SUBGROUP_KEY, DEFAULT_SUBGROUP)}"
+    if config.product_env_name.strip():
+        path += f"-{config.product_env_name}?nofix=1"
 
     async def fetch() -> str | None:
-        return told or await server.fetch(log)
+        return told or await first_line(context, server, path)
 
     return fetch
 
@@ -129,10 +90,10 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
     _allow_many_files()
     # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
-    context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
-    server = NameServer(context, config, listen=listen, fetch_product=product_name_servers(config, log))
+    context = on_this_machine("namesrv", log)
     stop = stop_on_signal()
     try:
+        server = NameServer(context, config, listen=listen, fetch_product=product_name_servers(config, context))
         address = await server.listen()
     except OSError as exc:
         advice = "stop what uses the port, or choose another with --listen-port"

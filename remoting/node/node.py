@@ -14,7 +14,7 @@ from .clock import Clock
 from .network import Address, Network
 from .recording import Recorder, ignore
 
-_LOG = logging.getLogger("nemesrv")
+LOG = logging.getLogger("nemesrv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class NodeContext:
     network: Network
     rng: random.Random
     record: Recorder = ignore
-    log: logging.Logger = _LOG
+    log: logging.Logger = LOG
     data_dir: Path | None = None
     """Where this node may keep files; the same folder after a restart."""
     logs: Path | None = None

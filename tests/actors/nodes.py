@@ -98,8 +98,5 @@ class TinyNode:
         await self._dialled.closed.wait()
         return self._context.clock.monotonic_s() * 1000
 
-    def end_process(self, status: int) -> None:
-        os._exit(status)
-
     async def never(self) -> None:
         await asyncio.Event().wait()

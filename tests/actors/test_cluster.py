@@ -284,17 +284,6 @@ def test_dials_are_refused_when_a_process_is_gone_and_admitted_when_the_next_one
     assert effects == [("admit", "a", second)]
 
 
-def test_a_node_that_ends_by_itself_during_a_call_is_named_with_its_exit_status(host: RayHost, nodes: Nodes):
-    alarm = Alarm()
-    with (
-        ProcessWatch(nodes.clock, alarm=alarm, told=lambda _: False) as watch,
-        Cluster(host, nodes.clock, watch=watch, alarm=alarm) as cluster,
-    ):
-        up(cluster, nodes.spec("a"))
-        with pytest.raises(ProcessDied, match=r"a \(pid \d+\) ended by itself with exit status 3 at "):
-            cluster.call("a", "end_process", 3)
-
-
 @pytest.mark.parametrize("step", ["listen", "start"])
 def test_a_node_that_cannot_come_up_is_named_with_its_reason(cluster: Cluster, nodes: Nodes, step: str):
     with pytest.raises(ClusterError, match=rf"bad failed to {step}: OSError: .*planted in {step}"):

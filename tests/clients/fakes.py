@@ -4,6 +4,7 @@
     ns = await world.name_server("ns-0")                      # a FakeNameServer, listening
     broker = await world.broker("broker-a")                   # a FakeBroker, listening
     ns.routes["orders"] = route(broker, queues=4)
+    await broker.append("orders", 0, b"hello")                # for consumers to pull
     producer = DefaultMQProducer(world.context("producer-0"), ProducerConfig(namesrv_addr=(ns.address,)))
 
 Every fake has `requests` (what it was asked, when), `silent` (asked, but it never answers), `crash()` and `revive()`.
@@ -17,7 +18,7 @@ import itertools
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +29,19 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import (
     GetConsumerListByGroupRequestHeader,
     GetMaxOffsetResponseHeader,
+    GetMinOffsetResponseHeader,
     NotifyConsumerIdsChangedRequestHeader,
+    PullMessageRequestHeader,
+    PullMessageResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetResponseHeader,
     SendMessageRequestHeader,
     SendMessageResponseHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
 )
+from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_id import offset_msg_id
 from nemesrv.remoting.node.network import Address, ProtocolFactory
@@ -39,7 +49,10 @@ from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.transport import Connection, RemotingServer
 from tests.virtual import MemoryNetwork, VirtualClock
 
+from .records import stored
+
 LOG = logging.getLogger("tests.clients")
+QueueKey = tuple[str, int]
 
 
 class ClientNetwork(MemoryNetwork):
@@ -141,21 +154,18 @@ class FakeServer:
     def asked(self, code: int) -> list[Request]:
         return [request for request in self.requests if request.code == code]
 
-    def answer(self, request: Request) -> RemotingCommand | None:
+    async def answer(self, request: Request) -> RemotingCommand | None:
         raise AssertionError(f"{self.name} was asked {request.code}")
 
-    def _handle(
-        self, connection: Connection, command: RemotingCommand
-    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+    async def _handle(self, connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
         request = Request(self.world.clock.monotonic_s(), command.code, command, connection)
         self.requests.append(request)
         if self.silent:
             return None
-        response = self.answers.get(command.code, self.answer)(request)
-        return response if self.delay_s == 0 else self._later(response)
-
-    async def _later(self, response: RemotingCommand | None) -> RemotingCommand | None:
-        await self.world.clock.sleep(self.delay_s)
+        told = self.answers.get(command.code)
+        response = await self.answer(request) if told is None else told(request)
+        if self.delay_s:
+            await self.world.clock.sleep(self.delay_s)
         return response
 
 
@@ -171,7 +181,7 @@ class FakeNameServer(FakeServer):
         queries = self.asked(RequestCode.GET_ROUTEINFO_BY_TOPIC)
         return [query for query in queries if topic is None or (query.command.ext_fields or {})["topic"] == topic]
 
-    def answer(self, request: Request) -> RemotingCommand | None:
+    async def answer(self, request: Request) -> RemotingCommand | None:
         assert request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC, request.code
         topic = (request.command.ext_fields or {})["topic"]
         code = self.codes.get(topic)
@@ -192,7 +202,8 @@ class Stored:
 
 
 class FakeBroker(FakeServer):
-    """Takes sends, heartbeats (kept in `heartbeats`), 30, 35, 38. The codes in `next_codes` answer the next sends."""
+    """Takes sends and heartbeats, keeps members and offsets, and has the queues that `append` fills; a pull waits as at
+    a broker. The codes in `next_codes` answer the next sends."""
 
     def __init__(self, world: World, name: str, broker_id: int = 0) -> None:
         super().__init__(world, name)
@@ -200,38 +211,128 @@ class FakeBroker(FakeServer):
         self.stored: list[Stored] = []
         self.next_codes: deque[int] = deque()
         self.heartbeats: list[HeartbeatData] = []
-        self.consumer_ids: dict[str, list[str]] = {}
+        self.members: dict[str, dict[str, Connection]] = {}
+        self.queues: dict[QueueKey, list[StoredMessage]] = {}
+        self.first_offsets: dict[QueueKey, int] = {}
+        self.committed: dict[tuple[str, str, int], int] = {}
+        self.suggested_broker_id = 0
+        self._arrived = asyncio.Condition()
 
     @property
     def sends(self) -> list[Request]:
         return self.asked(RequestCode.SEND_MESSAGE_V2) + self.asked(RequestCode.SEND_BATCH_MESSAGE)
 
-    def notify_consumer_ids_changed(self, group: str) -> None:
-        """40, oneway, to every connected client."""
+    def notify_members(self, group: str) -> None:
+        """40, oneway, to every member of the group."""
         header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
-        for connection in self.connections:
-            connection.send(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True))
+        for connection in self.members.get(group, {}).values():
+            if not connection.closed:
+                connection.send(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True))
 
-    def answer(self, request: Request) -> RemotingCommand | None:
-        command = request.command
-        if request.code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
-            return self._store(command)
-        if request.code == RequestCode.HEART_BEAT:
-            self.heartbeats.append(HeartbeatData.decode(command.body))
-            return RemotingCommand.response()
-        if request.code == RequestCode.UNREGISTER_CLIENT:
-            return RemotingCommand.response()
-        if request.code == RequestCode.GET_MAX_OFFSET:
-            return RemotingCommand.response(header=GetMaxOffsetResponseHeader(offset=0))
-        if request.code == RequestCode.GET_CONSUMER_LIST_BY_GROUP:
-            group = GetConsumerListByGroupRequestHeader.from_ext_fields(command.ext_fields).consumer_group
-            ids = self.consumer_ids.get(group)
-            if not ids:
-                return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
-            return RemotingCommand.response(
-                body=GetConsumerListByGroupResponseBody(consumer_id_list=tuple(ids)).encode()
-            )
+    async def append(self, topic: str, queue_id: int = 0, body: bytes = b"hello", **properties: str) -> StoredMessage:
+        """Store one message and wake the pulls that wait."""
+        message = stored(self.max_offset(topic, queue_id), body, topic=topic, queue_id=queue_id, **properties)
+        self.queues.setdefault((topic, queue_id), []).append(message)
+        async with self._arrived:
+            self._arrived.notify_all()
+        return message
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        key = (topic, queue_id)
+        return self.first_offsets.get(key, 0) + len(self.queues.get(key, ()))
+
+    async def answer(self, request: Request) -> RemotingCommand | None:
+        command, fields = request.command, request.command.ext_fields
+        match request.code:
+            case RequestCode.SEND_MESSAGE_V2 | RequestCode.SEND_BATCH_MESSAGE:
+                return self._store(command)
+            case RequestCode.HEART_BEAT:
+                return self._heartbeat(request.connection, HeartbeatData.decode(command.body))
+            case RequestCode.UNREGISTER_CLIENT:
+                gone = UnregisterClientRequestHeader.from_ext_fields(fields)
+                self.members.get(gone.consumer_group or "", {}).pop(gone.client_id, None)
+                self.notify_members(gone.consumer_group or "")
+                return RemotingCommand.response()
+            case RequestCode.CONSUMER_SEND_MSG_BACK:
+                return RemotingCommand.response()
+            case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+                group = GetConsumerListByGroupRequestHeader.from_ext_fields(fields).consumer_group
+                ids = tuple(self.members.get(group, {}))
+                if not ids:
+                    return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
+                return RemotingCommand.response(body=GetConsumerListByGroupResponseBody(consumer_id_list=ids).encode())
+            case RequestCode.QUERY_CONSUMER_OFFSET:
+                query = QueryConsumerOffsetRequestHeader.from_ext_fields(fields)
+                offset = self.committed.get((query.consumer_group, query.topic, query.queue_id))
+                if offset is None:
+                    return RemotingCommand.response(ResponseCode.QUERY_NOT_FOUND, "Not found")
+                return RemotingCommand.response(header=QueryConsumerOffsetResponseHeader(offset=offset))
+            case RequestCode.UPDATE_CONSUMER_OFFSET:
+                update = UpdateConsumerOffsetRequestHeader.from_ext_fields(fields)
+                self.committed[update.consumer_group, update.topic, update.queue_id] = update.commit_offset
+                return RemotingCommand.response()
+            case RequestCode.PULL_MESSAGE:
+                return await self._pull(PullMessageRequestHeader.from_ext_fields(fields))
+        return self._offset(request)
+
+    def _offset(self, request: Request) -> RemotingCommand:
+        fields = request.command.ext_fields or {}
+        topic, queue_id = fields.get("topic", ""), int(fields.get("queueId", "0"))
+        match request.code:
+            case RequestCode.GET_MAX_OFFSET:
+                header = GetMaxOffsetResponseHeader(offset=self.max_offset(topic, queue_id))
+                return RemotingCommand.response(header=header)
+            case RequestCode.GET_MIN_OFFSET:
+                first = GetMinOffsetResponseHeader(offset=self.first_offsets.get((topic, queue_id), 0))
+                return RemotingCommand.response(header=first)
+            case RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
+                return RemotingCommand.response(header=SearchOffsetResponseHeader(offset=2))
         raise AssertionError(f"{self.name} was asked {request.code}")
+
+    def _heartbeat(self, connection: Connection, heartbeat: HeartbeatData) -> RemotingCommand:
+        self.heartbeats.append(heartbeat)
+        for consumer in heartbeat.consumer_data_set:
+            members = self.members.setdefault(consumer.group_name, {})
+            joined = heartbeat.client_id not in members
+            members[heartbeat.client_id] = connection
+            if joined:
+                self.notify_members(consumer.group_name)
+        return RemotingCommand.response()
+
+    async def _pull(self, header: PullMessageRequestHeader) -> RemotingCommand:
+        key = (header.topic, header.queue_id)
+        first, end = self.first_offsets.get(key, 0), self.max_offset(*key)
+        if header.sys_flag & 1:
+            self.committed[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+        if header.queue_offset == end and header.sys_flag & 2:
+            await self._wait_for(key, end, header.suspend_timeout_millis / 1000)
+            end = self.max_offset(*key)
+        if not first <= header.queue_offset <= end:
+            right = first if header.queue_offset < first else end
+            return self.pulled(ResponseCode.PULL_OFFSET_MOVED, key, right, [])
+        if header.queue_offset == end:
+            return self.pulled(ResponseCode.PULL_NOT_FOUND, key, end, [])
+        start = header.queue_offset - first
+        messages = self.queues[key][start : start + header.max_msg_nums]
+        return self.pulled(ResponseCode.SUCCESS, key, header.queue_offset + len(messages), messages)
+
+    async def _wait_for(self, key: QueueKey, end: int, timeout_s: float) -> None:
+        try:
+            async with self.world.clock.timeout(timeout_s), self._arrived:
+                await self._arrived.wait_for(lambda: self.max_offset(*key) > end)
+        except TimeoutError:
+            pass
+
+    def pulled(self, code: int, key: QueueKey, next_offset: int, messages: list[StoredMessage]) -> RemotingCommand:
+        """What it answers to a pull."""
+        header = PullMessageResponseHeader(
+            suggest_which_broker_id=self.suggested_broker_id,
+            next_begin_offset=next_offset,
+            min_offset=self.first_offsets.get(key, 0),
+            max_offset=self.max_offset(*key),
+        )
+        body = b"".join(message.encode() for message in messages)
+        return RemotingCommand.response(code, header=header, body=body)
 
     def _store(self, command: RemotingCommand) -> RemotingCommand:
         code = self.next_codes.popleft() if self.next_codes else ResponseCode.SUCCESS

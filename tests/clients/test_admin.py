@@ -1,7 +1,5 @@
 """Admin calls: a real NameServer in memory for its codes, a small broker for the broker's."""
 
-import logging
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,23 +17,18 @@ from nemesrv.remoting.headers.broker import CreateTopicRequestHeader, PullMessag
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
-from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.transport import RemotingClient
-from tests.virtual import MemoryNetwork, VirtualClock
 
-from .small_broker import SmallBroker
+from . import fakes
 
 
-class World:
+class World(fakes.World):
     """Two NameServers, of which the second knows nothing; one broker, registered at the first with topic `orders`."""
 
     def __init__(self) -> None:
-        self.network = MemoryNetwork()
-        self.broker = SmallBroker(self.network, {"orders": 2})
+        super().__init__()
+        self.a = fakes.FakeBroker(self, "broker-a")
         self.name_servers = [Address("10.0.1.1", 9876), Address("10.0.1.2", 9876)]
-
-    def context(self, name: str) -> NodeContext:
-        return NodeContext(name=name, clock=VirtualClock(), network=self.network, rng=random.Random(name))
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[AdminClient]:
@@ -46,8 +39,8 @@ class World:
         for server in servers:
             await server.listen()
             await server.start()
-        await self.broker.listen()
-        remoting = RemotingClient(clock=VirtualClock(), network=self.network, log=logging.getLogger("registration"))
+        await self.a.listen()
+        remoting = RemotingClient(clock=self.clock, network=self.network, log=fakes.LOG)
         response = await remoting.invoke(self.name_servers[0], self._registration())
         assert response.code == ResponseCode.SUCCESS, response.remark
         async with AdminClient(self.context("admin"), self.name_servers[:1]) as admin:
@@ -60,7 +53,7 @@ class World:
         topics = (TopicConfig(topic_name="orders", read_queue_nums=2, write_queue_nums=2),)
         header = RegisterBrokerRequestHeader(
             broker_name="broker-a",
-            broker_addr=str(self.broker.address),
+            broker_addr=str(self.a.address),
             cluster_name="DefaultCluster",
             ha_server_addr="10.0.0.1:10912",
             broker_id=0,
@@ -122,11 +115,11 @@ async def test_the_name_servers_settings_are_read_and_changed() -> None:
 
 
 async def test_a_topic_is_created_at_a_broker(world: World) -> None:
-    world.broker.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
+    world.a.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
     async with world.admin() as admin:
-        await admin.create_topic(world.broker.address, "new", read_queue_nums=3, write_queue_nums=2)
-    (request,) = world.broker.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
-    header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
+        await admin.create_topic(world.a.address, "new", read_queue_nums=3, write_queue_nums=2)
+    (request,) = world.a.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
+    header = CreateTopicRequestHeader.from_ext_fields(request.command.ext_fields)
     assert (header.topic, header.read_queue_nums, header.write_queue_nums, header.perm) == ("new", 3, 2, 6)
     assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
 
@@ -134,69 +127,69 @@ async def test_a_topic_is_created_at_a_broker(world: World) -> None:
 async def test_an_error_code_is_an_error_with_the_peers_remark(world: World) -> None:
     async with world.admin() as admin:
         with pytest.raises(ResponseError, match="no consumer for this group, nobody"):
-            await admin.consumer_list(world.broker.address, "nobody")
+            await admin.consumer_list(world.a.address, "nobody")
 
 
 async def read(admin: AdminClient, world: World, queue_id: int = 0) -> list[StoredMessage]:
-    return [message async for message in admin.read_queue("orders", world.broker.address, queue_id)]
+    return [message async for message in admin.read_queue("orders", world.a.address, queue_id)]
 
 
 async def test_a_queue_is_read_whole_and_leaves_no_trace(world: World) -> None:
-    world.broker.first_offsets["orders", 1] = 7
+    world.a.first_offsets["orders", 1] = 7
     async with world.admin() as admin:
         for number in range(100):
-            await world.broker.append("orders", 0, b"%d" % number)
-        await world.broker.append("orders", 1)
+            await world.a.append("orders", 0, b"%d" % number)
+        await world.a.append("orders", 1)
         assert [message.body for message in await read(admin, world)] == [b"%d" % number for number in range(100)]
         assert [message.queue_offset for message in await read(admin, world, 1)] == [7]
-        assert await admin.max_offset(world.broker.address, "orders", 0) == 100
-        assert await admin.min_offset(world.broker.address, "orders", 1) == 7
-        assert await admin.consumer_offset(world.broker.address, "TOOLS_CONSUMER", "orders", 0) is None
-    assert (world.broker.committed, world.broker.members) == ({}, {})
-    pull = world.broker.asked(RequestCode.PULL_MESSAGE)[0]
-    header = PullMessageRequestHeader.from_ext_fields(pull.ext_fields)
+        assert await admin.max_offset(world.a.address, "orders", 0) == 100
+        assert await admin.min_offset(world.a.address, "orders", 1) == 7
+        assert await admin.consumer_offset(world.a.address, "TOOLS_CONSUMER", "orders", 0) is None
+    assert (world.a.committed, world.a.members) == ({}, {})
+    pull = world.a.asked(RequestCode.PULL_MESSAGE)[0]
+    header = PullMessageRequestHeader.from_ext_fields(pull.command.ext_fields)
     assert (header.consumer_group, header.sys_flag, header.subscription) == ("TOOLS_CONSUMER", 4, "*")
 
 
 async def test_reading_ends_where_the_queue_ended_when_it_began(world: World) -> None:
     async with world.admin() as admin:
-        await world.broker.append("orders")
+        await world.a.append("orders")
         offsets = []
-        async for message in admin.read_queue("orders", world.broker.address, 0):
+        async for message in admin.read_queue("orders", world.a.address, 0):
             offsets.append(message.queue_offset)
-            await world.broker.append("orders")
+            await world.a.append("orders")
         assert offsets == [0]
         assert await read(admin, world, 1) == []
 
 
 async def test_a_read_that_gets_nowhere_fails_instead_of_being_short(world: World) -> None:
     async with world.admin() as admin:
-        await world.broker.append("orders")
-        world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: world.broker._pulled(19, ("orders", 0), 0, [])
+        await world.a.append("orders")
+        world.a.answers[RequestCode.PULL_MESSAGE] = lambda _: world.a.pulled(19, ("orders", 0), 0, [])
         with pytest.raises(ClientError, match="NO_NEW_MESSAGE at offset 0, next 0, though the queue ends at 1"):
             await read(admin, world)
 
 
 async def test_a_damaged_record_fails_the_read(world: World) -> None:
-    def damaged(_: RemotingCommand) -> RemotingCommand:
-        response = world.broker._pulled(0, ("orders", 0), 1, world.broker.queues["orders", 0])
+    def damaged(_: fakes.Request) -> RemotingCommand:
+        response = world.a.pulled(0, ("orders", 0), 1, world.a.queues["orders", 0])
         response.body = response.body[:-1]
         return response
 
     async with world.admin() as admin:
-        await world.broker.append("orders")
-        world.broker.answers[RequestCode.PULL_MESSAGE] = damaged
+        await world.a.append("orders")
+        world.a.answers[RequestCode.PULL_MESSAGE] = damaged
         with pytest.raises(RemoteProtocolError):
             await read(admin, world)
 
 
 async def test_a_broker_tells_its_members_and_its_runtime_info(world: World) -> None:
     table = b'{"table":{"brokerVersionDesc":"V5_3_3","putTps":"1 2 3"}}'
-    world.broker.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
-    world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(
+    world.a.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
+    world.a.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(
         body=b'{"consumerIdList":["b","a"]}'
     )
     async with world.admin() as admin:
-        info = await admin.broker_runtime_info(world.broker.address)
+        info = await admin.broker_runtime_info(world.a.address)
         assert info == {"brokerVersionDesc": "V5_3_3", "putTps": "1 2 3"}
-        assert await admin.consumer_list(world.broker.address, "group") == ["b", "a"]
+        assert await admin.consumer_list(world.a.address, "group") == ["b", "a"]

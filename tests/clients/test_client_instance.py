@@ -7,7 +7,7 @@ import pytest
 from nemesrv.clients.client_instance import MQClientInstance
 from nemesrv.clients.config import ClientConfig
 from nemesrv.clients.route_cache import TopicPublishInfo
-from nemesrv.remoting.bodies.client import ConsumerData, SubscriptionData
+from nemesrv.remoting.bodies.client import ConsumerData, GetConsumerListByGroupResponseBody, SubscriptionData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, ConnectError
@@ -245,7 +245,8 @@ async def test_the_consumer_list_comes_from_a_broker_of_the_topic(b: Bench) -> N
     b.ns.routes["orders"] = route(b.a)
     b.instance.name_server.start()
     assert await b.instance.find_consumer_id_list("orders", "readers") is None  # code 1: nobody yet
-    b.a.consumer_ids["readers"] = ["x@1", "y@2"]
+    body = GetConsumerListByGroupResponseBody(consumer_id_list=("x@1", "y@2")).encode()
+    b.a.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(body=body)
     assert await b.instance.find_consumer_id_list("orders", "readers") == ["x@1", "y@2"]
     assert await b.instance.find_consumer_id_list("nothing", "readers") is None
     b.a.silent = True
@@ -268,9 +269,10 @@ async def test_a_broker_that_says_the_members_changed_wakes_every_consumer(b: Be
     consumer = Consumer(b.world, "orders")
     b.instance.register_consumer("readers", consumer)
     await b.runs(2)
-    b.a.notify_consumer_ids_changed("readers")
+    joined = consumer.changes
+    b.a.notify_members("readers")
     await b.world.clock.sleep(1)
-    assert consumer.changes == 1
+    assert consumer.changes == joined + 1
 
 
 async def test_other_requests_of_a_broker_are_refused_with_code_3_unless_somebody_handles_them(b: Bench) -> None:

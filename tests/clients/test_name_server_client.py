@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -260,19 +259,3 @@ async def test_only_5_x_closes_the_channel_of_a_chosen_server_that_left_the_list
         assert b.instance.remoting.is_active(b.servers[0].address) == (profile is Profile.V4_9)
         await b.ask()
         assert b.chosen[-1] in b.in_order[1:]
-
-
-@BOTH
-async def test_a_late_connection_is_no_reason_to_blame_a_5_3_server_for_a_short_wait(profile: Profile) -> None:
-    async with Bench(profile) as b:
-        await b.ask()
-        b.servers[0].silent = True
-        request_timeout_s = 0.05
-
-        async def slow_connected(on_address: Callable[[Address], None]) -> Address:
-            await b.world.clock.sleep(3.0 - request_timeout_s)
-            return b.servers[0].address
-
-        b.client._connected = slow_connected  # type: ignore[method-assign]
-        assert await b.outcome() is RequestTimeout
-        assert b.instance.remoting.is_active(b.servers[0].address) == (profile is Profile.V5_X)

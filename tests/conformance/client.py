@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -25,10 +24,10 @@ from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.conformance.situations import Role
 from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message, StoredMessage
-from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.node.this_machine import on_this_machine
 
 Tell = Callable[..., None]
 
@@ -127,11 +126,8 @@ async def _main(args: argparse.Namespace, defects: Any) -> None:
 
     defect = defects[args.defect] if args.defect else None
     by_http = urlsplit(environ.get("NEMESRV_NAMESRV_HTTP", "")).netloc
-    context = NodeContext(
-        name=f"client-{os.getpid()}", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random()
-    )
     client = Client(
-        context,
+        on_this_machine(f"client-{os.getpid()}"),
         name_servers=parse_name_servers(environ.get("NAMESRV_ADDR", "")),
         topic=environ["NEMESRV_TOPIC"],
         group=environ["NEMESRV_GROUP"],

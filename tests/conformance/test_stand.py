@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,9 +20,9 @@ from nemesrv.conformance.stand import TOPIC, Stand
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
-from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.node.this_machine import on_this_machine
 from nemesrv.remoting.top_addressing import TopAddressing
 from tests.actors.broker.test_standalone import ask, send
 
@@ -36,16 +35,12 @@ class World:
 
     async def brokers(self, name_server: str = "ns-0", topic: str = TOPIC) -> dict[str, Address]:
         """The masters of the topic's route as this NameServer's front gives it out."""
-        async with AdminClient(context("admin"), (self.stand.fronts[name_server].address,)) as admin:
+        async with AdminClient(on_this_machine("admin"), (self.stand.fronts[name_server].address,)) as admin:
             route = await admin.topic_route(topic)
         return {broker.broker_name: Address.parse(broker.broker_addrs[0]) for broker in route.broker_datas}
 
     def of(self, *kinds: type) -> list[Any]:
         return [seen for seen in self.seen if isinstance(seen, kinds)]
-
-
-def context(name: str) -> NodeContext:
-    return NodeContext(name=name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(1))
 
 
 @asynccontextmanager
@@ -171,7 +166,7 @@ def test_the_list_by_http_loses_the_name_server_in_use_and_gains_another(tmp_pat
     async def body(world: World) -> None:
         server = world.stand.address_server
         assert server is not None
-        addressing = TopAddressing(context("client"), server)
+        addressing = TopAddressing(on_this_machine("client"), server)
         assert await addressing.fetch() == world.stand.name_servers
         await world.brokers("ns-1")
         await world.stand.do(SituationStep(at_s=0, target=Target.LIST, do=NAME_SERVER_LIST))
@@ -187,7 +182,7 @@ def test_messages_for_consumers_go_round_the_fronts(tmp_path: Path) -> None:
     async def body(world: World) -> None:
         await world.stand.feed()
         brokers = (await world.brokers()).values()
-        async with AdminClient(context("admin"), (world.stand.name_servers[0],)) as admin:
+        async with AdminClient(on_this_machine("admin"), (world.stand.name_servers[0],)) as admin:
             places = [(broker, queue) for broker in brokers for queue in range(QUEUES)]
             while not any([await admin.max_offset(broker, TOPIC, queue) for broker, queue in places]):
                 pass  # the first message is on its way

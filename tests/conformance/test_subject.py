@@ -238,11 +238,6 @@ def test_killed_means_by_sigkill_at_once(tmp_path: Path) -> None:
     assert stopped(world, kill=True) == "killed"
 
 
-def test_how_it_ended_by_itself_is_told(tmp_path: Path) -> None:
-    assert to_its_end(World(tmp_path, "import sys; print('no such host'); sys.exit(3)")) == "exit 3"
-    assert to_its_end(World(tmp_path, "import os; os.kill(os.getpid(), 11)")) == "signal 11"
-
-
 def test_a_child_that_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     script = """
 import subprocess, sys
@@ -296,19 +291,6 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
     )
     with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs"):
         done(subject.start)
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ((), "CMD"),
-        (("no-such-client",), "there is no such program on PATH: no-such-client"),
-        (("/tmp",), "a folder"),
-    ],
-)
-def test_a_program_that_is_not_there_is_refused_in_a_sentence(words: tuple[str, ...], why: str) -> None:
-    with pytest.raises(ScenarioError, match=why):
-        Program(words).check()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.rule_verdicts import RuleVerdict, judge_all
+from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.situations import SITUATIONS
 from nemesrv.conformance.stand import TOPIC
 from nemesrv.remoting.node.profile import Profile
@@ -21,7 +21,7 @@ from tests.conformance.sabotage import (
     leaves_after_ten,
     name_server,
 )
-from tests.conformance.test_sabotage import rules_of
+from tests.conformance.test_sabotage import invalid, judged_by_name
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
 
@@ -42,11 +42,7 @@ def judged(
         for seed in range(repeats)
         for one in put_through(name, data, plant=plant, starts=starts, beside=beside, seed=seed, **settings)
     ]
-    return {one.rule.name: one for one in judge_all(watched, rules_of(Profile.V5_X))}
-
-
-def invalid(verdicts: dict[str, RuleVerdict]) -> set[str]:
-    return {name for name, one in verdicts.items() if one.verdict is Validity.INVALID}
+    return judged_by_name(watched, Profile.V5_X)
 
 
 def is_told(wrong: Wrong, verdicts: dict[str, RuleVerdict]) -> bool:

@@ -9,7 +9,7 @@ import resource
 import signal
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -125,15 +125,11 @@ def _batch(target: Target, originals: list[bytes], count: int, seed: int, batch:
         if wrap is not None:
             data = wrap(data, rng)
         progress.input += 1
-        try:
-            check(data)
-        except Exception as exc:
-            raise Finding(target, seed, batch, data, f"{type(exc).__name__}: {exc}"[:600]) from exc
+        _one(target, check, data, seed, batch)
     return data
 
 
-def _one(target: Target, check: object, data: bytes, seed: int, batch: int) -> None:
-    assert callable(check)
+def _one(target: Target, check: Callable[[bytes], None], data: bytes, seed: int, batch: int) -> None:
     try:
         check(data)
     except Exception as exc:

@@ -22,13 +22,6 @@ def test_nothing_but_the_documented_errors_escapes(target: Target) -> None:
     assert figures.inputs >= OF_ANY
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_nothing_else_escapes_with_twice_as_many_inputs(target: Target) -> None:
-    figures = fuzz(target, inputs=2 * QUICK.get(target.name, OF_ANY), seed=2026, sample_every=1)
-    assert figures.inputs >= 2 * OF_ANY
-
-
 def test_the_same_seed_makes_the_same_inputs() -> None:
     def made(seed: int) -> list[bytes]:
         rng, frames = Random(seed), seeds.frames()

@@ -172,20 +172,6 @@ def test_a_consume_queue_is_shown(world: World) -> None:
     assert f"idx: {offset}\nConsumeQueueData{{physicOffset=" in printed
 
 
-@pytest.mark.nightly_but("4.9.8")
-def test_every_producer_of_a_broker_is_shown(world: World) -> None:
-    printed = world.mqadmin.ok("producer", "-b", world.brokers["broker-a"])
-    assert f"{PREFIX}-producers" in printed
-    assert "JAVA" in printed
-
-
-@pytest.mark.nightly_but("4.9.8")
-def test_a_broker_tidies_up(world: World) -> None:
-    target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
-    for command in ("cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"):
-        assert "success" in world.mqadmin.ok(command, *target)
-
-
 @pytest.mark.nightly
 def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
     """4.9's clients wait for 10 s before they go there, and 4.9's brokers for the group's first commits."""
@@ -206,9 +192,3 @@ def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
     eventually(lambda: received(1))
     eventually(reset)
     eventually(lambda: received(2), within_s=60)
-
-
-def test_a_subscription_group_is_made_and_deleted(world: World) -> None:
-    target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
-    assert "success" in world.mqadmin.ok("updateSubGroup", *target, "-g", "made")
-    assert "success" in world.mqadmin.ok("deleteSubGroup", *target, "-g", "made")

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,19 +9,16 @@ from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_afte
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.errors import ResponseError
-from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.this_machine import on_this_machine
 
 T = TypeVar("T")
 
 
 def context(name: str) -> NodeContext:
     """A node on real time and real sockets."""
-    log = logging.getLogger(f"interop.{name}")
-    return NodeContext(
-        name=name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(name), log=log
-    )
+    return on_this_machine(name, logging.getLogger(f"interop.{name}"))
 
 
 def eventually(check: Callable[[], T], *, within_s: float = 20.0) -> T:

@@ -1,6 +1,5 @@
 """Frames: golden bytes both ways, every prefix byte by byte, round trips, and every kind of malformed frame."""
 
-import json
 import struct
 
 import pytest
@@ -131,44 +130,6 @@ binary_commands = st.builds(
 @given(json_commands | binary_commands)
 def test_what_is_written_is_read_back_equal(command: RemotingCommand) -> None:
     assert decode_frame(encode_frame(command)) == command
-
-
-@given(st.lists(json_commands | binary_commands, max_size=4), st.lists(st.integers(1, 300), min_size=1, max_size=20))
-def test_any_cut_of_any_stream_gives_the_same_frames(commands: list[RemotingCommand], cuts: list[int]) -> None:
-    stream = b"".join(map(encode_frame, commands))
-    reader, found, at, turn = FrameReader(), [], 0, 0
-    while at < len(stream):
-        size = cuts[turn % len(cuts)]
-        found += reader.feed(stream[at : at + size])
-        at, turn = at + size, turn + 1
-    assert list(map(decode_frame, found)) == commands
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_after_a_sound_prefix_are_a_command_or_a_protocol_error(data: bytes) -> None:
-    for kind in (0, 1):
-        for header_length in {0, len(data) // 2, len(data)}:
-            frame = struct.pack(">II", 4 + len(data), kind << 24 | header_length) + data
-            try:
-                decode_frame(frame)
-            except RemoteProtocolError:
-                pass
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=8,
-)
-HEADER_KEYS = ("code", "language", "version", "opaque", "flag", "remark", "extFields")
-
-
-@given(st.dictionaries(st.sampled_from(HEADER_KEYS), json_values))
-def test_any_json_header_is_a_command_or_a_protocol_error(header: dict[str, object]) -> None:
-    try:
-        encode_frame(decode_frame(json_frame(json.dumps(header))))
-    except RemoteProtocolError:
-        pass
 
 
 # --- JSON headers that are not ours -----------------------------------------------------------------------------------

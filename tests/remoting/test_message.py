@@ -194,17 +194,6 @@ def test_records_round_trip(messages):
     assert b"".join(message.encode() for message in decoded) == data
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=200), st.integers(0, 141), st.integers(0, 141))
-def test_no_bytes_make_a_reader_fail_otherwise(noise, start, end):
-    for data in (noise, GOLDEN[:start] + noise + GOLDEN[end:]):
-        StoredMessage.decode_all(data)
-        try:
-            StoredMessage.decode_all(data, strict=True)
-        except RemoteProtocolError:
-            pass
-
-
 # --- properties, hash -----------------------------------------------------------------------------------------------
 
 
@@ -366,15 +355,6 @@ def test_an_empty_batch_and_a_retry_topic_are_refused():
 @given(st.lists(st.builds(BatchItem, int32, st.binary(max_size=100), st.binary(max_size=100)), max_size=5))
 def test_batches_round_trip(items):
     assert decode_batch(b"".join(map(encode_item, items))) == items
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=120))
-def test_no_bytes_make_the_batch_reader_fail_otherwise(data):
-    try:
-        decode_batch(data)
-    except RemoteProtocolError:
-        pass
 
 
 # --- compression ----------------------------------------------------------------------------------------------------

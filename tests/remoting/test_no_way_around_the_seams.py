@@ -27,8 +27,7 @@ EXCEPTIONS = {
     "actors/supervisor.py": "stops a command and whatever it started, no node",
     "actors/watch.py": "watches processes for the driver, no node",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
-    "actors/namesrv/standalone.py": "a stand-alone NameServer's context, and an HTTP server asked in a thread",
-    "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",
+    "actors/broker/standalone.py": "a stand-alone broker finds its own address by a socket",
 }
 
 FORBIDDEN_MODULES = {

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
-from nemesrv.remoting import connection as connection_module
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectError, ConnectionLost
 from nemesrv.remoting.frame import encode_frame
@@ -38,10 +37,9 @@ def on_loop(body: Callable[[Server], Awaitable[None]], loop: str) -> None:
 
 
 class Server:
-    """Echoes; a request with code 2 is answered with `mib` MiB."""
+    """Echoes."""
 
-    def __init__(self, mib: int = 1) -> None:
-        self.mib = mib
+    def __init__(self) -> None:
         self.lost: asyncio.Queue[str] = asyncio.Queue()
         self.opened: asyncio.Queue[Connection] = asyncio.Queue()
         self.remoting = RemotingServer(
@@ -55,7 +53,7 @@ class Server:
         self.address = Address("", 0)
 
     def handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        return RemotingCommand.response(body=bytes(self.mib * MIB) if request.code == 2 else request.body)
+        return RemotingCommand.response(body=request.body)
 
     async def __aenter__(self) -> Server:
         self.address = await self.remoting.listen(Address("127.0.0.1", 0))
@@ -72,15 +70,6 @@ def on_each_loop(test: Test) -> Test:
 
 def client(on_event: Callable[[str, Address, str], None] | None = None) -> RemotingClient:
     return RemotingClient(clock=RealClock.starting_now(), network=TcpNetwork(), on_event=on_event, log=LOG)
-
-
-async def raw_socket(address: Address, receive_buffer: int | None = None) -> socket.socket:
-    sock = socket.socket()
-    if receive_buffer is not None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    sock.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(sock, tuple(address))
-    return sock
 
 
 @on_each_loop
@@ -100,33 +89,11 @@ async def test_calls_of_all_sizes_cross_real_sockets(server: Server) -> None:
 
 
 @on_each_loop
-async def test_a_peer_that_never_reads_is_closed_with_one_log_line(
-    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(connection_module, "MAX_UNSENT", 2 * MIB)
-    loop = asyncio.get_running_loop()
-    sock = await raw_socket(server.address, receive_buffer=4096)
-    remoting = client()
-    try:
-        with pytest.raises(OSError):  # noqa: PT012  # the server resets it sooner or later
-            while True:
-                await loop.sock_sendall(sock, encode_frame(RemotingCommand.request(2)))
-                await asyncio.sleep(0)
-        assert await server.lost.get() == "closed"
-        lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-        assert len(lines) == 1
-        assert "too slow" in lines[0]
-        answer = await remoting.invoke(server.address, RemotingCommand.request(1, body=b"still here"))
-        assert answer.body == b"still here"
-    finally:
-        sock.close()
-        await remoting.close()
-
-
-@on_each_loop
 async def test_a_reset_connection_is_lost_by_exception(server: Server) -> None:
-    sock = await raw_socket(server.address)
-    await asyncio.get_running_loop().sock_sendall(sock, encode_frame(RemotingCommand.request(1)))
+    sock, loop = socket.socket(), asyncio.get_running_loop()
+    sock.setblocking(False)
+    await loop.sock_connect(sock, tuple(server.address))
+    await loop.sock_sendall(sock, encode_frame(RemotingCommand.request(1)))
     await server.opened.get()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
@@ -150,18 +117,3 @@ async def test_a_server_that_goes_away_fails_its_calls_and_refuses_the_next(serv
     with pytest.raises(ConnectError, match="refused"):
         await remoting.invoke(gone.address, RemotingCommand.request(1))
     await remoting.close()
-
-
-@on_each_loop
-async def test_bytes_that_are_not_remoting_close_the_socket(server: Server) -> None:
-    sock = await raw_socket(server.address)
-    loop = asyncio.get_running_loop()
-    await loop.sock_sendall(sock, b"GET / HTTP/1.1\r\n\r\n")
-    assert await loop.sock_recv(sock, 100) == b""
-    sock.close()
-
-
-@on_each_loop
-async def test_a_port_in_use_is_an_os_error(server: Server) -> None:
-    with pytest.raises(OSError):
-        await Server().remoting.listen(server.address)

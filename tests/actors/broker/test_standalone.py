@@ -23,7 +23,7 @@ from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
 from tests.free_port import free_port
 
-from .world import send_header
+from .world import PULL, send_header
 
 NOWHERE = "127.0.0.1:1"
 
@@ -68,19 +68,7 @@ def send(body: bytes, **header: str) -> RemotingCommand:
 
 
 def pull() -> RemotingCommand:
-    fields = {
-        "consumerGroup": "g",
-        "topic": "orders",
-        "queueId": "0",
-        "queueOffset": "0",
-        "maxMsgNums": "32",
-        "sysFlag": "4",
-        "commitOffset": "0",
-        "suspendTimeoutMillis": "0",
-        "subscription": "*",
-        "subVersion": "0",
-    }
-    return RemotingCommand.request(RequestCode.PULL_MESSAGE, fields)
+    return RemotingCommand.request(RequestCode.PULL_MESSAGE, {key: str(value) for key, value in PULL.items()})
 
 
 def test_what_a_broker_acknowledged_is_there_after_sigkill(tmp_path: Path) -> None:

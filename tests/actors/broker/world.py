@@ -23,6 +23,19 @@ from tests.virtual import MemoryNetwork, VirtualClock
 
 LOG = logging.getLogger("test.broker")
 
+PULL: dict[str, object] = {
+    "consumerGroup": "g",
+    "topic": "orders",
+    "queueId": 0,
+    "queueOffset": 0,
+    "maxMsgNums": 32,
+    "sysFlag": 4,
+    "commitOffset": 0,
+    "suspendTimeoutMillis": 0,
+    "subscription": "*",
+    "subVersion": 0,
+}
+
 
 class RecordingNameServer:
     """Accepts every registration and remembers (when, code, ext fields, topics). `answer` replaces its response."""
@@ -142,19 +155,8 @@ class World:
         port: int = 10911,
         **fields: Any,
     ) -> RemotingCommand:
-        header = {
-            "consumerGroup": "g",
-            "topic": topic,
-            "queueId": queue_id,
-            "queueOffset": offset,
-            "maxMsgNums": 32,
-            "sysFlag": 4 | (2 if wait_ms else 0),
-            "commitOffset": 0,
-            "suspendTimeoutMillis": wait_ms,
-            "subscription": expression,
-            "subVersion": 0,
-            **fields,
-        }
+        asked = {"topic": topic, "queueId": queue_id, "queueOffset": offset, "suspendTimeoutMillis": wait_ms}
+        header = {**PULL, **asked, "sysFlag": 4 | (2 if wait_ms else 0), "subscription": expression, **fields}
         return await self.ask(RequestCode.PULL_MESSAGE, header, client=client, port=port)
 
     async def create_topic(

@@ -267,14 +267,6 @@ def test_what_is_no_frame_closes_its_connection_at_once_with_one_line(server: Se
     assert server.serves()
 
 
-def test_a_request_that_comes_byte_by_byte_is_answered(server: Server) -> None:
-    with server.connect() as peer:
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in frame(topic="T") * 2:
-            peer.sendall(bytes([byte]))
-        assert [answer(peer).code for _ in range(2)] == [ResponseCode.TOPIC_NOT_EXIST] * 2
-
-
 def test_a_storm_of_connections_leaves_nothing_behind(server: Server) -> None:
     before = server.memory
     reset = struct.pack("ii", 1, 0)

@@ -63,14 +63,6 @@ async def test_a_registration(world: World, profile: Profile, said: Said) -> Non
         assert said() == []
 
 
-async def test_a_topic_that_changes(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
-    said()
-    await call.register(topics=[topic("T", queues=8), topic("U")], data_version=version(2))
-    assert said("INFO cluster [c]") == [f"INFO topic changed, T OLD: {row()} NEW: {row(8)}"]
-
-
 async def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(
     world: World, profile: Profile, said: Said
 ) -> None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.standalone import AddressServer, product_name_servers
+from nemesrv.actors.namesrv.standalone import product_name_servers
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.node.this_machine import on_this_machine
 from nemesrv.remoting.transport import RemotingClient
 from tests.actors.namesrv.helpers import LISTEN, Caller, World, topic
 from tests.address_server import address_server
+from tests.virtual import MemoryNetwork
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 TEST_LISTEN = Address("127.0.0.2", 9876)
@@ -121,28 +123,30 @@ async def test_production_that_is_told_later_is_found_at_the_next_look() -> None
 
 
 def test_the_address_server_is_asked_for_the_unit_of_production() -> None:
-    log = logging.getLogger("tests.namesrv")
-
     async def main(domain: str) -> None:
-        assert await AddressServer(unit="center", domain=domain).fetch(log) == "10.0.0.1:9876;10.0.0.2:9876"
-        assert await AddressServer(unit="elsewhere", domain=domain).fetch(log) is None
-        told = NamesrvConfig.from_properties({"clusterTest": "true", "rocketmq.namesrv.domain": domain})
-        assert await product_name_servers(told, log)() == "10.0.0.1:9876;10.0.0.2:9876"
+        told = {"rocketmq.namesrv.domain": domain}
+        for unit, answer in (("center", "10.0.0.1:9876;10.0.0.2:9876"), ("elsewhere", None), (" ", None)):
+            config = NamesrvConfig.from_properties({**told, "productEnvName": unit})
+            assert await product_name_servers(config, on_this_machine("ns-test"))() == answer
 
     with address_server("10.0.0.1:9876;10.0.0.2:9876\r\nsecond line") as domain:
         asyncio.run(main(domain))
 
 
-def test_an_address_server_without_a_port_is_asked_at_8080_and_without_a_unit_for_all() -> None:
-    assert AddressServer(unit="center", domain="a.example").url == (
-        "http://a.example:8080/rocketmq/nsaddr-center?nofix=1"
-    )
-    assert AddressServer(unit=" ").url == "http://jmenv.tbsite.net:8080/rocketmq/nsaddr"
+@pytest.mark.parametrize(
+    ("domain", "asked"),
+    [({}, "jmenv.tbsite.net:8080"), ({"rocketmq.namesrv.domain": "a.example"}, "a.example:8080")],
+)
+async def test_an_address_server_without_a_port_is_asked_at_8080(domain: dict[str, str], asked: str) -> None:
+    network = MemoryNetwork()
+    context = replace(on_this_machine("ns-test"), network=network)
+    assert await product_name_servers(NamesrvConfig.from_properties(domain), context)() is None
+    assert [str(address) for address in network.dials] == [asked]
 
 
 async def test_what_was_told_at_the_start_is_asked_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = logging.getLogger("tests.namesrv")
+    context = on_this_machine("ns-test")
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.7:9876")
-    assert await product_name_servers(NamesrvConfig(), log)() == "10.0.0.7:9876"
+    assert await product_name_servers(NamesrvConfig(), context)() == "10.0.0.7:9876"
     told = NamesrvConfig.from_properties({"rocketmq.namesrv.addr": "10.0.0.8:9876"})
-    assert await product_name_servers(told, log)() == "10.0.0.8:9876"
+    assert await product_name_servers(told, context)() == "10.0.0.8:9876"

@@ -20,16 +20,6 @@ def reasons(world: World) -> list[object]:
     return [event["value"]["reason"] for event in world.events("broker_dropped")]  # type: ignore[index]
 
 
-async def test_a_broker_leaves_at_once_when_its_connection_closes(world: World, profile: Profile) -> None:
-    broker, client = world.client(), world.client()
-    await broker.register()
-    assert await client.has_route()
-    broker.client.close_channel(LISTEN)
-    await world.clock.sleep(0.01)
-    assert not await client.has_route()
-    assert reasons(world) == ["closed"]
-
-
 async def test_a_broker_behind_a_silent_link_leaves_with_the_first_scan_past_its_timeout(profile: Profile) -> None:
     async with World(profile, server_channel_max_idle_time_seconds=1000) as world:
         await world.clock.sleep(7)
@@ -44,13 +34,6 @@ async def test_a_broker_behind_a_silent_link_leaves_with_the_first_scan_past_its
         world.network.release(LISTEN)
         assert not await client.has_route()
         assert not broker.client.is_active(LISTEN)  # it was closed, which the broker learns when the link is back
-
-
-async def test_an_idle_channel_is_closed_and_takes_its_broker(profile: Profile) -> None:
-    async with World(profile, server_channel_max_idle_time_seconds=60) as world:
-        await world.client(idle_s=1000).register()
-        await world.clock.sleep(61)
-        assert reasons(world) == ["idle"]
 
 
 async def test_an_idle_channel_takes_two_of_its_brokers_in_4_9_because_it_is_also_closed(profile: Profile) -> None:

@@ -46,21 +46,6 @@ def test_a_group_that_still_has_a_slave_keeps_its_topics(profile: Profile) -> No
     assert perms(table) == {"broker-a": 6}  # no acting master: writable by the table, skipped by producers
 
 
-def test_a_group_left_to_an_acting_master_becomes_read_only_in_5_x() -> None:
-    options = RouteOptions(support_acting_master=True, notify_min_broker_id_changed=True)
-    table = table_with(
-        V5,
-        registration(enable_acting_master=True),
-        registration(id_=1, addr="10.0.0.2:10911", enable_acting_master=True),
-        options=options,
-    )
-    table.submit_unregister(leaving())
-    batch = table.run_unregistrations()
-    assert perms(table) == {"broker-a": 4}
-    (told,) = batch.notifications
-    assert (told.min_broker_id, told.offline_broker_addr, told.notify) == (1, "10.0.0.1:10911", ("10.0.0.2:10911",))
-
-
 def test_5_x_refuses_what_its_queue_cannot_hold_and_empties_it_in_one_batch() -> None:
     table = table_with(
         V5,

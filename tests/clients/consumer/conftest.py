@@ -7,3 +7,9 @@ from .consumer_world import World
 def world() -> World:
     """With one queue."""
     return World(queues=1)
+
+
+@pytest.fixture
+def wide() -> World:
+    """With four queues."""
+    return World(queues=4)

@@ -13,17 +13,16 @@ from nemesrv.remoting.headers.broker import PullMessageRequestHeader, UpdateCons
 from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from tests.clients.fakes import route
 from tests.virtual import MemoryNetwork
 
-from ..small_broker import SmallBroker
 from .consumer_world import CLOCK, RETRY, World
 from .consumers import Consuming
 
 
-async def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
-    world = World()
-    sent = await world.fill(40)
-    consuming = await world.consumer()
+async def test_messages_of_every_queue_are_received_once_and_recorded(wide: World) -> None:
+    sent = await wide.fill(40)
+    consuming = await wide.consumer()
     await CLOCK.sleep(1)
     assert sorted(consuming.bodies) == sorted(sent)
     assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
@@ -51,7 +50,7 @@ async def test_a_held_pull_brings_a_new_message_at_once(world: World) -> None:
     consuming = await world.consumer()
     await CLOCK.sleep(4)
     asked = len(world.pulls())
-    await world.broker.append("orders")
+    await world.a.append("orders")
     await CLOCK.sleep(0.01)
     assert len(consuming.received) == 1
     assert asked == 1, "the broker holds the pull, nobody polls"
@@ -70,7 +69,7 @@ async def test_a_new_group_starts_where_it_was_told(world: World, where: Consume
 
 async def test_a_known_group_goes_on_where_it_was(world: World) -> None:
     sent = await world.fill(5)
-    world.broker.committed["group", "orders", 0] = 2
+    world.a.committed["group", "orders", 0] = 2
     consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
     await CLOCK.sleep(1)
     assert consuming.bodies == sent[2:]
@@ -78,11 +77,11 @@ async def test_a_known_group_goes_on_where_it_was(world: World) -> None:
 
 async def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance(world: World) -> None:
     await world.fill(3)
-    world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
+    world.a.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
     consuming = await world.consumer()
     await CLOCK.sleep(19)
     assert consuming.received == []
-    del world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET]
+    del world.a.answers[RequestCode.QUERY_CONSUMER_OFFSET]
     await CLOCK.sleep(2)
     assert len(consuming.received) == 3
 
@@ -91,17 +90,17 @@ async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end(wor
     await world.fill(3)
     consuming = await world.consumer()
     await CLOCK.sleep(9)
-    assert world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
+    assert world.a.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
     await CLOCK.sleep(1.5)
-    first = world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
-    assert all(request.is_oneway for request in first)
-    assert world.broker.committed["group", "orders", 0] == 3
+    first = world.a.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+    assert all(request.command.is_oneway for request in first)
+    assert world.a.committed["group", "orders", 0] == 3
     await world.fill(2)
     await CLOCK.sleep(0.1)
     await consuming.consumer.stop()
     await CLOCK.sleep(0.1)
-    assert world.broker.committed["group", "orders", 0] == 5
-    assert world.broker.members["group"] == {}
+    assert world.a.committed["group", "orders", 0] == 5
+    assert world.a.members["group"] == {}
 
 
 async def test_a_pull_carries_the_offset_that_is_consumed(world: World) -> None:
@@ -118,49 +117,45 @@ async def test_a_pull_carries_the_offset_that_is_consumed(world: World) -> None:
 
 
 async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothing(world: World) -> None:
-    slave = SmallBroker(world.network, {}, port=10921)
-    slave.queues, slave.suggested_broker_id = world.broker.queues, 1
-    await world.broker.listen()
-    await slave.listen()
-    world.broker.slaves[1] = slave
+    slave = await world.broker(broker_id=1)
+    slave.queues, slave.suggested_broker_id = world.a.queues, 1
+    world.ns.routes["orders"] = world.ns.routes[RETRY] = route(world.a, slave, queues=1)
     consuming = await world.consumer()
     await world.fill(3)
     await CLOCK.sleep(1)
-    world.broker.suggested_broker_id = 1
+    world.a.suggested_broker_id = 1
     await world.fill(3)
     await CLOCK.sleep(1)
-    header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].ext_fields)
+    header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].command.ext_fields)
     assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
     assert len(consuming.received) == 6
 
 
-async def test_the_subscription_travels_in_the_heartbeat() -> None:
-    world = World()
-    consuming = await world.consumer(subscriptions=(("orders", "TagA || TagB"),))
-    data = world.broker.heartbeats[-1].consumer_data_set[0]
+async def test_the_subscription_travels_in_the_heartbeat(world: World) -> None:
+    await world.consumer(subscriptions=(("orders", "TagA || TagB"),))
+    data = world.a.heartbeats[-1].consumer_data_set[0]
     by_topic = {subscription.topic: subscription for subscription in data.subscription_data_set}
     assert (data.group_name, data.consume_type, data.message_model) == ("group", "CONSUME_PASSIVELY", "CLUSTERING")
     assert by_topic["orders"].tags_set == {"TagA", "TagB"}
     assert by_topic[RETRY].sub_string == "*"
-    await consuming.consumer.stop()
 
 
 async def test_a_message_of_another_tag_is_skipped_and_committed_past(world: World) -> None:
     consuming = await world.consumer(subscriptions=(("orders", "AaAa"),))
-    await world.broker.append("orders", body=b"mine", TAGS="AaAa")
-    await world.broker.append("orders", body=b"same hash", TAGS="BBBB")
+    await world.a.append("orders", body=b"mine", TAGS="AaAa")
+    await world.a.append("orders", body=b"same hash", TAGS="BBBB")
     await CLOCK.sleep(17)
     assert consuming.bodies == [b"mine"]
     await consuming.consumer.stop()
     await CLOCK.sleep(0)
-    assert world.broker.committed["group", "orders", 0] == 2
+    assert world.a.committed["group", "orders", 0] == 2
 
 
 @pytest.mark.parametrize(("profile", "silent_s", "mended_s"), [(Profile.V5_X, 0.4, 1.5), (Profile.V4_9, 10, 12)])
 async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_and_after_ten_seconds_by_4_9(
     world: World, profile: Profile, silent_s: float, mended_s: float
 ) -> None:
-    world.broker.first_offsets["orders", 0] = 10
+    world.a.first_offsets["orders", 0] = 10
     await world.fill(3)
     consuming = await world.consumer(profile=profile)
     await CLOCK.sleep(silent_s)
@@ -173,7 +168,7 @@ async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_
 async def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_twenty_milliseconds(
     world: World, code: int, pulls: int
 ) -> None:
-    world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
+    world.a.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
     consuming = await world.consumer()
     await CLOCK.sleep(4.5)
     assert len(world.pulls()) == pytest.approx(pulls, abs=2)
@@ -213,7 +208,7 @@ async def test_stopping_lets_a_listener_call_end_when_it_is_given_time(
     await CLOCK.sleep(1)
     await consuming.consumer.stop()
     await CLOCK.sleep(0)
-    assert world.broker.committed.get(("group", "orders", 0), 0) == committed
+    assert world.a.committed.get(("group", "orders", 0), 0) == committed
 
 
 async def test_a_consumer_that_finds_no_name_server_says_so_and_leaves_nothing_running() -> None:
@@ -223,12 +218,10 @@ async def test_a_consumer_that_finds_no_name_server_says_so_and_leaves_nothing_r
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
-async def test_a_group_has_one_consumer_on_a_client() -> None:
-    world = World()
+async def test_a_group_has_one_consumer_on_a_client(world: World) -> None:
     first = (await world.consumer()).consumer
     with pytest.raises(ClientError, match="has been created before"):
         first.client.register_consumer("group", first)
-    await first.stop()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +239,7 @@ async def test_an_update_names_its_queue_and_group(world: World) -> None:
     await consuming.consumer.stop()
     await CLOCK.sleep(0)
     updates = [
-        UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
-        for request in world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+        UpdateConsumerOffsetRequestHeader.from_ext_fields(request.command.ext_fields)
+        for request in world.a.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
     ]
     assert ("group", "orders", 0, 1) in [(u.consumer_group, u.topic, u.queue_id, u.commit_offset) for u in updates]

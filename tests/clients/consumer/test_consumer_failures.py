@@ -15,13 +15,13 @@ async def test_a_failed_message_is_sent_back_and_not_received(world: World) -> N
     await world.fill(3)
     await CLOCK.sleep(1)
     assert consuming.bodies == [b"0", b"2"]
-    (request,) = world.broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)
-    header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.ext_fields)
+    (request,) = world.a.asked(RequestCode.CONSUMER_SEND_MSG_BACK)
+    header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.command.ext_fields)
     assert (header.offset, header.group, header.delay_level) == (1000, "group", 0)
     assert (header.origin_topic, header.max_reconsume_times) == ("orders", 16)
     await consuming.consumer.stop()
     await CLOCK.sleep(0)
-    assert world.broker.committed["group", "orders", 0] == 3
+    assert world.a.committed["group", "orders", 0] == 3
     assert [row["msg_key"] for row in consuming.recorded("receive")] == ["k0", "k2"]
 
 
@@ -30,16 +30,16 @@ async def test_a_listener_that_raises_has_failed(world: World) -> None:
     await world.fill(1)
     await CLOCK.sleep(1)
     assert consuming.received == []
-    assert len(world.broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
+    assert len(world.a.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
 
 
 async def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry_topic(world: World) -> None:
-    world.broker.answers[RequestCode.CONSUMER_SEND_MSG_BACK] = lambda _: RemotingCommand.response(1, "full")
+    world.a.answers[RequestCode.CONSUMER_SEND_MSG_BACK] = lambda _: RemotingCommand.response(1, "full")
     consuming = await world.consumer(listener=lambda message: message.topic != "orders" or bool(message.body != b"0"))
     await world.fill(1)
     await CLOCK.sleep(1)
-    (request,) = world.broker.asked(RequestCode.SEND_MESSAGE_V2)
-    header = SendMessageRequestHeader.from_v2(request.ext_fields)
+    (request,) = world.a.asked(RequestCode.SEND_MESSAGE_V2)
+    header = SendMessageRequestHeader.from_v2(request.command.ext_fields)
     properties = parse_properties(header.properties)
     assert (header.topic, header.reconsume_times, header.max_reconsume_times) == (RETRY, 1, 16)
     assert (properties["RETRY_TOPIC"], properties["DELAY"], properties["KEYS"]) == ("orders", "3", "k0")
@@ -48,7 +48,7 @@ async def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry
 
 async def test_a_message_that_nobody_takes_back_is_tried_again_after_five_seconds(world: World) -> None:
     for code in (RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2):
-        world.broker.answers[code] = lambda _: RemotingCommand.response(13, "no")
+        world.a.answers[code] = lambda _: RemotingCommand.response(13, "no")
     tries: list[int] = []
 
     def third_time(message: Any) -> bool:
@@ -68,7 +68,7 @@ async def test_a_message_of_the_retry_topic_reaches_the_listener_under_its_own_t
     world: World,
 ) -> None:
     consuming = await world.consumer()
-    await world.broker.append(RETRY, 0, b"again", RETRY_TOPIC="orders", KEYS="k9")
+    await world.a.append(RETRY, 0, b"again", RETRY_TOPIC="orders", KEYS="k9")
     await CLOCK.sleep(1)
     assert [(message.topic, message.body) for message in consuming.received] == [("orders", b"again")]
     assert [(row["topic"], row["offset"]) for row in consuming.recorded("receive")] == [(RETRY, 0)]

@@ -12,105 +12,89 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError
 
-from ..small_broker import SmallBroker
+from ..fakes import route
 from .consumer_world import CLOCK, World
 
 
-async def test_a_group_shares_the_queues_at_once_when_a_member_joins_or_leaves() -> None:
-    world = World(queues=4)
-    first = await world.consumer("consumer-0")
+async def test_a_group_shares_the_queues_at_once_when_a_member_joins_or_leaves(wide: World) -> None:
+    first = await wide.consumer("consumer-0")
     await CLOCK.sleep(1)
-    second = await world.consumer("consumer-1")
+    second = await wide.consumer("consumer-1")
     await CLOCK.sleep(1)
     assert first.assigned() == [["broker-a", 0], ["broker-a", 1]]
     assert second.assigned() == [["broker-a", 2], ["broker-a", 3]]
     await second.consumer.stop()
     await CLOCK.sleep(1)
     assert first.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
-    await first.consumer.stop()
 
 
-async def test_without_a_notification_the_queues_are_shared_within_twenty_seconds() -> None:
-    world = World(queues=4)
-    world.broker.notify_members = lambda group: None  # type: ignore[method-assign]
-    first = await world.consumer("consumer-0")
+async def test_without_a_notification_the_queues_are_shared_within_twenty_seconds(wide: World) -> None:
+    wide.a.notify_members = lambda group: None  # type: ignore[method-assign]
+    first = await wide.consumer("consumer-0")
     await CLOCK.sleep(1)
-    second = await world.consumer("consumer-1")
+    await wide.consumer("consumer-1")
     await CLOCK.sleep(18)
     assert len(first.assigned()) == 4
     await CLOCK.sleep(2)
     assert len(first.assigned()) == 2
-    await first.consumer.stop()
-    await second.consumer.stop()
 
 
 async def test_a_dropped_queue_is_committed_first_and_what_was_pulled_of_it_is_not_processed() -> None:
-    world = World(queues=2)
-    gate = asyncio.Event()
-    first = await world.consumer("consumer-0", consume_thread_max=1)
+    async with World(queues=2) as world:
+        gate = asyncio.Event()
+        first = await world.consumer("consumer-0", consume_thread_max=1)
 
-    async def slow(messages: list[Any]) -> bool:
-        await gate.wait()
-        return first._consume(messages)
+        async def slow(messages: list[Any]) -> bool:
+            await gate.wait()
+            return first._consume(messages)
 
-    first.consumer._consume_service._listener = slow
-    await world.fill(6)
-    await CLOCK.sleep(1)
-    second = await world.consumer("consumer-1")
-    await CLOCK.sleep(1)
-    gate.set()
-    await CLOCK.sleep(1)
-    assert [message.queue_id for message in first.received] == [0, 0, 0]
-    assert [message.queue_id for message in second.received] == [1, 1, 1]
-    await first.consumer.stop()
-    await second.consumer.stop()
+        first.consumer._consume_service._listener = slow
+        await world.fill(6)
+        await CLOCK.sleep(1)
+        second = await world.consumer("consumer-1")
+        await CLOCK.sleep(1)
+        gate.set()
+        await CLOCK.sleep(1)
+        assert [message.queue_id for message in first.received] == [0, 0, 0]
+        assert [message.queue_id for message in second.received] == [1, 1, 1]
 
 
-async def test_when_the_queues_change_the_brokers_hear_a_newer_subscription() -> None:
-    world = World()
-    consuming = await world.consumer()
+async def test_when_the_queues_change_the_brokers_hear_a_newer_subscription(wide: World) -> None:
+    await wide.consumer()
     await CLOCK.sleep(1)
 
     def versions() -> list[int]:
         return [
             subscription.sub_version
-            for heartbeat in world.broker.heartbeats
+            for heartbeat in wide.a.heartbeats
             for subscription in heartbeat.consumer_data_set[0].subscription_data_set
             if subscription.topic == "orders"
         ]
 
     before = versions()[-1]
-    other = await world.consumer("consumer-1")
+    await wide.consumer("consumer-1")
     await CLOCK.sleep(1)
     assert versions()[-1] > before
-    await consuming.consumer.stop()
-    await other.consumer.stop()
 
 
-async def test_nothing_changes_while_the_members_are_unknown() -> None:
-    world = World()
-    consuming = await world.consumer()
+async def test_nothing_changes_while_the_members_are_unknown(wide: World) -> None:
+    consuming = await wide.consumer()
     await CLOCK.sleep(1)
-    world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(1, "none")
+    wide.a.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(1, "none")
     await CLOCK.sleep(60)
     assert len(consuming.assigned()) == 4
-    await consuming.consumer.stop()
 
 
-async def test_a_queue_that_left_the_route_is_released() -> None:
-    world = World()
-    other = SmallBroker(world.network, {"orders": 2}, name="broker-b", port=10921)
-    await world.broker.listen()
-    await other.listen()
-    world.broker.other_brokers.append(other)
-    consuming = await world.consumer()
+async def test_a_queue_that_left_the_route_is_released(wide: World) -> None:
+    other = await wide.broker("broker-b")
+    wide.ns.routes["orders"] = route(wide.a, other, queues={"broker-a": 4, "broker-b": 2})
+    consuming = await wide.consumer()
     await CLOCK.sleep(1)
     assert len(consuming.assigned()) == 6
-    world.broker.other_brokers.clear()
-    world.network.refuse(other.address)
+    wide.ns.routes["orders"] = route(wide.a, queues=4)
+    other.crash()
     await CLOCK.sleep(51)
     assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
-    await consuming.consumer.stop()
 
 
 async def test_a_queue_stuck_for_two_minutes_is_taken_anew(world: World) -> None:
@@ -127,16 +111,15 @@ async def test_a_queue_stuck_for_two_minutes_is_taken_anew(world: World) -> None
     assert "orders" in {queue.topic for queue in held}
 
 
-async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for_offsets() -> None:
-    world = World()
+async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for_offsets(wide: World) -> None:
     model = MessageModel.BROADCASTING
-    members = [await world.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
-    sent = await world.fill(10)
+    members = [await wide.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
+    sent = await wide.fill(10)
     await CLOCK.sleep(1)
     for member in members:
         assert sorted(member.bodies) == sorted(sent)
         await member.consumer.stop()
-    asked = {request.code for request in world.broker.requests}
+    asked = {request.code for request in wide.a.requests}
     assert not asked & {14, 15, 36, 38}
 
 
@@ -146,7 +129,7 @@ async def test_a_broadcasting_consumer_goes_on_from_its_own_file(world: World, t
     await world.fill(3)
     await CLOCK.sleep(1)
     await before.consumer.stop()
-    await world.broker.append("orders", 0, b"later")
+    await world.a.append("orders", 0, b"later")
     after = await world.consumer(**settings)
     await CLOCK.sleep(1)
     assert (len(before.received), after.bodies) == (3, [b"later"])
@@ -154,12 +137,12 @@ async def test_a_broadcasting_consumer_goes_on_from_its_own_file(world: World, t
     assert [(row["f"], row["offset"], row["value"]["before"]) for row in kept] == [("persist", 3, -1)]
 
 
-async def test_an_unreadable_offset_file_is_named(tmp_path: Path) -> None:
+async def test_an_unreadable_offset_file_is_named(world: World, tmp_path: Path) -> None:
     path = offsets_path(tmp_path, "group")
     path.parent.mkdir(parents=True)
     path.write_text('{"offsets": [{"topic": "orders"}]}')
     with pytest.raises(ClientError, match=r"offsets\.json cannot be read"):
-        await World().consumer(message_model=MessageModel.BROADCASTING, data_dir=tmp_path)
+        await world.consumer(message_model=MessageModel.BROADCASTING, data_dir=tmp_path)
 
 
 async def test_a_broadcast_message_that_fails_is_dropped(world: World) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import os
-import random
 import signal
 import sys
 from collections.abc import Sequence
@@ -24,10 +23,10 @@ from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message, StoredMessage
-from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.node.this_machine import on_this_machine
 
 ROLE, TOPIC, GROUP = (
     os.environ.get("NEMESRV_ROLE", "producer"),
@@ -41,10 +40,7 @@ def say(**event: Any) -> None:
 
 
 def context(name: str) -> NodeContext:
-    log = logging.getLogger(name)
-    return NodeContext(
-        name=f"{name}-{os.getpid()}", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(), log=log
-    )
+    return on_this_machine(f"{name}-{os.getpid()}", logging.getLogger(name))
 
 
 def received(messages: Sequence[StoredMessage]) -> bool:

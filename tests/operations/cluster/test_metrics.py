@@ -1,15 +1,13 @@
 """What Prometheus reads of a watch."""
 
 import asyncio
-import random
 import urllib.request
 
 from nemesrv.operations.cluster.looks import BrokerId, Look, NameServerLook
 from nemesrv.operations.cluster.watch import Metrics
 from nemesrv.operations.cluster.watcher import Watcher
-from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
-from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.this_machine import on_this_machine
 
 NAMES = {
     *("nemesrv_name_server_up", "nemesrv_name_server_brokers", "nemesrv_name_server_topics"),
@@ -26,8 +24,7 @@ def test_a_name_server_that_is_silent_and_a_broker_that_one_lacks_are_metrics_wi
     addresses = [Address("10.0.1.1", 9876), Address("10.0.1.2", 9876), Address("10.0.1.3", 9876)]
 
     async def look() -> str:
-        context = NodeContext(name="w", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(1))
-        watcher, metrics = Watcher(context, addresses), Metrics(0, "127.0.0.1")
+        watcher, metrics = Watcher(on_this_machine("w"), addresses), Metrics(0, "127.0.0.1")
         try:
             for at_s in (0.0, 60.0, 90.0):
                 held = {BrokerId("broker-a", 0): "10.0.2.1:10911"}
