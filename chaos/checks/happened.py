@@ -171,6 +171,8 @@ _ACTS: Mapping[str, str] = {
     # timers
     "beats everywhere": "{who} sent {what} no heartbeat (904), which it must send each brokerHeartbeatInterval",
     "begins everywhere at once": "{who} did not begin the {what} at all NameServers at once",
+    "serves no strangers": "{who} answered pulls of {what} as if {who} knew the group, though no member had sent a "
+    "heartbeat",
     "lists nobody": "{who} answered with no member where it has to refuse the question for a group's members",
     "keeps the newest": "{who} refused pulls of {what} as newer than the group's subscription, though {who} had heard "
     "a heartbeat with that subscription",

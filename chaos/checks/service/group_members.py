@@ -105,6 +105,7 @@ class Members(Process):
             yield from self._drawn()
             yield from self._known()
             yield from self._newest()
+            yield from self._strangers()
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
         brokers = self._routed(self.end_ms, self.life.end_ms)
@@ -233,6 +234,34 @@ class Members(Process):
             at_ms = [run.ended_ms for of, run in lists if of == broker]
             wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
             yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+
+    def _strangers(self) -> Iterator[Finding]:
+        """Whether each broker refused (code 24) the first pulls by a channel of this consumer that came before all
+        heartbeats of its group. Whose channel it is, the channel's first heartbeat says."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
+        refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for run in self.rows("pull_delayed"):
+            if run.row.code == ResponseCode.SUBSCRIPTION_NOT_EXIST:
+                began_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+                refused[run.row.broker_name or ""].append((began_ms, run.ended_ms))
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for row in self.control.rows("pull_asked"):
+            of, at_ms = _heard_by(self.control, self.world).get(row.node, {}), row.time_ms
+            known = (one for name in self.world.members_of(self.life.node) for one in of.get(name, ()))
+            answered_ms = at_ms + PULL_CALL_MS + near_ms
+            if owner.get((row.process, row.op_id)) != self.life.node or not self.start_ms <= at_ms < self.end_ms:
+                continue
+            if any(one.start_ms <= at_ms + near_ms and at_ms - near_ms <= one.end_ms for one in known):
+                continue
+            if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
+                continue
+            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
+            told[row.node].append((at_ms, was_refused))
+        row_ = "PullMessageProcessor: a pull of a group without a member is refused (code 24)"
+        for broker, of_broker in told.items():
+            wrong, span = [at_ms for at_ms, is_right in of_broker if not is_right], (of_broker[0][0], of_broker[-1][0])
+            yield of_many((broker, self.life.node), "serves no strangers", span, row_, len(of_broker), wrong)
 
     def _newest(self) -> Iterator[Finding]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had

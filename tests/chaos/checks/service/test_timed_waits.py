@@ -523,6 +523,19 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
     assert found == ([] if is_right else ["broker-a"])
 
 
+@pytest.mark.parametrize(
+    ("refused", "heard_s", "found"), [(True, 60, []), (False, 60, ["broker-a"]), (False, 15, [])], ids=str
+)
+def test_a_broker_refuses_pulls_of_a_group_that_has_no_member(refused: bool, heard_s: float, found: list[str]) -> None:
+    told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
+    told.at(heard_s).hears("broker-a", "consumer-0", "7")
+    told.at(20).event("broker-a", "pull_asked", op_id="7", topic="orders", value={"client": None, "version": 7})
+    if refused:
+        of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0}
+        told.at(59).event("consumer-0", "pull_delayed", f="exception", code=24, value={"times": 39}, **of)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "serves no strangers"] == found
+
+
 def test_a_broker_that_knows_no_member_refuses_the_question_for_them() -> None:
     told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
     told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
