@@ -292,9 +292,10 @@ def as_long_as_they_held(faults: Sequence[Fault], lags: Iterable[Mapping[str, An
     """The faults; a pause ends where its process wrote `timer_lag` rows again, behind the longest time without such a
     row: somebody else resumed the process (`kill -CONT`, a debugger, a container's unpause). Rows before that time say
     that the process went on a little, as a busy machine lets it."""
-    rows: dict[str, list[float]] = defaultdict(list)
-    for row in lags:
-        rows[row["node"]].append(float(row["time_ms"]))
+    rows: dict[str, list[float]] = {fault.source: [] for fault in faults if isinstance(fault.kind, Pause)}
+    for row in lags if rows else ():
+        if row["node"] in rows:
+            rows[row["node"]].append(float(row["time_ms"]))
     for fault in faults:
         if isinstance(fault.kind, Pause):
             until_ms = fault.heals_from_ms - timers.delivery_ms

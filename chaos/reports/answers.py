@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -215,10 +215,12 @@ def _injected(scenario: Scenario) -> str:
     entries = scenario.unfolded()
     ends_s = _ends_s(scenario, entries)
     done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry, ends_s)]
-    shown, more = [_fault(scenario, *one) for one in done[:_FAULTS_SHOWN]], len(done) - _FAULTS_SHOWN
-    if not shown:
+    told = Counter(_fault(scenario, *one) for one in done)
+    if not told:
         return "" if scenario.cluster.external else _NO_FAULT  # into a cluster of `up`, a person injects faults
-    said = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    shown = [f"{one}, {count} times" if count > 1 else one for one, count in [*told.items()][:_FAULTS_SHOWN]]
+    more = sum([*told.values()][_FAULTS_SHOWN:])
+    said = "; ".join(shown) + (f"; and {more} more" if more else "")
     return ". ".join([said, *changes_nothing(scenario)])
 
 

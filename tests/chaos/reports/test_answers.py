@@ -253,6 +253,12 @@ def test_of_several_faults_two_are_told_and_labels_say_which_is_meant() -> None:
     assert f"after the cut named {CUT} (" in said(TRUE, scenario=scenario)[1]
 
 
+def test_faults_of_the_same_words_are_told_once_with_their_number() -> None:
+    timeline = [{"at_s": at_s, "do": "restart", "nodes": ["broker-a"]} for at_s in (1, 40, 80, 120)]
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert said(TRUE, scenario=scenario)[0].endswith("broker-a was restarted, 4 times.")
+
+
 def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
     lines = answers([TRUE, CONVERGE], None, "hdfs://a").lines()
     assert lines[0] == "VALID hdfs://a."
