@@ -268,7 +268,8 @@ class Members(Process):
         heard of one that was as new as the pulls' own, from a member that was there until then."""
         near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         beats, told = self.control.rows("client_heartbeat"), defaultdict[str, list[tuple[float, bool]]](list)
-        asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) == self.life.node]
+        ours = self.life.node, node_of_client_id(None)  # a channel that no heartbeat came by yet may be its own
+        asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) in ours]
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
                 continue
