@@ -148,7 +148,7 @@ class Topology:
     """Clients under test: programs of somebody else, each of these a dialler of its own."""
     address_server: bool = False
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """Zone to the nodes in it; a node need not be in any."""
+    """The nodes of each zone. A node may be in no zone."""
 
     def __post_init__(self) -> None:
         if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:

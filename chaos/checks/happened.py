@@ -107,8 +107,8 @@ _ACTS: Mapping[str, str] = {
     "out of its route": "{who} sent to a queue of {about} that is not in its route",
     "takes its own share": "{who} took other queues of {about} than its own share{because}",
     "first answered": "{what} sent {who} an offset of a queue of {topic} for which its group had committed none",
-    "answered that there is no offset": "{what} answered {who} that its group has no offset of a queue of {topic}, in "
-    "place of 0",
+    "answered that there is no offset": "{what} answered {who} that its group has no offset of a queue of {topic}, "
+    "instead of 0",
     "first taken": "{who} started a queue of {about} at a wrong offset",
     "not received": "{who} did not receive an acknowledged message of {about} in time{because}",
     "late": "{who} received a message of {about} late{because}",

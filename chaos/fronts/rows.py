@@ -99,7 +99,7 @@ class ClientRows:
         self._made = 0
         self._beat_ms = float("-inf")
         self.is_consumer = False
-        """Whether it has pulled, or a heartbeat named a consumer group."""
+        """Whether the client has pulled, or has sent a heartbeat with a consumer group."""
         self.is_producer = False
 
     def saw(self, one: Observation) -> None:

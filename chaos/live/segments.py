@@ -44,7 +44,7 @@ class _Writer:
     axis: LiveAxis = field(default_factory=LiveAxis)
     """Shared by all writers."""
     tells: bool = False
-    """Whether this process's rows place the time axis."""
+    """Whether other processes' times are corrected by this process's rows."""
 
     def read(self, now_s: float) -> None:
         while True:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_MS = 50.0
-"""Smallest error of a clock."""
+"""The error of a clock is never given as smaller than this."""
 SET_ALIKE_MS = 300.0
 """Two logs of whole seconds cannot show smaller differences."""
 AT, ANY = "@", "?"

@@ -30,17 +30,16 @@ def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
     for at, (name, start_ms, end_ms) in enumerate(phases):
         text = f"phase {name.replace('_', ' ')} {span(start_ms, end_ms)}"
         quads[f"phase{at % 2}"].append((start_ms / 1000, end_ms / 1000, -0.4, 0.4, text))
-        texts.append((start_ms / 1000, end_ms / 1000, 0.0, name.replace("_", " ")))
+        texts.append((start_ms / 1000, end_ms / 1000, end_ms / 1000, 0.0, name.replace("_", " ")))
     for at, band in enumerate(canvas.bands, start=1):
         end_ms = min(band.end_ms, canvas.end_ms)
         text = f"{band.fault_id}: {band.title} {span(band.start_ms, end_ms)}"
         quads["fault"].append((band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text))
-        texts.append(
-            (band.start_ms / 1000, canvas.end_ms / 1000, -at, f"{band.title}, {seconds(end_ms - band.start_ms)}")
-        )
+        label = f"{band.title}, {seconds(end_ms - band.start_ms)}"
+        texts.append((band.start_ms / 1000, end_ms / 1000, canvas.end_ms / 1000, -at, label))
     renderers = [_quads(plot, kind, rows_) for kind, rows_ in quads.items()]
     plot.text(
-        source=source_of(texts, "x", "end", "y", "text"),
+        source=source_of(texts, "x", "bar", "end", "y", "text"),
         text_font_size="12px",
         text_baseline="middle",
         x_offset=5,

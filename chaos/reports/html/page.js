@@ -199,7 +199,8 @@
     tip.style.top = `${y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18}px`;
   }
 
-  // Texts in plots: of those in one row that would lie over each other the first stays, and none is longer than what it names.
+  // Texts in plots: of those in one row that would lie over each other the first stays, none is longer than what it names,
+  // and a text that its bar is too short for stands behind the bar.
   const texts = new Map(), SHORTEST = 4; // renderer → all it has; fewer letters of a text say nothing
   const pen = document.createElement("canvas").getContext("2d");
   function shortened(text, width) {
@@ -219,14 +220,17 @@
       pen.font = `${glyph.text_font_size.value || "12px"} sans-serif`;
       const shown = [];
       for (const at of all.x.map((_, at) => at).sort((a, b) => all.x[a] - all.x[b])) {
-        const from = all.x[at] * px + 10;
+        const long = pen.measureText(all.text[at]).width + 10;
+        const behind = all.bar && (all.bar[at] - all.x[at]) * px < long && (all.end[at] - all.bar[at]) * px > long;
+        const start = behind ? all.bar[at] : all.x[at], from = start * px + 10;
         const text = shortened(all.text[at], (all.end ? all.end[at] * px : Infinity) - from);
         if (!text || from < (free.has(all.y[at]) ? free.get(all.y[at]) : -Infinity)) continue;
         free.set(all.y[at], from + pen.measureText(text).width);
-        shown.push([at, text]);
+        shown.push([at, text, start]);
       }
-      if (shown.length !== source.data.x.length || shown.some(([, text], place) => source.data.text[place] !== text)) {
-        source.data = {...Object.fromEntries(Object.entries(all).map(([name, of]) => [name, shown.map(([at]) => of[at])])), text: shown.map(([, text]) => text)};
+      if (shown.length !== source.data.x.length || shown.some(([, text, start], place) => source.data.text[place] !== text || source.data.x[place] !== start)) {
+        const kept = Object.fromEntries(Object.entries(all).map(([name, of]) => [name, shown.map(([at]) => of[at])]));
+        source.data = {...kept, text: shown.map(([, text]) => text), x: shown.map(([, , start]) => start)};
       }
     }
   }
@@ -316,6 +320,6 @@
   addEventListener("afterprint", () => { dark = before; applyTheme(); });
   applyTheme();
   if (typeof Bokeh === "undefined") { list(); return; }
-  const wait = () => (Bokeh.documents.length && Bokeh.documents[0].is_idle ? ready() : requestAnimationFrame(wait));
+  const wait = () => (Bokeh.documents.length && Bokeh.documents[0].is_idle ? ready() : setTimeout(wait, 10));
   wait();
 })();
