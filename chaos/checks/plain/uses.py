@@ -324,7 +324,7 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
             is_in |= is_there & (at_ms > from_ms) & (at_ms < until_ms)
     for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
         until = away.until_ms(row["node"], row["incarnation"], row["time_ms"])
-        if until.get(row["broker_name"], 0.0) > row["time_ms"] + _ROUNDING_MS:
+        if until.get(row["broker_name"], 0.0) > row["time_ms"] + world.timers.delivery_ms:
             yield Try(*_try(row), row["broker_name"], row["time_ms"], "sent to an isolated broker")
 
 
