@@ -15,7 +15,7 @@ from .conftest import PREFIX, World
 from .jars import AGES, tools
 from .waiting import eventually
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.nightly_but("4.9.8", "5.3.3")]
 CLIENTS_OF = AGES
 
 TAGS = {
@@ -93,7 +93,6 @@ def _command(world: World, command: str) -> None:
     world.clients.wait_for(f"DONE\t{command}")
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_every_send_is_acknowledged(world: World) -> None:
     assert list(_fields(world, "FAILED")) == []
     sent = _sent(world)
@@ -103,7 +102,6 @@ def test_every_send_is_acknowledged(world: World) -> None:
     assert len({each.offset_msg_id for each in sent.values()}) == len(sent)
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_sends_go_round_the_queues_of_brokers(world: World) -> None:
     """Of both, unless the producer's poll 10 ms after its start finds the topic at the first send's broker only."""
     used = {(each.broker_name, each.queue_id) for key, each in _sent(world).items() if key.startswith("sync")}
@@ -111,14 +109,12 @@ def test_sends_go_round_the_queues_of_brokers(world: World) -> None:
     assert gone_round
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_batch_gets_one_id_for_each_of_its_messages(world: World) -> None:
     _since(world, 4, 1)
     batch = _sent(world)["batch"]
     assert len(batch.msg_id.split(",")) == len(batch.offset_msg_id.split(",")) == 3
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_group_receives_every_message_once_as_it_was_sent(world: World) -> None:
     received, sent = _all_received(world, "all", set(TAGS)), _sent(world)
     assert {key: message.tag for key, message in received.items() if key in TAGS} == TAGS
@@ -128,20 +124,17 @@ def test_a_group_receives_every_message_once_as_it_was_sent(world: World) -> Non
         assert (message.queue_id, message.queue_offset) == (acknowledged.queue_id, acknowledged.queue_offset)
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_body_that_the_producer_compressed_arrives_whole(world: World) -> None:
     big = _all_received(world, "all", set(TAGS))["big-0"]
     assert (int(big.size), int(big.crc)) == (10_000, crc32(b"x" * 10_000))
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_text_beyond_ascii_arrives_in_body_and_properties(world: World) -> None:
     message = _all_received(world, "all", set(TAGS))["unicode-0"]
     assert int(message.crc) == crc32("grüße 消息".encode())
     assert message.greeting == "grüße"
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_messages_carry_the_properties_that_apaches_broker_gives_them(world: World) -> None:
     received = _all_received(world, "all", set(TAGS))
     wait = [] if world.profile == "4.9" else ["WAIT"]
@@ -155,12 +148,10 @@ def test_messages_carry_the_properties_that_apaches_broker_gives_them(world: Wor
     assert received["delayed-0"].properties == ",".join(sorted(delayed))
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_group_that_wants_tags_receives_those_only(world: World) -> None:
     _all_received(world, "tagged", {key for key, tag in TAGS.items() if tag in ("TagA", "TagC")})
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_pull_consumer_gets_everything_too_and_is_told_the_end(world: World) -> None:
     _all_received(world, "all", set(TAGS))
     _command(world, "pull")
@@ -171,13 +162,11 @@ def test_a_pull_consumer_gets_everything_too_and_is_told_the_end(world: World) -
     assert [next_offset for _, next_offset, _ in queues] == [largest for _, _, largest in queues]
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_lite_pull_consumer_receives_everything_too(world: World) -> None:
     _since(world, 4, 6)
     _all_received(world, "lite", set(TAGS))
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_an_orderly_consumer_receives_in_order_and_again_after_a_failure(world: World) -> None:
     def check() -> list[Received]:
         messages = _received(world, "orderly")
@@ -190,7 +179,6 @@ def test_an_orderly_consumer_receives_in_order_and_again_after_a_failure(world: 
     assert [message.reconsume_times for message in messages] == ["0"] * 3 + [again] + ["0"] * 6
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_message_is_found_by_its_id_and_its_queue_by_time(world: World) -> None:
     last = _sent(world)["last-0"]
     ((key, body, msg_id, _),) = _fields(world, "VIEWED")
@@ -199,7 +187,6 @@ def test_a_message_is_found_by_its_id_and_its_queue_by_time(world: World) -> Non
     assert (smallest, int(largest), searched, stored) == ("0", int(offset) + 1, "0", "true")
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_transactions_end_as_their_producer_says_at_once_or_when_it_is_asked(world: World) -> None:
     _make(world, f"{PREFIX}-transacted")
     _command(world, "transact")
@@ -235,7 +222,6 @@ def _make(world: World, topic: str) -> None:
     eventually(routed)
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_request_gets_its_reply(world: World) -> None:
     _since(world, 4, 6)
     _make(world, f"{PREFIX}-asked")
@@ -244,7 +230,6 @@ def test_a_request_gets_its_reply(world: World) -> None:
     assert list(_fields(world, "FAILED")) == []
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_traces_of_producer_and_consumer_can_be_read(world: World) -> None:
     _since(world, 4, 4)
     _make(world, f"{PREFIX}-traced")
@@ -263,7 +248,6 @@ def test_traces_of_producer_and_consumer_can_be_read(world: World) -> None:
         assert "Pub" in printed or f"{PREFIX}-tracing" in printed
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_mqadmin_of_its_age_shows_cluster_topic_and_groups(world: World) -> None:
     server = ("-n", world.name_server)
     for broker in world.brokers:
@@ -288,7 +272,6 @@ def test_mqadmin_of_its_age_shows_cluster_topic_and_groups(world: World) -> None
     assert shown in world.mqadmin.ok("queryMsgByKey", *server, "-t", TOPIC, "-k", "last-0")
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_consumer_that_filters_by_sql_starts_where_brokers_allow_it(world: World) -> None:
     _since(world, 4, 1)
     _command(world, "filter")
@@ -304,7 +287,6 @@ def test_a_consumer_that_filters_by_sql_starts_where_brokers_allow_it(world: Wor
     _all_received(world, "sql", {"batch-0", "batch-1", "batch-2", "unicode-0"})
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_consumer_that_comes_back_goes_on_where_it_was(world: World) -> None:
     _all_received(world, "all", set(TAGS))
     _command(world, "restart")
@@ -316,7 +298,6 @@ def _once_more(world: World) -> None:
     assert [message.key for message in _received(world, "all") if message.key == "again-0"] == ["again-0"]
 
 
-@pytest.mark.nightly_but("4.9.8", "5.3.3")
 def test_a_message_whose_listener_failed_comes_again_through_the_retry_topic(world: World) -> None:
     """After the restart above: 5.3.3 may learn the retry topic's route at its start or its next poll only."""
 

@@ -1,6 +1,6 @@
 """Logs of a small cluster as 4.9 writes them, by who wrote what when: well, but for what is put in or left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -82,16 +82,22 @@ def no_route(topic: str) -> str:
     )
 
 
+def stamped(lines: Iterable[Said], ahead_s: float = 8 * 3600, millis: bool = False) -> str:
+    """Lines at so many seconds, as a clock writes them that is so far ahead of UTC."""
+    text = []
+    for at_s, said in lines:
+        at = BEGIN + timedelta(seconds=at_s + ahead_s)
+        digits = f",{at.microsecond // 1000:03d}" if millis else ""
+        text.append(f"{at:%Y-%m-%d %H:%M:%S}{digits} INFO main - {said}\n")
+    return "".join(text)
+
+
 def written(folder: Path, logs: Logs) -> Path:
     """The folder with these logs in it."""
     for file, said in logs.items():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = []
-        for at_s, text in said if isinstance(said, tuple) else sorted(said, key=lambda one: one[0]):
-            at = BEGIN + timedelta(hours=8, seconds=at_s)
-            lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO main - {text}\n")
-        path.write_text("".join(lines))
+        path.write_text(stamped(said if isinstance(said, tuple) else sorted(said, key=lambda one: one[0])))
     return folder
 
 

@@ -153,11 +153,6 @@ def test_a_stamp_that_is_no_time_and_one_that_goes_back_are_counted() -> None:
     assert (reader.counts.undated, reader.counts.backwards) == (1, 1)
 
 
-def test_windows_line_ends_are_no_matter() -> None:
-    rows, _ = read(f"{AT} INFO t - register broker[0]to name server 10.0.0.9:9876 OK\r", "\r")
-    assert rows[0].fields == {"id": "0", "name_server": "10.0.0.9:9876"}
-
-
 @pytest.mark.parametrize("before", ["", "  ", "\t", "ns-0 | ", "ns-0 |   "])
 def test_an_indented_line_that_has_a_stamp_is_a_record_of_its_own(before: str) -> None:
     text = f"{AT} INFO main - listenPort="

@@ -34,7 +34,8 @@ from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.inferring.suffering import Suffered
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
-from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
+from tests.operations.logs_to_rows.test_reconstruct import broker, name_server
+from tests.operations.made_logs import stamped
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
 

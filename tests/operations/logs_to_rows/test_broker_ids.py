@@ -10,7 +10,8 @@ from nemesrv.chaos.settings.setting import DLEDGER
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
-from tests.operations.logs_to_rows.test_reconstruct import LIST, stamped
+from tests.operations.logs_to_rows.test_reconstruct import LIST
+from tests.operations.made_logs import stamped
 
 Lines = list[tuple[float, str]]
 SERVERS = {"ns-0": "10.0.1.1:9876", "ns-1": "10.0.1.2:9876"}

@@ -1,7 +1,7 @@
 """An incident from lines: who wrote what, by which clock, and the rows that it comes to."""
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,22 +10,12 @@ from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.timeline import ANSWERED
+from tests.operations import made_logs
+from tests.operations.made_logs import BEGIN, NS_0, NS_1, stamped
+from tests.operations.made_logs import BROKER_A as BROKER
+from tests.operations.made_logs import WHY as DESTROYED
 
-BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
-LIST = "10.0.1.1:9876;10.0.1.2:9876"
-ROW = "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
-BROKER = "10.0.2.1:10911"
-DESTROYED = "because channel destroyed"
-
-
-def stamped(lines: Iterable[tuple[float, str]], ahead_s: float = 8 * 3600, millis: bool = False) -> str:
-    """Lines at so many seconds, as a clock writes them that is so far ahead of UTC."""
-    text = []
-    for at_s, said in lines:
-        at = BEGIN + timedelta(seconds=at_s + ahead_s)
-        digits = f",{at.microsecond // 1000:03d}" if millis else ""
-        text.append(f"{at:%Y-%m-%d %H:%M:%S}{digits} INFO main - {said}\n")
-    return "".join(text)
+LIST = f"{NS_0};{NS_1}"
 
 
 def name_server(dropped: bool) -> list[tuple[float, str]]:
@@ -33,17 +23,14 @@ def name_server(dropped: bool) -> list[tuple[float, str]]:
     heard = [20.2, *(30.2 + 30 * number for number in range(9) if not dropped or number in (0, 1, 7, 8))]
     lines = [
         (0.1, "The Name Server boot success. serializeType=JSON"),
-        (20.2, f"new topic registered, orders {ROW}"),
+        (20.2, f"new topic registered, orders {made_logs.row()}"),
         (20.2, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
         *((at_s, f"cluster [C] brokerName [broker-a] master address change from null to {BROKER}") for at_s in heard),
     ]
     if dropped:
         lines += [
             (180.4, "NETTY SERVER PIPELINE: IDLE exception [10.0.2.1:5511]"),
-            (180.4, f"the broker's channel destroyed, {BROKER}, clean it's data structure at once"),
-            (180.4, f"remove brokerAddr[0, {BROKER}] from brokerAddrTable, {DESTROYED}"),
-            (180.4, f"remove brokerName[broker-a] from brokerAddrTable, {DESTROYED}"),
-            (180.4, f"remove topic[orders {ROW}], from topicQueueTable, {DESTROYED}"),
+            *made_logs.dropped(180.4),
             (240.2, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
         ]
     return sorted(lines, key=lambda line: line[0])
@@ -218,9 +205,7 @@ def test_a_name_server_that_gives_up_everybody_after_silence_was_not_stopped(tmp
             (30.2, f"new broker registered, {address} HAServer: 10.0.2.{number}:10912"),
             (30.2, f"cluster [C] brokerName [broker-{number}] master address change from null to {address}"),
             (150.4, f"NETTY SERVER PIPELINE: IDLE exception [10.0.2.{number}:5511]"),
-            (150.4, f"the broker's channel destroyed, {address}, clean it's data structure at once"),
-            (150.4, f"remove brokerAddr[0, {address}] from brokerAddrTable, {DESTROYED}"),
-            (150.4, f"remove brokerName[broker-{number}] from brokerAddrTable, {DESTROYED}"),
+            *made_logs.dropped(150.4, f"broker-{number}", address)[:3],
         ]
     said.sort(key=lambda line: line[0])
     for silent, name in ((True, "silent"), (False, "closed")):
@@ -236,13 +221,12 @@ def _claimed(*, whole: bool) -> list[tuple[float, str]]:
     stranger = "10.9.9.9:10911"
     return [
         (0.1, "The Name Server boot success. serializeType=JSON"),
-        (20.0, f"new topic registered, orders {ROW}"),
+        (20.0, f"new topic registered, orders {made_logs.row()}"),
         (20.0, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
         (20.0, change.format("null", BROKER)),
         (50.0, change.format(BROKER, BROKER)),
         *([(60.0, change.format(BROKER, stranger))] if whole else []),
-        (80.0, f"the broker's channel destroyed, {stranger}, clean it's data structure at once"),
-        (80.0, f"remove brokerAddr[0, {stranger}] from brokerAddrTable, {DESTROYED}"),
+        *made_logs.dropped(80.0, address=stranger)[:2],
         (110.0, change.format("null", BROKER)),
     ]
 

@@ -1,17 +1,19 @@
 """Logs that are written of our own runs tell what Apache's own logs of the same scenario tell, in the same order."""
 
 import gzip
+from collections.abc import Collection, Iterable
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 import yaml
 
+from nemesrv.chaos.logs.reading import read_plain
 from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 
-from ..importing.likeness import events_in, sequence
 from ..importing.own_logs import loud
 from ..importing.writing import HostClock, lines_of, rolled, sources_of, written
 
@@ -54,7 +56,22 @@ def folders(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @cache
 def _events(folder: Path) -> list[LogRow]:
-    return events_in(folder)
+    """Of every log below the folder, by their stamps."""
+    return sorted(read_plain([folder]).rows, key=lambda row: (row.stamp_ms is None, row.stamp_ms))
+
+
+def sequence(events: Iterable[LogRow], kinds: Collection[str], *about: str) -> list[str]:
+    """The events of these kinds whose fields have one of `about`; those of one second together, and told once in a row.
+
+    Threads write within a second in any order.
+    """
+    kept = [
+        e for e in events if e.event in kinds and any(word in value for value in e.fields.values() for word in about)
+    ]
+    told = [
+        "+".join(sorted({e.event for e in same})) for _, same in groupby(kept, key=lambda e: (e.stamp_ms or 0) // 1000)
+    ]
+    return [one for one, _ in groupby(told)]
 
 
 @pytest.mark.parametrize("incident", INCIDENTS)
