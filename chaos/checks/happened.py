@@ -150,6 +150,8 @@ _ACTS: Mapping[str, str] = {
     "answered before the pull was held": "{what} did not hold a pull of {who} ({topic}) for as long as the pull asked"
     "{because}",
     "answered with messages out of order": "{what} sent {who} a message twice, or out of order ({topic}){because}",
+    "answered that nothing matched where nothing was": "{what} answered a pull of {who} at a queue's end ({topic}) "
+    "with code 20, not 19{because}",
     "answered a wrong next offset": "{what} sent {who} a wrong nextBeginOffset of a queue ({topic}){because}",
     "pulled from a slave": "{who} pulled from the slave {what} while its route had the master",
     "suggested a slave": "{who} suggested to consumers the slave {what} for pulls, while their routes had the master",
@@ -222,7 +224,7 @@ _ACTS: Mapping[str, str] = {
     "tells of a change of members": "{who} notified a group of a change of its members, but there was none",
     "woken by a message at once": "{who} did not answer a {what} at once when a message arrived",
     "held until the check after its time": "{who} did not answer a {what} at the first check after its time",
-    "120 s after the last heartbeat": "{who} did not drop a client 120 to 130 s after its last heartbeat",
+    "120 s after the last heartbeat": "{who} dropped a client not at 120 to 130 s after its last heartbeat",
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",

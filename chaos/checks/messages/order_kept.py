@@ -36,6 +36,7 @@ _ANSWERS = {
     "fewer": "answered with fewer messages than there were",
     "held": "answered before the pull was held",
     "messages": "answered with messages out of order",
+    "code": "answered that nothing matched where nothing was",
     "next": "answered a wrong next offset",
 }
 _STORED = "send after one with a higher offset, or the same"

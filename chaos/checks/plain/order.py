@@ -65,8 +65,8 @@ class Misplaced(NamedTuple):
     """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull."""
 
     what: str
-    """send or receipt; of an answer what it says wrong: min, max or next, or has wrong: count, fewer or messages; or
-    held."""
+    """send or receipt; of an answer what it says wrong: min, max, code or next, or has wrong: count, fewer or messages;
+    or held."""
     from_ms: float
     to_ms: float
     msg_key: str
@@ -193,10 +193,11 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
     is_right &= (count == 0) | np.isnan(last) | (next_ == last + 1)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
-    wrong += [count > most_asked, (rising < count) | (begin < asked), ~is_right]
+    is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
+    wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
     to_take = np.minimum(np.minimum(most_asked, _IN_MEMORY), high - asked)
     wrong += [is_end & _is_let_go(pulls, part, world), (count < to_take) & _has_room(pulls, world)]
-    said = np.select(wrong, ["min", "max", "count", "messages", "next", "held", "fewer"], "")
+    said = np.select(wrong, ["min", "max", "count", "messages", "code", "next", "held", "fewer"], "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
         is_low = high[number] < least[number]

@@ -190,8 +190,9 @@ def tries(part: Part, world: World) -> BrokerShares:
     second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
     same = [
         Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], "tried again on the broker that had failed")
-        for key in second
-        if tried[key]["broker_name"] == tried[*key[:3], key[3] - 1]["broker_name"]
+        for key, before in ((key, (*key[:3], key[3] - 1)) for key in second)
+        if tried[key]["broker_name"] == tried[before]["broker_name"]
+        and (before not in outcome or outcome[before]["type"] != "ok")  # of what was stored, `_odd` tells
     ]
     isolating = _isolating(ended, world)
     return BrokerShares(

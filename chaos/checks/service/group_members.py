@@ -218,7 +218,9 @@ class Members(Process):
             listed = {node_of_client_id(one) for one in run.row.decoded or ()}
             if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
                 continue
-            for member in self.world.members_of(self.life.node):
+            members = self.world.members_of(self.life.node)
+            told[broker] += [(run.ended_ms, False) for one in listed if one not in members and self.world.node(one)]
+            for member in members:
                 channels = _heard_by(self.control, self.world).get(broker, {}).get(member, ())
                 is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)
                 may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)

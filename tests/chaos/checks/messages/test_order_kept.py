@@ -139,6 +139,11 @@ def test_a_broker_that_sends_a_consumer_on_to_a_wrong_offset_is_accused(code: in
     assert answered(asked, code, 0, 5, next_) == [("broker-a", "next offset")]
 
 
+def test_a_broker_that_says_that_nothing_matched_at_the_end_of_a_queue_is_accused() -> None:
+    kind = "answered that nothing matched where nothing was"
+    assert answered(5, 20, 0, 5, 5) == answered(5, 20, 0, 5, 6) == [("broker-a", kind)]
+
+
 def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_lack_some() -> None:
     assert answered(3, 0, 0, 4, 4) == answered(5, 19, 0, 6, 5) == [("broker-a", "end")]
     assert answered(3, 0, 4, 5, 4) == [("broker-a", "first offset")]

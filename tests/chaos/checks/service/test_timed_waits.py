@@ -512,11 +512,13 @@ def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() ->
     assert members_after_a_restart(46, forgot_s=44) == []
 
 
-@pytest.mark.parametrize(("listed", "is_right"), [("01", True), ("0", False), ("012", False)])
+@pytest.mark.parametrize(("listed", "is_right"), [("01", True), ("0", False), ("012", False), ("013", False)])
 def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: str, is_right: bool) -> None:
-    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1", "consumer-2"))
+    clients = [f"consumer-{number}" for number in range(4)]
+    told = cluster(1, ("broker-a",), clients, group_of={"consumer-3": "others"})
     runs(told, HEARTBEAT, [1, 31])
-    told.at(2).hears("broker-a", "consumer-0").hears("broker-a", "consumer-1")
+    for client in ("consumer-0", "consumer-1", "consumer-3"):
+        told.at(2).hears("broker-a", client)
     ids = [f"127.0.0.1@consumer-{number}#1" for number in listed]
     told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=ids)
     found = [one.subject for one in wrong(check(told)) if one.kind == "lists its members"]
