@@ -38,8 +38,8 @@ class BrokerTasks(Tasks):
             name: [one for one in self._rows.sent(life.node, name) if one.version[0] == life.incarnation]
             for name in self.name_servers
         }
-        lists = self._lists() if world.asks_for_list(life.node) else None
-        self._machine = Broker(world, life, sent, self._changes(), lists)
+        self._fetched = self._lists() if world.asks_for_list(life.node) else None
+        self._machine = Broker(world, life, sent, self._changes(), self._fetched)
 
     def _changes(self) -> dict[float, float]:
         found: dict[float, float] = {}
@@ -80,7 +80,7 @@ class BrokerTasks(Tasks):
             examined, wrong = 0, list[float]()
             for run in rounds:
                 times = run.began_ms - near_ms, run.ended_ms + near_ms
-                if times[1] > self.end_ms or not must_have(self.world, self.life.node, server, *times):
+                if times[1] > self.end_ms or not self._has(server, *times):
                     continue
                 if self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1]):
                     continue
@@ -90,6 +90,11 @@ class BrokerTasks(Tasks):
             if examined:
                 span = rounds[0].began_ms, rounds[-1].ended_ms
                 yield of_many((self.life.node, server), "beats everywhere", span, _BEATS, examined, wrong)
+
+    def _has(self, server: str, from_ms: float, to_ms: float) -> bool:
+        """Whether the NameServer is on the broker's list in that time, and the process has fetched such a list."""
+        fetched = self._fetched is None or any(at_ms <= from_ms and server in listed for at_ms, listed in self._fetched)
+        return fetched and must_have(self.world, self.life.node, server, from_ms, to_ms)
 
     def _gone(self) -> Iterator[tuple[Row, str]]:
         """Where NameServers dropped it, and how. A NameServer that read its 104 then need not have gone by that."""

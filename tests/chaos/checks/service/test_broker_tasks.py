@@ -162,9 +162,15 @@ def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None
     assert left("unregistered", "closed", "closed", read=True) == 0  # those read it, and did not go by it
 
 
-@pytest.mark.parametrize(("cut", "wrong"), [(False, 1), (True, 0)])
-def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_can_reach(cut: bool, wrong: int) -> None:
-    told = story(name_servers=1, profile="5.x")
+@pytest.mark.parametrize(
+    ("cut", "fetched_s", "wrong"), [(False, None, 1), (True, None, 0), (False, 5, 1), (False, 118, 0)]
+)
+def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_knows_and_can_reach(
+    cut: bool, fetched_s: float | None, wrong: int
+) -> None:
+    told = story(name_servers=1, profile="5.x", **({} if fetched_s is None else {"name_server_list": ["ns-0"]}))
+    if fetched_s is not None:
+        told.at(fetched_s).event("broker-a", "name_server_list", f="fetchNameServerAddr", value=[address_of("ns-0")])
     if cut:
         told.at(115).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", until_s=119)
     for at_s in range(110, 125):
