@@ -173,6 +173,7 @@ _ACTS: Mapping[str, str] = {
     # timers
     "beats everywhere": "{who} sent {what} no heartbeat (904), which it must send each brokerHeartbeatInterval",
     "begins everywhere at once": "{who} did not begin the {what} at all NameServers at once",
+    "answers pulls": "{who} did not answer pulls of {what} until their time-out",
     "serves no strangers": "{who} answered pulls of {what} as if {who} knew the group, though no member had sent a "
     "heartbeat",
     "lists nobody": "{who} answered with no member where it has to refuse the question for a group's members",

@@ -219,7 +219,8 @@ class Members(Process):
             if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
                 continue
             members = self.world.members_of(self.life.node)
-            told[broker] += [(run.ended_ms, False) for one in listed if one not in members and self.world.node(one)]
+            if any(one not in members and self.world.node(one) for one in listed):
+                told[broker].append((run.ended_ms, False))
             for member in members:
                 channels = _heard_by(self.control, self.world).get(broker, {}).get(member, ())
                 is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)

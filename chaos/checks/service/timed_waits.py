@@ -18,10 +18,22 @@ from collections.abc import Iterator, Mapping
 from ....remoting.codes import RequestCode
 from ....remoting.node.profile import Profile
 from ...oracle.client_profiles import Outcome
-from ...oracle.time_outs import CONNECT, FIRST, REBALANCE, SEND, Wait, look_up, pull_delay, time_out, tries
+from ...oracle.time_outs import (
+    CONNECT,
+    FIRST,
+    REBALANCE,
+    SEND,
+    Wait,
+    check_period,
+    look_up,
+    pull_delay,
+    time_out,
+    tries,
+)
 from ...oracle.timers import Act
 from ...verdict import Finding
 from ..findings import because, of_many
+from ..record.lateness import may_time_out
 from ..record.timer_acts import Process, Run
 
 TIME_OUT, CHANNEL, PULL_DELAY = "time-out", "channel of a call that ran out", "pull delay"
@@ -44,6 +56,7 @@ class Waits(Process):
                 row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
                 yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
             yield from self._waited_on()
+            yield from self._unanswered()
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in self._pull_delays().items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
@@ -66,6 +79,24 @@ class Waits(Process):
             row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
             more = because(broker for _, broker in wrong)
             yield of_many(about, "ends with its channel", span, row, examined, [at for at, _ in wrong], more=more)
+
+    def _unanswered(self) -> Iterator[Finding]:
+        """Of each broker of ours the pulls that ran out although nothing kept their answers: a broker holds a pull for
+        as long as the pull asks, and until its next check, which is shorter."""
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        ours = {one.name for one in self.world.ours("broker", "slave") if not self.world.clocks.get(one.name)}
+        for run in self.rows("timed_out"):
+            broker = self.world.owners.get(run.row.address or "", "")
+            if run.row.f != _ASYNC or broker not in ours:
+                continue
+            lag_ms = self.control.lateness.largest(self.world, (self.life.node, broker), run.began_ms, run.ended_ms)
+            is_kept = self.held(run.began_ms, run.ended_ms) or self.troubles.between(broker, run.began_ms, run.ended_ms)
+            is_late = lag_ms is None or may_time_out(self.timers, lag_ms, check_period(self.world, broker).ms)
+            told[broker].append((run.ended_ms, is_kept or is_late))
+        row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
+        for broker, of in told.items():
+            wrong, span = [at_ms for at_ms, is_right in of if not is_right], (of[0][0], of[-1][0])
+            yield of_many((broker, self.life.node), "answers pulls", span, row, len(of), wrong)
 
     def _channels(self, f: str) -> Mapping[str, list[float]]:
         """Address → when this process opened, or lost, a channel to it."""

@@ -61,7 +61,7 @@ EXACT: dict[str, tuple[Told, float]] = {
     "connect time-out": (timed_out("consumer-0", "connect"), 3),
     "GET_ROUTEINFO_BY_TOPIC time-out": (timed_out("consumer-0", "GET_ROUTEINFO_BY_TOPIC"), 3),
     "HEART_BEAT time-out": (timed_out("consumer-0", "HEART_BEAT"), 3),
-    "PULL_MESSAGE time-out": (timed_out("consumer-0", "PULL_MESSAGE"), 30),
+    "PULL_MESSAGE time-out": (timed_out("consumer-0", "PULL_MESSAGE", address="10.9.9.9:1"), 30),
     "QUERY_CONSUMER_OFFSET time-out": (timed_out("consumer-0", "QUERY_CONSUMER_OFFSET"), 5),
     "REGISTER_BROKER time-out": (timed_out("broker-a", "REGISTER_BROKER"), 6),
     "UNREGISTER_BROKER time-out": (timed_out("broker-a", "UNREGISTER_BROKER"), 3),
@@ -98,7 +98,8 @@ def test_a_call_that_runs_out_closes_its_channel_at_once(what: str) -> None:
 
 
 def test_a_pull_that_runs_out_keeps_its_channel() -> None:
-    assert check(timed_out("consumer-0", "PULL_MESSAGE")(story(), 30)).verdict is Validity.VALID
+    told = timed_out("consumer-0", "PULL_MESSAGE", address="10.9.9.9:1")
+    assert check(told(story(), 30)).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(
@@ -536,6 +537,18 @@ def test_a_broker_refuses_pulls_of_a_group_that_has_no_member(refused: bool, hea
         of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0}
         told.at(59).event("consumer-0", "pull_delayed", f="exception", code=24, value={"times": 39}, **of)
     assert [one.subject for one in wrong(check(told)) if one.kind == "serves no strangers"] == found
+
+
+@pytest.mark.parametrize(("cut", "found"), [(False, ["broker-a"]), (True, [])])
+def test_a_broker_answers_a_pull_before_the_pull_runs_out_unless_a_fault_keeps_the_answer(
+    cut: bool, found: list[str]
+) -> None:
+    told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
+    if cut:
+        told.at(50).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a", until_s=55)
+    about = {"address": address_of("broker-a"), "duration_ms": 30_000.0}
+    told.at(70).event("consumer-0", "timed_out", f="PULL_MESSAGE", **about)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "answers pulls"] == found
 
 
 def test_a_broker_that_knows_no_member_refuses_the_question_for_them() -> None:
