@@ -278,17 +278,20 @@ class Members(Process):
                 continue
             first_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
             from_ms, topic = self.before_pauses(first_ms) - PULL_CALL_MS, run.row.topic or ""
-            for broker in self._named(run, from_ms):
-                pulls = (row for row in asked if row.node == broker and row.time_ms <= run.ended_ms + near_ms)
-                version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
-                of = _heard_by(self.control, self.world).get(broker, {})
-                had = any(
+            named = self._named(run, from_ms)  # nobody knows which of these refused
+            pulls = (row for row in asked if row.node in named and row.time_ms <= run.ended_ms + near_ms)
+            version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
+            had = [
+                any(
                     channel.start_ms <= row.time_ms < from_ms and run.ended_ms + near_ms <= channel.end_ms
                     for row in beats
                     if row.node == broker and _version(row, topic) >= version
-                    for channel in of.get(node_of_client(row), ())
+                    for channel in _heard_by(self.control, self.world).get(broker, {}).get(node_of_client(row), ())
                 )
-                told[broker].append((run.ended_ms, had))
+                for broker in named
+            ]
+            if named:
+                told[named[0]].append((run.ended_ms, all(had)))
         row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
         for broker, of_broker in told.items():
             wrong, span = [at_ms for at_ms, had in of_broker if had], (of_broker[0][0], of_broker[-1][0])
