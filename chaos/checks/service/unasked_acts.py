@@ -110,13 +110,25 @@ class Unasked(Process):
     def _look_ups(self) -> tuple[int, Sequence[float]]:
         """How many, and when those began that no poll made, of topics with a route that serves."""
         examined, wrong, near_ms = 0, list[float](), self.timers.delivery_ms
-        for call in self._asked:
+        for number, call in enumerate(self._asked):
             examined += 1
             if self._is_polled(call):
                 continue
-            if self._serves(call.row.topic or "", call.began_ms - near_ms) and not self._borrows(call):
+            moments = [call.began_ms - near_ms, *self._waited_ms(number)]
+            if all(self._serves(call.row.topic or "", at_ms) for at_ms in moments) and not self._borrows(call):
                 wrong.append(call.began_ms)
         return examined, wrong
+
+    def _waited_ms(self, number: int) -> Iterator[float]:
+        """When the look-ups began for whose ends this one may have waited, lockTimeoutMillis at the longest: the look-up
+        may have been asked for before each of these."""
+        near_ms, began_ms = self.timers.delivery_ms, self._asked[number].began_ms
+        turn_ms = began_ms
+        for other in reversed(self._asked[:number]):
+            if turn_ms - other.ended_ms > near_ms or began_ms - turn_ms > self.lock_ms:
+                return
+            turn_ms = other.began_ms
+            yield turn_ms
 
     @cached_property
     def _asked(self) -> Sequence[Run]:
