@@ -312,8 +312,11 @@ class Members(Process):
             at = bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq)
             if at < len(rounds) and rounds[at].began_ms <= run.ended_ms + self.timers.at_once_ms:
                 route = client_routes(self.control).at(*self.process, run.row.topic or "", run.ended_ms)
-                names, node = frozenset(route.get("brokers") or ()), self.world.owners.get(run.row.address or "", "")
-                asked[names].append((run.ended_ms, broker_name(node)))
+                owners, brokers = self.world.owners, route.get("brokers") or {}
+                places = ((name, owners.get(at, "")) for name, ids in brokers.items() for at in ids.values())
+                if all(name == broker_name(node) for name, node in places):  # nobody registered another by hand
+                    name = broker_name(owners.get(run.row.address or "", ""))
+                    asked[frozenset(brokers)].append((run.ended_ms, name))
         topics = {run.row.topic for run in self.rows("members_listed")}
         for names, of in asked.items():
             ((most, times),) = Counter(name for _, name in of).most_common(1)
