@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.experiment.virtual.loop import WALL_ORIGIN_MS
 from nemesrv.remoting import fastjson
 from nemesrv.remoting.bodies.admin import CreateTopicListRequestBody, SubscriptionGroupList
 from nemesrv.remoting.bodies.client import (
@@ -284,7 +285,7 @@ async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
     table = TopicStatsTable.decode(stats.body).offset_table
     assert len(table) == 8
     assert table[MessageQueue("orders", "broker-a", 0)].max_offset == 1
-    assert table[MessageQueue("orders", "broker-a", 0)].last_update_timestamp >= world.clock.ORIGIN_MS
+    assert table[MessageQueue("orders", "broker-a", 0)].last_update_timestamp >= WALL_ORIGIN_MS
     broker.services.offsets.commit("g", "orders", 0, 1)
     assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})).code == 0
     for code in (RequestCode.GET_TOPIC_CONFIG, RequestCode.GET_TOPIC_STATS_INFO):
