@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple
@@ -224,26 +224,17 @@ class StoredMessage:
             raise RemoteProtocolError(f"record at {position} of {len(data)} B cannot be read: {exc}") from exc
 
     @classmethod
-    def scan(cls, data: Buffer) -> Iterator[tuple[int, StoredMessage]]:
-        """Yield each record with its position. Raises RemoteProtocolError at the first bad record."""
-        position = 0
-        while position < len(data):
-            message, end = cls.decode_at(data, position, strict=True)
-            yield position, message
-            position = end
-
-    @classmethod
     def decode_all(cls, data: Buffer, *, strict: bool = False) -> list[StoredMessage]:
         """Return all records up to the first bad record, as Java does; with `strict` a bad record raises
         RemoteProtocolError."""
-        if strict:
-            return [message for _, message in cls.scan(data)]
         messages = []
         position = 0
         while position < len(data):
             try:
-                message, position = cls.decode_at(data, position)
+                message, position = cls.decode_at(data, position, strict=strict)
             except RemoteProtocolError:
+                if strict:
+                    raise
                 break
             messages.append(message)
         return messages

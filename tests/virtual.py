@@ -1,7 +1,7 @@
 """A virtual clock and an in-memory network for tests of nodes: hours pass in milliseconds, nothing sleeps.
 
-`run(coro_fn)` runs in one process of the scheduler that whole runs have (chaos/experiment/virtual/loop.py). The network
-is a simpler one than theirs: no links, no latency, and faults by address.
+`run(coro_fn)` runs in one process of the scheduler that whole runs have (chaos/experiment/virtual/loop.py), with their
+clock and transports. The network is a simpler one than theirs: no links, no latency, and faults by address.
 """
 
 from __future__ import annotations
@@ -9,96 +9,35 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from nemesrv.chaos.experiment.virtual.loop import WALL_ORIGIN_MS, Scheduler
+from nemesrv.chaos.experiment.virtual import loop
+from nemesrv.chaos.experiment.virtual.loop import Scheduler
+from nemesrv.chaos.experiment.virtual.network import MemoryTransport
 from nemesrv.remoting.errors import ConnectError
-from nemesrv.remoting.node.clock import Timer
 from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 
 T = TypeVar("T")
 
 
-class VirtualClock:
-    """The time of the running ProcessLoop; origin at 0, wall clock at a fixed date."""
+class VirtualClock(loop.VirtualClock):
+    """The time of the running ProcessLoop."""
 
-    ORIGIN_MS = WALL_ORIGIN_MS
+    def __init__(self) -> None: ...
 
-    def monotonic_s(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def now_ms(self) -> int:
-        return self.ORIGIN_MS + int(self.monotonic_s() * 1000)
-
-    async def sleep(self, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-
-    def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> Timer:
-        return asyncio.get_running_loop().call_later(delay_s, callback, *args)
-
-    def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
-        return asyncio.timeout(delay_s)
+    @property
+    def scheduler(self) -> Scheduler:  # type: ignore[override]
+        return asyncio.get_running_loop().scheduler  # type: ignore[attr-defined,no-any-return]
 
 
-class _MemoryTransport(asyncio.Transport):
-    """One end of an in-memory connection. `peer` receives what is written, on the next turn of the loop."""
+class _Pipe:
+    """One direction of a connection: `to` receives what is written, or the end, on the next turn of the loop."""
 
-    def __init__(self, network: MemoryNetwork, local: Address, remote: Address) -> None:
-        super().__init__()
-        self._network, self._local, self._remote = network, local, remote
-        self.peer: _MemoryTransport | None = None
-        self.protocol: Any = None
-        self._closing = False
+    def __init__(self, network: MemoryNetwork, to: MemoryTransport) -> None:
+        self._network, self.to = network, to
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return {"peername": tuple(self._remote), "sockname": tuple(self._local)}.get(name, default)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
-
-    def write(self, data: Any) -> None:
-        if self._closing or not data:
-            return
-        self._network._carry(self, bytes(data))
-
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
-
-    def _deliver(self, data: bytes) -> None:
-        if not self._closing:
-            self.protocol.data_received(data)
-
-    def close(self) -> None:
-        if self._closing:
-            return
-        self._closing = True
-        loop = asyncio.get_running_loop()
-        loop.call_soon(self.protocol.connection_lost, None)
-        if self.peer is not None:
-            self._network._carry_close(self)
-
-    def abort(self) -> None:
-        self.close()
-
-    def _peer_closed(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self.protocol.eof_received()
-            self.protocol.connection_lost(None)
+    def put(self, data: bytes) -> None:
+        self._network._carry(self.to, data)
 
 
 class _MemoryListener:
@@ -117,7 +56,7 @@ class MemoryNetwork:
         self.listening: dict[Address, ProtocolFactory] = {}
         self.refused: set[Address] = set()
         self.held: dict[Address, list[Callable[[], None]]] = {}
-        self.transports: list[_MemoryTransport] = []
+        self.transports: list[MemoryTransport] = []
         self.dials: list[Address] = []
         self._next_port = 40000
 
@@ -132,8 +71,9 @@ class MemoryNetwork:
         if accept is None or address in self.refused:
             raise ConnectError(f"connect to {address} failed: refused")
         local = Address("127.0.0.1", self._port())
-        ours, theirs = _MemoryTransport(self, local, address), _MemoryTransport(self, address, local)
-        ours.peer, theirs.peer = theirs, ours
+        process: Any = asyncio.get_running_loop()
+        ours, theirs = MemoryTransport(process, local, address), MemoryTransport(process, address, local)
+        ours.out, theirs.out = _Pipe(self, theirs), _Pipe(self, ours)  # type: ignore[assignment]
         ours.protocol, theirs.protocol = factory(), accept()
         self.transports += [ours, theirs]
         theirs.protocol.connection_made(theirs)
@@ -148,25 +88,12 @@ class MemoryNetwork:
         self.listening[address] = factory
         return _MemoryListener(self, address)
 
-    def _server_side(self, transport: _MemoryTransport) -> Address:
-        return transport._remote if transport._remote in self.listening else transport._local
-
-    def _later(self, transport: _MemoryTransport, action: Callable[[], None]) -> None:
-        for end in (transport._remote, transport._local):
+    def _carry(self, to: MemoryTransport, data: bytes) -> None:
+        for end in (to._remote, to._local):
             if end in self.held:
-                self.held[end].append(action)
+                self.held[end].append(lambda: to.receive(data))
                 return
-        asyncio.get_running_loop().call_soon(action)
-
-    def _carry(self, transport: _MemoryTransport, data: bytes) -> None:
-        peer = transport.peer
-        assert peer is not None
-        self._later(transport, lambda: peer._deliver(data))
-
-    def _carry_close(self, transport: _MemoryTransport) -> None:
-        peer = transport.peer
-        assert peer is not None
-        self._later(transport, peer._peer_closed)
+        asyncio.get_running_loop().call_soon(to.receive, data)
 
     def hold(self, address: Address) -> None:
         """From now on nothing to or from `address` arrives (a two-way partition)."""

@@ -134,10 +134,10 @@ class _Open(NamedTuple):
 
 _BEGINS = r"(?=\d{4}-\d\d-\d\d[ T]\d\d:|\[\d{4}-|time=\"|\{\")"
 _PREFIX = re.compile(
-    r"(?P<prefix>\[[^\]]{1,80}\]|[\w./@\[\]-]{1,100}?)?(?P<number>(?:\A|[:-])\d+(?=[:-]))?(?:\s*[|:]\s*|-|\s+)"
-    + _BEGINS
+    r"(?P<prefix>\[[^\]]{1,80}\]|[\w./@\[\]-]{1,100}?)?"
+    r"(?P<number>\A\d+(?=[:-])|:\d+(?=:)|-\d+(?=-))?(?:\s*[|:]\s*|-|\s+)" + _BEGINS
 )
-"""`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
+"""`ns1: `, `ns-0: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:` and `namesrv.log-12-`."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "`")
 """Marks that no stack trace or message contains; they belong to JSON or a page around the log."""

@@ -267,10 +267,10 @@ def record(data: bytes) -> None:
         _use(message)
     position = 0
     try:
-        for at, message in StoredMessage.scan(data):
-            assert at == position
-            encoded = message.encode()
-            position += len(encoded)
+        while position < len(data):
+            message, end = StoredMessage.decode_at(data, position, strict=True)
+            assert end - position == len(message.encode())
+            position = end
             _use(message)
     except RemoteProtocolError:
         pass

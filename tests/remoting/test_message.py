@@ -81,13 +81,6 @@ def test_every_truncation_ends_quietly_or_raises_when_strict():
             StoredMessage.decode_all(data, strict=True)
 
 
-def test_a_torn_log_is_scanned_up_to_the_tear():
-    scan = StoredMessage.scan(GOLDEN + GOLDEN + GOLDEN[:90])
-    assert [next(scan), next(scan)] == [(0, EXAMPLE), (141, EXAMPLE)]
-    with pytest.raises(RemoteProtocolError, match="record at 282"):
-        next(scan)
-
-
 def test_a_strict_reader_checks_body_crc_total_size_and_topic_text():
     wrong_body = GOLDEN.replace(b"hello", b"hellO")
     wrong_size = struct.pack(">i", 140) + GOLDEN[4:]

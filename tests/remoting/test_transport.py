@@ -10,10 +10,8 @@ from nemesrv.remoting.codes import LanguageCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import LocalProtocolError, TooManyRequests
 from nemesrv.remoting.frame import FRAME_MAX, encode_frame
-from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 from nemesrv.remoting.transport import Connection
 from tests.remoting.transport_world import ADDRESS, World, frame, request, settle, warnings
-from tests.virtual import MemoryNetwork
 
 # -- calls
 
@@ -142,22 +140,3 @@ async def test_calls_in_flight_are_bounded(monkeypatch: pytest.MonkeyPatch, worl
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(result, TooManyRequests) for result in results) == 1
     assert (await client.invoke(ADDRESS, request())).code == 0
-
-
-async def test_what_the_network_is_asked_for_is_only_connect_and_listen() -> None:
-    """A network of two verbs is enough for both ends, which is what lets the same code run on any."""
-
-    class Narrow:
-        def __init__(self, inner: MemoryNetwork) -> None:
-            self._inner = inner
-
-        async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-            return await self._inner.connect(address, factory)
-
-        async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
-            return await self._inner.listen(address, factory)
-
-    world = World(network=Narrow(MemoryNetwork()))  # type: ignore[arg-type]
-    address = await world.server.listen(Address("127.0.0.1", 0))
-    assert address.port != 0
-    assert (await world.client().invoke(address, request())).code == 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.experiment.virtual.loop import WALL_ORIGIN_MS
 from nemesrv.remoting import fastjson
 from nemesrv.remoting.bodies.admin import CreateTopicListRequestBody, SubscriptionGroupList
 from nemesrv.remoting.bodies.client import (
@@ -31,7 +32,7 @@ from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
 from nemesrv.remoting.transport import RemotingClient
 
-from .world import World
+from .world import World, bodies
 
 QUEUE: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
 
@@ -266,8 +267,8 @@ async def test_a_retry_sent_as_an_ordinary_message_goes_to_the_dlq_when_used_up(
     for times in (1, 16):
         sent = await world.send(b"%d" % times, topic="%RETRY%g", default_topic_queue_nums=1, reconsume_times=times)
         assert sent.code == ResponseCode.SUCCESS
-    assert [s.body for s in StoredMessage.decode_all((await world.pull(topic="%RETRY%g")).body)] == [b"1"]
-    assert [s.body for s in StoredMessage.decode_all((await world.pull(topic="%DLQ%g")).body)] == [b"16"]
+    assert bodies(await world.pull(topic="%RETRY%g")) == [b"1"]
+    assert bodies(await world.pull(topic="%DLQ%g")) == [b"16"]
 
 
 async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
@@ -284,7 +285,7 @@ async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
     table = TopicStatsTable.decode(stats.body).offset_table
     assert len(table) == 8
     assert table[MessageQueue("orders", "broker-a", 0)].max_offset == 1
-    assert table[MessageQueue("orders", "broker-a", 0)].last_update_timestamp >= world.clock.ORIGIN_MS
+    assert table[MessageQueue("orders", "broker-a", 0)].last_update_timestamp >= WALL_ORIGIN_MS
     broker.services.offsets.commit("g", "orders", 0, 1)
     assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})).code == 0
     for code in (RequestCode.GET_TOPIC_CONFIG, RequestCode.GET_TOPIC_STATS_INFO):
@@ -374,8 +375,7 @@ async def test_messages_are_found_by_id_by_key_and_by_time(world: World) -> None
 
     async def query(key: str, begin: int = 0, end: int = 1 << 60, **more: Any) -> list[bytes]:
         fields = {"topic": "orders", "key": key, "maxNum": 3, "beginTimestamp": begin, "endTimestamp": end}
-        response = await world.ask(RequestCode.QUERY_MESSAGE, {**fields, **more})
-        return [stored.body for stored in StoredMessage.decode_all(response.body)]
+        return bodies(await world.ask(RequestCode.QUERY_MESSAGE, {**fields, **more}))
 
     assert await query("k2") == [b"2"]
     assert await query("all") == [b"3", b"2", b"1"]

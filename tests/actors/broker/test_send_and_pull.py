@@ -9,7 +9,6 @@ import pytest
 
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
-from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.message_batch import encode_batch
 from nemesrv.remoting.message_id import parse_offset_msg_id
@@ -18,11 +17,7 @@ from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
-from .world import PROFILES, World, send_header
-
-
-def bodies(response: RemotingCommand) -> list[bytes]:
-    return [stored.body for stored in StoredMessage.decode_all(response.body, strict=True)]
+from .world import PROFILES, World, bodies, send_header
 
 
 async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(world: World) -> None:

@@ -15,12 +15,11 @@ from nemesrv.remoting.bodies.admin import HARuntimeInfo
 from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.refusals import refusal
 
-from .world import PROFILES, RecordingNameServer, World
+from .world import PROFILES, RecordingNameServer, World, bodies
 
 NAME_SERVER = (Address("127.0.0.1", 9876),)
 SLAVE = 10921
@@ -52,14 +51,6 @@ async def pair(world: World, **config: object) -> Pair:
     own = {key: value for key, value in config.items() if key != "broker_role"}
     slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE", **own)
     return Pair(world, name_server, master, slave)
-
-
-def bodies(answer: RemotingCommand) -> list[bytes]:
-    found, position = [], 0
-    while position < len(answer.body):
-        message, position = StoredMessage.decode_at(answer.body, position, strict=True)
-        found.append(message.body)
-    return found
 
 
 @pytest.mark.parametrize("profile", PROFILES)

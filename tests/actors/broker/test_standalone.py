@@ -17,13 +17,12 @@ from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.errors import ConfigError
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
 from tests.free_port import free_port
 
-from .world import PULL, send_header
+from .world import PULL, bodies, send_header
 
 NOWHERE = "127.0.0.1:1"
 
@@ -79,7 +78,7 @@ def test_what_a_broker_acknowledged_is_there_after_sigkill(tmp_path: Path) -> No
     assert [answer.code for answer in answers] == [0] * 20
     with running(tmp_path) as (_, address):
         (pulled,) = asyncio.run(ask(address, pull()))
-    assert [stored.body for stored in StoredMessage.decode_all(pulled.body)] == [b"%d" % n for n in range(20)]
+    assert bodies(pulled) == [b"%d" % n for n in range(20)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -95,7 +94,7 @@ def test_old_java_clients_send_at_the_vip_port_and_nobody_pulls_there(tmp_path: 
         (pulled,) = asyncio.run(ask(address, pull()))
     assert (sent.code, refused.code) == (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
     assert refused.remark == " request type 11 not supported"
-    assert [stored.body for stored in StoredMessage.decode_all(pulled.body)] == [b"old"]
+    assert bodies(pulled) == [b"old"]
 
 
 def test_a_vip_port_in_use_is_one_warning_and_the_broker_is_there(tmp_path: Path) -> None:

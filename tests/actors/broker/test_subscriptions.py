@@ -7,11 +7,10 @@ import pytest
 from nemesrv.remoting.bodies.client import CheckClientRequestBody, ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
 
-from .world import PROFILES, World
+from .world import PROFILES, World, bodies
 
 SQL = "amount > 10 AND TAGS IN ('TagA', 'TagB')"
 
@@ -24,10 +23,6 @@ async def check(world: World, expression: str, kind: str = "SQL92") -> RemotingC
 
 async def send(world: World, body: bytes, **properties: str) -> None:
     assert (await world.send(body, properties=format_properties(properties))).code == ResponseCode.SUCCESS
-
-
-def bodies(pulled: RemotingCommand) -> list[bytes]:
-    return [stored.body for stored in StoredMessage.decode_all(pulled.body, strict=True)]
 
 
 async def test_a_broker_refuses_filters_by_sql_before_the_consumer_starts(world: World) -> None:

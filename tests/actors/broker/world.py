@@ -15,6 +15,7 @@ from nemesrv.remoting.bodies.register import RegisterBrokerBody
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader
+from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
@@ -179,6 +180,10 @@ class World:
     async def heartbeat(self, heartbeat: HeartbeatData, client: RemotingClient | None = None) -> None:
         response = await self.ask(RequestCode.HEART_BEAT, body=heartbeat.encode(), client=client)
         assert response.code == ResponseCode.SUCCESS, response
+
+
+def bodies(answer: RemotingCommand) -> list[bytes]:
+    return [stored.body for stored in StoredMessage.decode_all(answer.body, strict=True)]
 
 
 def send_header(

@@ -12,6 +12,7 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Dropped, Registered, Registration, Unregistration
+from nemesrv.remoting import fastjson
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, Row, TopicConfig
 from nemesrv.remoting.codes import RequestCode
@@ -23,8 +24,14 @@ from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
 from tests.virtual import MemoryNetwork, VirtualClock
 
-BOTH = [Profile.V4_9, Profile.V5_X]
+BOTH = V4, V5 = [Profile.V4_9, Profile.V5_X]
 LISTEN = Address("127.0.0.1", 9876)
+IDENTITY = {"brokerName": "broker-a", "brokerAddr": "10.0.0.1:10911", "clusterName": "c", "brokerId": "0"}
+
+
+def body(response: RemotingCommand) -> Any:
+    assert response.code == 0, response.remark
+    return fastjson.loads(response.body)
 
 
 def topic(name: str = "T", *, queues: int = 4, perm: int = 6, flag: int = 0) -> TopicConfig:

@@ -8,17 +8,17 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import MAX_UNSENT
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame, encode_frame
+from tests.interop.waiting import eventually
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) main - .*")
 """The shape of RocketMQ's namesrv.log."""
@@ -135,11 +135,6 @@ def name(peer: socket.socket) -> str:
     """As the server's log has it."""
     host, port = peer.getsockname()
     return f"{host}:{port}"
-
-
-def eventually(check: Callable[[], None], *, within_s: float = 5.0) -> None:
-    again = retry_if_exception_type(AssertionError)
-    Retrying(stop=stop_after_delay(within_s), wait=wait_fixed(0.02), retry=again, reraise=True)(check)
 
 
 @contextmanager

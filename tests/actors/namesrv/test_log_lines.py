@@ -12,11 +12,9 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
-from .helpers import LISTEN, World, topic, version
+from .helpers import IDENTITY, LISTEN, V4, V5, World, topic, version
 
-V4, V5 = Profile.V4_9, Profile.V5_X
 A = "10.0.0.1:10911"
-IDENTITY = {"brokerName": "broker-a", "brokerAddr": A, "clusterName": "c", "brokerId": "0"}
 INFO_A = f"BrokerIdentityInfo [clusterName=c, brokerAddr={A}]"
 
 

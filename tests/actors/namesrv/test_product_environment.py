@@ -19,11 +19,10 @@ from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.node.this_machine import on_this_machine
 from nemesrv.remoting.transport import RemotingClient
-from tests.actors.namesrv.helpers import LISTEN, Caller, World, topic
+from tests.actors.namesrv.helpers import LISTEN, V4, V5, Caller, World, topic
 from tests.address_server import address_server
 from tests.virtual import MemoryNetwork
 
-V4, V5 = Profile.V4_9, Profile.V5_X
 TEST_LISTEN = Address("127.0.0.2", 9876)
 DEAD = Address("127.0.0.3", 9876)
 

@@ -8,8 +8,7 @@ import pytest
 from nemesrv.remoting.bodies.route import DataVersion
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import World, topic, version
-from tests.actors.namesrv.requests import IDENTITY, V5, body
+from tests.actors.namesrv.helpers import IDENTITY, V5, World, body, topic, version
 
 
 @pytest.mark.parametrize("version_", [409, 477])

@@ -9,8 +9,7 @@ from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.errors import RequestTimeout
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import LISTEN, World, topic
-from tests.actors.namesrv.requests import IDENTITY, V4, V5, body
+from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, body, topic
 
 
 @pytest.mark.parametrize("kind", list(SerializeType))

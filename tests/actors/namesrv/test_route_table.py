@@ -4,9 +4,7 @@ from nemesrv.actors.namesrv.route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTa
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies.route import QueueData, TopicRouteData, canonical
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import perms, register, registration, table_with, topic, version
-
-V4, V5 = Profile.V4_9, Profile.V5_X
+from tests.actors.namesrv.helpers import V4, V5, perms, register, registration, table_with, topic, version
 
 
 def routed(table: RouteTable, name: str = "T") -> TopicRouteData:

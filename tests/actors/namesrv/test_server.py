@@ -11,9 +11,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import Connection, RemotingServer
-from tests.actors.namesrv.helpers import LISTEN, World, topic, version
-
-V4, V5 = Profile.V4_9, Profile.V5_X
+from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, topic, version
 
 
 def reasons(world: World) -> list[object]:
@@ -60,14 +58,8 @@ async def test_a_5_x_heartbeat_is_enough_to_stay_alive() -> None:
     async with World(V5) as world:
         broker = world.client()
         await broker.register(header={"heartbeatTimeoutMillis": "10000"})
-        identity = {
-            "brokerName": "broker-a",
-            "brokerAddr": "10.0.0.1:10911",
-            "clusterName": "c",
-            "brokerId": "0",
-        }
         for _ in range(30):
-            await broker(RequestCode.BROKER_HEARTBEAT, identity)
+            await broker(RequestCode.BROKER_HEARTBEAT, IDENTITY)
             await world.clock.sleep(5)
         assert await broker.has_route()
         await world.clock.sleep(15.1)
@@ -153,8 +145,7 @@ async def test_group_members_are_told_of_a_new_smallest_id_in_5_x() -> None:
         await call.register(id_=1, addr=str(address), header={"enableActingMaster": "true"})
         await call.register(id_=0, header={"enableActingMaster": "true"})
         await world.clock.sleep(1)
-        leaving = {"brokerName": "broker-a", "brokerAddr": "10.0.0.1:10911", "clusterName": "c", "brokerId": "0"}
-        await call(RequestCode.UNREGISTER_BROKER, leaving)
+        await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
         await world.clock.sleep(1)
         await slave.close()
         assert [(request.code, request.is_oneway) for request in told] == [(905, True), (905, True)]
@@ -168,8 +159,7 @@ async def test_unregistrations_beyond_5_xs_queue_are_refused_with_a_bare_code_1(
         await call.register()
         waiting = Unregistration(cluster_name="c", broker_name="x", broker_addr="1.1.1.1:1", broker_id=0)
         world.server.table.submit_unregister(waiting)
-        leaving = {"brokerName": "broker-a", "brokerAddr": "10.0.0.1:10911", "clusterName": "c", "brokerId": "0"}
-        response = await call(RequestCode.UNREGISTER_BROKER, leaving)
+        response = await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
         assert (response.code, response.remark) == (1, None)
 
 
@@ -229,8 +219,7 @@ async def test_absurd_names_are_served_and_not_echoed_in_full(world: World, prof
 async def test_a_oneway_request_is_served_and_not_answered(world: World, profile: Profile) -> None:
     call = world.client()
     await call.register()
-    leaving = {"brokerName": "broker-a", "brokerAddr": "10.0.0.1:10911", "clusterName": "c", "brokerId": "0"}
-    await call.client.oneway(LISTEN, RemotingCommand.request(RequestCode.UNREGISTER_BROKER, leaving))
+    await call.client.oneway(LISTEN, RemotingCommand.request(RequestCode.UNREGISTER_BROKER, IDENTITY))
     await call.client.oneway(LISTEN, RemotingCommand.request(105, {"topic": "T"}))
     await world.clock.sleep(0.01)
     assert not await call.has_route()

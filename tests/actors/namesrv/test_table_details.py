@@ -23,6 +23,8 @@ from nemesrv.actors.namesrv.tables import (
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import (
+    V4,
+    V5,
     leaving,
     perms,
     register,
@@ -34,7 +36,6 @@ from tests.actors.namesrv.helpers import (
     version,
 )
 
-V4, V5 = Profile.V4_9, Profile.V5_X
 MASTER, SLAVE, OTHER = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
 
 

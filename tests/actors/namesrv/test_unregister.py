@@ -3,9 +3,8 @@
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import leaving, perms, register, registration, table_with, unregister
+from tests.actors.namesrv.helpers import V4, V5, leaving, perms, register, registration, table_with, unregister
 
-V4, V5 = Profile.V4_9, Profile.V5_X
 REMOTE = "127.0.0.1:55555"
 
 

@@ -116,19 +116,6 @@ def test_what_a_tool_put_before_a_line_is_taken_off_and_kept(
     assert rows[0].outer_ms == (None if outer is None else rows[0].stamp_ms - 8 * 3_600_000 + outer)
 
 
-def test_streams_in_one_file_have_their_own_stack_traces() -> None:
-    rows, _ = read(
-        f"a: {AT} WARN t - registerBroker Exception, 10.0.0.9:9876",
-        f"b: {AT} WARN t - registerBroker Exception, 10.0.0.8:9876",
-        "a: org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.9:9876 failed",
-        "b: org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel",
-    )
-    assert [(row.prefix, row.fields["exception"]) for row in rows] == [
-        ("a", "RemotingConnectException"),
-        ("b", "RemotingTimeoutException"),
-    ]
-
-
 def test_a_line_that_was_pasted_without_its_head_is_an_event_of_a_relative_time() -> None:
     rows, reader = read("new name server is chosen. OLD: null , NEW: 10.0.0.9:9876. namesrvIndex = 1", "and so on")
     assert [(row.event, row.stamp_ms, row.writer) for row in rows] == [

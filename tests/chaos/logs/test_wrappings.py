@@ -155,14 +155,19 @@ def test_a_record_with_its_stack_trace_in_one_text_is_one_record() -> None:
     assert reader.counts.continued == 0
 
 
-def test_pods_in_one_export_have_their_own_stack_traces() -> None:
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda pod, line: json.dumps({"kubernetes": {"pod": {"name": pod}}, "message": line}), "{}: {}".format],
+    ids=["json", "prefix"],
+)
+def test_streams_in_one_file_have_their_own_stack_traces(wrap: Callable[[str, str], str]) -> None:
     lines = [
-        ("ns-0", f"{TRACE[1]}"),
-        ("ns-1", f"{TRACE[1]}"),
+        ("ns-0", TRACE[1]),
+        ("ns-1", TRACE[1]),
         ("ns-0", TRACE[2]),
         ("ns-1", "org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel"),
     ]
-    rows, _ = read([json.dumps({"kubernetes": {"pod": {"name": pod}}, "message": line}) for pod, line in lines])
+    rows, _ = read([wrap(pod, line) for pod, line in lines])
     assert [(row.prefix, row.fields["exception"]) for row in rows] == [
         ("ns-0", "RemotingConnectException"),
         ("ns-1", "RemotingTimeoutException"),

@@ -54,7 +54,7 @@ def cut(world: World, node: str, server: Address) -> None:
     """Packets between the node and that server are lost from now on, those of open connections, too."""
     network, own = world.cluster.network, world.cluster.networks[node]
     lost = {end for end in own._dialled if Address(*end.get_extra_info("peername")) == server}
-    lost |= {end.peer for end in lost}
+    lost |= {end.out.to for end in lost}
     carry, connect = network._carry, own.connect
 
     def carries(transport: Any, data: bytes) -> None:
@@ -67,9 +67,7 @@ def cut(world: World, node: str, server: Address) -> None:
             raise ConnectError(f"connect to {address} failed: nobody answers")
         return await connect(address, factory)
 
-    close = network._carry_close
     network._carry = carries  # type: ignore[method-assign]
-    network._carry_close = lambda end: None if end in lost else close(end)  # type: ignore[method-assign]
     own.connect = connects  # type: ignore[method-assign]
 
 

@@ -278,10 +278,9 @@ def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -
         "ns-0 10.0.1.1:9876",
         "ns-0 lost broker-a (idle)",
         "registration_period 30 s",
-        "black_hole",
+        "1. ",
     ):
-        assert said in text or said == "black_hole"
-    assert "1. " in text
+        assert said in text
     nothing = {"sources": [], "checks_need": {}}
     assert "namesrv.log" in "\n".join(undecided_lines({"one_master": "nothing"}, nothing))
 
