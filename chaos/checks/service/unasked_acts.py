@@ -120,8 +120,8 @@ class Unasked(Process):
         return examined, wrong
 
     def _waited_ms(self, number: int) -> Iterator[float]:
-        """When the look-ups began for whose ends this one may have waited, lockTimeoutMillis at the longest: the look-up
-        may have been asked for before each of these."""
+        """When those look-ups began for whose ends this one may have waited (lockTimeoutMillis): it may have been asked
+        for before each of these."""
         near_ms, began_ms = self.timers.delivery_ms, self._asked[number].began_ms
         turn_ms = began_ms
         for other in reversed(self._asked[:number]):
