@@ -128,6 +128,8 @@ _ACTS: Mapping[str, str] = {
     "committed for a queue that it had given up": "{who} committed for a queue of {about} after giving the queue up",
     "committed after it had unregistered": "{who} committed for a queue of {about} after it had unregistered",
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
+    "went back as a pull was answered": "{what} committed a lower offset than before for {who} ({topic}) as {what} "
+    "answered a held pull",
     "went back": "{who} committed a lower offset than before for a queue of {about}",
     "began without an answer": "{who} started a queue of {about} though its question for the offset had no answer",
     "began at another offset than it was answered": "{who} began a queue of {about} at another offset than answered",

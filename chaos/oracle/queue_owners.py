@@ -93,14 +93,14 @@ def node_of_client(row: Any) -> str:
     return node_of_client_id((row.decoded or {}).get("client"))
 
 
-def asked_to_hold(rows: Rows) -> Mapping[str, float]:
-    """Client to the shortest time for which its pulls ask to be held, as `pull_asked` rows say; where one broker reads
-    shorter times than the others, that broker reads wrongly."""
-    shortest: dict[str, dict[str, float]] = defaultdict(dict)
+def least_asked(rows: Rows, what: str) -> Mapping[str, float]:
+    """Client to the least that its pulls ask for (`pull_asked`: held_ms, messages); where one broker reads less than
+    the others do, that broker reads wrongly."""
+    least: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows("pull_asked"):
-        of, asked_ms = shortest[node_of_client(row)], (row.decoded or {}).get("held_ms") or 0.0
-        of[row.node] = min(of.get(row.node, asked_ms), asked_ms)
-    return {client: max(of.values()) for client, of in shortest.items()}
+        of, asked = least[node_of_client(row)], float((row.decoded or {}).get(what) or 0.0)
+        of[row.node] = min(of.get(row.node, asked), asked)
+    return {client: max(of.values()) for client, of in least.items()}
 
 
 Listed = Sequence[tuple[float, tuple[str, ...]]]

@@ -39,6 +39,7 @@ from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
 
 NAME = "commits_follow_work"
+_REPEATED = "went back as a pull was answered"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 Unread = Set[tuple[str, float]]
@@ -156,6 +157,7 @@ CHECK = Check(
     says="consumers commit what they received, in time; brokers keep offsets; only faults and rebalances set them back",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
+    accuses_object=(_REPEATED,),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
@@ -237,7 +239,7 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
         holder = node_of_client_id(one.client) or rules.holder(one.queue, groups[one.group], one.at_ms)
         yield finding(
             (holder or one.group, one.broker_name, one.topic),
-            "went back",
+            _REPEATED if one.is_repeated else "went back",
             (one.at_ms, one.at_ms),
             Rule(_ROW),
             out=(one.at_ms, one.at_ms),

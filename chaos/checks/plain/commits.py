@@ -19,6 +19,7 @@ from ...history.schema import row_order
 from ...oracle.deliveries import askers
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
+from ...oracle.time_outs import SUSPEND_MS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_READ_MS = 100.0
+"""Within it a broker has read a pull."""
+
+
 def commits(part: Part, world: World) -> CommitFacts:
     """Of all consumer groups of the run; with broadcasting of every consumer."""
     if not askers(world):
@@ -61,7 +66,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         commits=sum(map(len, of_place.values())),
         at_brokers=at_brokers,
         ahead=tuple(_ahead(sends, receipts, world, first)),
-        back=tuple(_back(of_place)),
+        back=tuple(_back(of_place, part.of("pull", types=("ok",)), world)),
         older=() if broadcasting else tuple(_older(part.control, world, of_place)),
         forgotten=(
             *_forgotten(of_place),
@@ -75,8 +80,8 @@ def commits(part: Part, world: World) -> CommitFacts:
 
 COMMITS = Reading(
     Together.QUEUE,
-    ("commit", "send", "receive", "sent_back"),
-    ("type", "role", "op_id", "offset", "value"),
+    ("commit", "send", "receive", "sent_back", "pull"),
+    ("type", "f", "role", "op_id", "offset", "duration_ms", "value"),
     commits,
     types=("ok",),
 )
@@ -338,15 +343,33 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
             yield Forgotten(*place, last["offset"], answered, row.time_ms, min(last["time_ms"], row.time_ms))
 
 
-def _back(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Back]:
+def _back(commits: Mapping[Place, Sequence[Row]], pulls: pa.Table, world: World) -> Iterator[Back]:
     for place, of_place in commits.items():
         last: dict[tuple[str, int], float] = {}
         for row in of_place:
             process, value = (row["node"], row["incarnation"]), row["value"]
             if (value.get("before") or -1) > row["offset"]:
                 at_ms, before_ms = row["time_ms"], last.get(process)
-                yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"))
+                again = row["f"] == "pull" and _is_repeated(place, row, pulls, world)
+                yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"), again)
             last[process] = row["time_ms"]
+
+
+def _is_repeated(place: Place, row: Row, pulls: pa.Table, world: World) -> bool:
+    """Whether the broker held a pull of the commit's client then, and read none: of a link without a fault."""
+    import pyarrow.compute as pc
+
+    client, at_ms = node_of_client_id(row["value"].get("client")), row["time_ms"]
+    if any(fault.overlaps(at_ms - SUSPEND_MS, at_ms) for fault in world.way_faults(client, row["node"])):
+        return False
+    of_queue = pulls.filter(pc.equal(pulls["node"], client))
+    for name, value in zip(QUEUE, place, strict=False):
+        of_queue = of_queue.filter(pc.equal(of_queue[name], value))
+    ended_ms = floats(of_queue["time_ms"])
+    began_ms, near_ms = ended_ms - floats(of_queue["duration_ms"]), world.timers.delivery_ms
+    is_held = (began_ms < at_ms - _READ_MS) & (at_ms - near_ms < ended_ms)
+    is_read = (began_ms <= at_ms + (world.timers.clocks_ms or 0.0)) & (at_ms - began_ms <= _READ_MS)
+    return bool(is_held.any() and not is_read.any())
 
 
 def _queue(row: ControlRow) -> tuple[str, str, int]:

@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.codes import ResponseCode
-from ...oracle.queue_owners import asked_to_hold
+from ...oracle.queue_owners import least_asked
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
@@ -195,7 +195,9 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
-    to_take = np.minimum(np.minimum(most_asked, _IN_MEMORY), high - asked)
+    asks = least_asked(part.control.rows, "messages")
+    take = {node: min(most_, asks.get(node, _IN_MEMORY), _IN_MEMORY) for node, most_ in batch.items()}
+    to_take = np.minimum([take[node] for node in pulls["node"].to_pylist()], high - asked)
     wrong += [is_end & _is_let_go(pulls, part, world), (count < to_take) & _has_room(pulls, world)]
     said = np.select(wrong, ["min", "max", "count", "messages", "code", "next", "held", "fewer"], "")
     at = np.flatnonzero(said != "")
@@ -211,7 +213,7 @@ def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
     """Of each pull, whether its answer came before the broker had held the pull for as long as the pull asked."""
     import numpy as np
 
-    asked = asked_to_hold(part.control.rows)
+    asked = least_asked(part.control.rows, "held_ms")
     brokers = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
 
     def due_ms(client: str, address: str) -> float:

@@ -60,6 +60,8 @@ class Back(OfQueue):
     before_ms: float | None
     """When the one before was committed to this process of the broker; None: it was not, or nobody knows."""
     client: str | None
+    is_repeated: bool = False
+    """Whether no request of the client brought it: it came as the broker answered a pull that it had held."""
 
 
 @dataclass(frozen=True)

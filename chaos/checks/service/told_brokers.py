@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.queue_owners import asked_to_hold, node_of_client
+from ...oracle.queue_owners import least_asked, node_of_client
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
 from ...verdict import Finding
 from ..findings import because, of_many
@@ -73,7 +73,7 @@ class Told(Process):
         messages, rule = int(str(self.world.setting(node, "pullBatchSize"))), _PULL + "pullBatchSize"
         yield from self._said("asks for pullBatchSize", rule, lambda said: said["messages"] == messages, "messages")
         rule = _PULL + "BROKER_SUSPEND_MAX_TIME_MILLIS"
-        is_held = asked_to_hold(self.control.rows).get(node) == SUSPEND_MS  # or a broker reads it wrongly
+        is_held = least_asked(self.control.rows, "held_ms").get(node) == SUSPEND_MS  # or a broker reads it wrongly
         yield from self._said("asks to be held", rule, lambda said: is_held or said["held_ms"] == SUSPEND_MS, "held_ms")
 
     def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
