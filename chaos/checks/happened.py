@@ -48,7 +48,7 @@ _ACTS: Mapping[str, str] = {
     "not its table": "{who} sent {what} another route{of_topic} than it had",
     "must hold": "{who} did not list {about}",
     "must register": "{what} did not register with {who}, so {who} did not list {about}",
-    "must not be dropped": "{who} dropped {what}, though it was alive",
+    "must not be dropped": "{who} dropped {what}, which {who} had to keep",
     "dropped too soon": "{who} dropped {what} too soon",
     "must hold what it acknowledged": "{who} did not list {about}, whose registration it had acknowledged",
     "not as registered": "{who} listed {about} with other queues or permissions than the broker had registered",
@@ -82,7 +82,8 @@ _ACTS: Mapping[str, str] = {
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
     "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
     "comes back": "{who} had topic {topic} again, which the action {what} had deleted",
-    "the broker's topic": "{who} did not have topic {topic} as the action {what} had set it",
+    "the broker's topic": "{who} did not have topic {topic} with the queues or permission of the action {what}",
+    "the broker's deleted topic": "{who} still had topic {topic}, which the action {what} had deleted",
     # a client's routes, and its NameServer
     "must have": "{who} had no route to {about}, though its NameServer had answered with one",
     "takes what it is told": "{who} did not use the route of {topic} with which {what} had answered",

@@ -98,7 +98,8 @@ def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     is_right = has is None if asked is None else has is not None and has[: len(asked)] == asked
     more = {} if is_right else {"came": str(has), "due": str(asked)}
     out = None if is_right else (act.ended_ms, act.ended_ms + world.timers.R_ms)
-    yield _finding(control, world, act, "the broker's topic", out, more)
+    kind = "the broker's deleted topic" if asked is None else "the broker's topic"
+    yield _finding(control, world, act, kind, out, more)
     if asked is None and is_right and act.topic not in world.topics and not elects(world, act.node):
         yield from _stays_away(control, world, act, [row.time_ms for row in rows if row.decoded])
 
