@@ -45,7 +45,7 @@ def doctor(
     nemesrv doctor -                  read from standard input
 
     Exit status: 0 nothing is wrong, 1 a cause is certain, 3 all causes are only likely, 4 no NameServer answers. For
-    LOGS, 0 means that nothing is wrong at the end of the logs; 3 also means that a look-up failed without a known cause.
+    LOGS, 0 means that nothing is wrong at their end; 3 also means that a look-up failed without a known cause.
     """
     if name_servers is not None:
         if not name_servers:

@@ -264,7 +264,7 @@ def test_of_a_table_of_no_list_of_a_broker_the_broker_is_guilty_where_it_registe
     cause = cause_of([verdict])
     assert cause is not None
     assert cause.node == ("broker-a" if registered else "ns-0")
-    assert ("which is not in its namesrvAddr" in cause.sentence) is registered
+    assert ("which is not in broker-a's namesrvAddr" in cause.sentence) is registered
 
 
 @pytest.mark.parametrize(("read_s", "guilty"), [(None, "broker-a"), (150, "ns-0"), (159.9999, "broker-a")])
