@@ -244,7 +244,8 @@ class HostAgent:
     # -- parts of the experiment that live here
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run the function in the agent's process and return its result. A coroutine function is awaited."""
+        """Run the function in the agent's process and return its result. If the function is a coroutine function,
+        `run` awaits the coroutine."""
         result = function(*args)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 

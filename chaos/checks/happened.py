@@ -127,7 +127,7 @@ _ACTS: Mapping[str, str] = {
     "committed late": "{who} committed a message of {about} too late",
     "consumed, and not committed": "{who} consumed a message of {about} and did not commit its offset",
     "committed for a queue that it had given up": "{who} committed for a queue of {about} after giving the queue up",
-    "committed after it had unregistered": "{who} committed for a queue of {about} after it had unregistered",
+    "committed after it had unregistered": "{who} unregistered, and then committed an offset for a queue of {about}",
     "given up without a commit": "{who} gave up a queue of {about} without committing its offset",
     "went back as a pull was answered": "{what} committed a lower offset than before for {who} ({topic}) as {what} "
     "answered a held pull",
@@ -144,7 +144,8 @@ _ACTS: Mapping[str, str] = {
     "unasked": "{what} sent {who} a response to a request that {who} had not sent",
     "acknowledged where another message is": "{what} acknowledged two messages at one offset of a queue ({topic}), the "
     "second one to {who}",
-    "acknowledged at an offset where it is not": "{what} acknowledged a message with an offset where it is not stored",
+    "acknowledged at an offset where it is not": "{what} acknowledged a message with an offset at which {what} "
+    "did not store the message",
     "answered a wrong first offset": "{what} sent {who} a wrong minOffset of a queue ({topic}){because}",
     "answered a wrong end": "{what} sent {who} a wrong maxOffset of a queue ({topic}){because}",
     "answered with more messages than asked for": "{what} sent {who} more messages than asked for ({topic}){because}",

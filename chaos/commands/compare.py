@@ -30,7 +30,7 @@ def compare(
     A and B are run folders, imports, folders that contain run folders or imports, or scenarios. A scenario is run for
     the comparison, on the virtual clock; two scenarios get the same seeds. Five runs on each side are enough for all
     metrics. A run folder is run again if a setting is changed (`--set`). If B is not given, B is A with the changes
-    that the options make for side B. For A and B, the table shows windows, routes, verdicts and clients side by side.
+    that the options make for side B. For A and B, the table shows registration periods, routes, verdicts and clients.
     Exit status: 0 no difference found, 1 A and B differ, 3 there are too few data to tell.
 
     \b

@@ -220,7 +220,8 @@ offset_option = click.option(
     "offsets",
     multiple=True,
     metavar="SOURCE=+1.5s",
-    help="How far the clock of SOURCE (a node, file or folder) was ahead, in ms, s, m, h or d (default: inferred).",
+    help="How far the clock of SOURCE (a node, file or folder) was ahead of the others, in ms, s, m, h or d (default: "
+    "inferred).",
 )
 
 processes_option = click.option(

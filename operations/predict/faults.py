@@ -146,7 +146,7 @@ class FaultSpan:
 
 
 def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
-    """Return every fault in the scenario's timeline, in order. ScenarioError without any fault."""
+    """Return every fault in the scenario's timeline, in order. Raises ScenarioError if the timeline has no fault."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:

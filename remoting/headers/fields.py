@@ -81,8 +81,8 @@ class HeaderFields(metaclass=Declared):
 
 
 def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
-    """Return the values of the peer's fields, by name. Raises HeaderError, which names the field that is missing or
-    unreadable."""
+    """Return the header fields that the peer sent, by field name. Raises HeaderError, which names the field
+    that is missing or unreadable."""
     given = (fields or {}).get
     values: dict[str, object] = {}
     for name, wire_name, kind, required in plan:

@@ -77,8 +77,8 @@ class ProberNode(Node):
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker at once. Returns the answer time in seconds of each broker that answered in
-        time. `brokers` gives brokerName and address of each node. The message's topic is the broker's name, as with
+        """Send one message to each broker, to all at the same time. Returns the answer time in seconds of each
+        broker that answered in time. `brokers` gives brokerName and address of each node. The message's topic is the broker's name, as with
         `mqadmin clusterRT`; no client reads this topic.
         """
         answered: dict[str, float] = {}
