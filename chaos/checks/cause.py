@@ -104,6 +104,8 @@ _NEAREST = (
 )
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what one
 NameServer has, before how two differ; what is lost for good, before what did not come."""
+_SKIP = "answered a wrong next offset"
+"""A message that a consumer was sent past is not lost at the broker."""
 _SIGN = "asks at its polls"
 """What a client does because of its own mistake elsewhere: a look-up, at a queue that it should not pull."""
 _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
@@ -125,12 +127,14 @@ def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict
     return is_missing and any(as_read)
 
 
-def _distance(verdict: Verdict) -> tuple[bool, int, int]:
+def _distance(verdict: Verdict) -> tuple[bool, int, float]:
     """How far from its cause what the check saw may be."""
     check, example = CHECKS.get(verdict.name), next(iter(verdict.examples), None)
     if check is None:
         return True, len(_GROUPS), 0
     names_nobody = example is not None and example.more.get("holder") == ""
     is_sign = bool(verdict.examples) and all(one.more.get("kind") == _SIGN for one in verdict.examples)
-    nearest = _NEAREST.index(verdict.name) if verdict.name in _NEAREST else len(_NEAREST)
+    skips = example is not None and example.more.get("kind") == _SKIP
+    name = "no_acknowledged_loss" if skips else verdict.name
+    nearest = _NEAREST.index(name) - 0.5 * skips if name in _NEAREST else len(_NEAREST)
     return check.is_of_the_whole or names_nobody or is_sign, _GROUPS.index(check.group), nearest

@@ -292,6 +292,11 @@ def _formula(profile: ClientProfile, needed: int) -> str:
     return "; ".join([*parts, f"next = index + 1 mod n, {when}", tries])
 
 
+def _by_time(broken: Mapping[str, Sequence[Broken]]) -> list[tuple[str, Sequence[Broken]]]:
+    """The rules with what broke them, the rule first that was broken first: what came later may follow from that."""
+    return sorted(broken.items(), key=lambda rule: (min(one.row.time_ms for one in rule[1]), rule[0]))
+
+
 def _verdict(
     world: World,
     profile: ClientProfile,
@@ -363,8 +368,8 @@ def _verdict(
     elif open_ and start_bias:
         validity = Validity.UNKNOWN
         why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
-    strange = {rule: _strange(rows, names, world) for rule, rows in sorted(broken.items())}
-    strange |= {f"{rule}, late": _strange(rows, names, world, is_late=True) for rule, rows in sorted(late.items())}
+    strange = {rule: _strange(rows, names, world) for rule, rows in _by_time(broken)}
+    strange |= {f"{rule}, late": _strange(rows, names, world, is_late=True) for rule, rows in _by_time(late)}
     return Verdict(
         name=NAME,
         verdict=validity,

@@ -78,8 +78,8 @@ class ProberNode(Node):
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
         """Send one message to each broker, to all at the same time. Returns the answer time in seconds of each
-        broker that answered in time. `brokers` gives brokerName and address of each node. The message's topic is the broker's name, as with
-        `mqadmin clusterRT`; no client reads this topic.
+        broker that answered in time. `brokers` gives brokerName and address of each node. The message's topic is the
+        broker's name, as with `mqadmin clusterRT`; no client reads this topic.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)

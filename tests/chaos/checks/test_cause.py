@@ -74,6 +74,22 @@ def test_a_look_up_that_nothing_asked_for_comes_behind_what_made_the_client_ask(
         assert found.guarantee == CHECKS[first].says
 
 
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [("answered a wrong next offset", "order_kept"), ("answered a wrong end", "no_acknowledged_loss")],
+)
+def test_a_message_that_a_broker_sent_its_consumer_past_is_not_called_lost(kind: str, first: str) -> None:
+    lost = Example(who="producer-0", what="broker-a", from_ms=1_000.0, more={"kind": "lost"})
+    sent_past = Example(who="consumer-0", what="broker-a", from_ms=2_000.0, more={"kind": kind})
+    wrong = [
+        replace(verdict("no_acknowledged_loss", Validity.INVALID), examples=(lost,)),
+        replace(verdict("order_kept", Validity.INVALID), examples=(sent_past,)),
+    ]
+    found = cause_of(wrong)
+    assert found is not None
+    assert (found.node, found.guarantee) == ("broker-a", CHECKS[first].says)
+
+
 def test_who_only_a_promise_of_the_whole_names_is_guilty_where_no_part_is() -> None:
     late = verdict("dead_brokers_avoided", Validity.INVALID, "producer-1")
     assert guilty_nodes([late]) == {"producer-1": ["dead_brokers_avoided"]}

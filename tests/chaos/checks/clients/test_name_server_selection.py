@@ -444,3 +444,9 @@ def test_who_takes_the_next_at_every_request_chose_since_the_request_before(chos
         builder.at(at_s).event("consumer-0", "name_server_call", f="route", **fields)
     (one,) = selections(builder.facts()[0])
     assert len([*kept_between_requests(one)]) == broken
+
+
+def test_the_rule_that_was_broken_first_is_told_first() -> None:
+    away = moved(channel(client(), 50, "close", NS[1], "peer"), 70, 0)
+    found = check(channel(away, 100, "open", NS[1]).end(200))
+    assert [one.more["kind"] for one in found.examples] == ["in order", "sticky"]
