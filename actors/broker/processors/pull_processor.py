@@ -141,6 +141,8 @@ class PullProcessor:
         return held.answer
 
     def _note(self, connection: Connection, header: PullMessageRequestHeader) -> None:
+        if header.topic not in self._services.topics.topic_config_table:
+            return
         client = self._services.clients.client_id(header.consumer_group, connection.id)
         held_ms = header.suspend_timeout_millis if header.sys_flag & SUSPEND else None
         asked: dict[str, object] = {"client": client, "group": header.consumer_group}

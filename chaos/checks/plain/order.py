@@ -187,7 +187,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
     count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
     batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
-    most_asked = np.array([batch[node] for node in pulls["node"].to_pylist()])
+    most_asked = _of_each(pulls["node"], batch)
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))
     is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
@@ -197,8 +197,10 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
     asks = least_asked(part.control.rows, "messages")
     take = {node: min(most_, asks.get(node, _IN_MEMORY), _IN_MEMORY) for node, most_ in batch.items()}
-    to_take = np.minimum([take[node] for node in pulls["node"].to_pylist()], high - asked)
-    wrong += [is_end & _is_let_go(pulls, part, world), (count < to_take) & _has_room(pulls, world)]
+    to_take = np.minimum(_of_each(pulls["node"], take), high - asked)
+    is_let_go = np.zeros(len(pulls), bool)
+    is_let_go[is_end] = _is_let_go(pulls.filter(is_end), part, world)
+    wrong += [is_let_go, (count < to_take) & _has_room(pulls, world)]
     said = np.select(wrong, ["min", "max", "count", "messages", "code", "next", "held", "fewer"], "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
@@ -207,6 +209,15 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
         if not _is_reset(row, world):
             about = {"broker_name": world.owners.get(row["address"], row["broker_name"]), "due": end}
             yield _misplaced(str(said[number]), {**row, **about})
+
+
+def _of_each(column: pa.ChunkedArray, values: Mapping[str, float]) -> Floats:
+    """The value of each row's name."""
+    import numpy as np
+
+    names = column.combine_chunks().dictionary_encode()
+    found: Floats = np.array([values[name] for name in names.dictionary.to_pylist()])[names.indices.to_numpy()]
+    return found
 
 
 def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
