@@ -2,8 +2,8 @@
 
 Who runs what, and when: oracle/name_server.py, oracle/broker.py, oracle/time_outs.py (clients). What each did and when:
 tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. Waits that nobody schedules:
-timed_waits.py, held_pulls.py, group_members.py, isolations.py, expired_channels.py. What nothing has a client do:
-unasked_acts.py. What it says of itself: told_brokers.py.
+timed_waits.py, held_pulls.py, group_members.py, group_answers.py, isolations.py, expired_channels.py. What nothing has
+a client do: unasked_acts.py. What it says of itself: told_brokers.py.
 """
 
 from collections import defaultdict
@@ -21,6 +21,7 @@ from ..routes.promised import polls_within
 from .broker_tasks import BrokerTasks
 from .client_tasks import ClientTasks
 from .expired_channels import ExpiredChannels
+from .group_answers import GroupAnswers
 from .group_members import Members
 from .held_pulls import HeldPulls
 from .isolations import Isolations
@@ -65,6 +66,8 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
             yield from Unasked(control, world, life, kind).findings()
             yield from Members(control, world, life, kind).findings()
             yield from Told(control, world, life, kind).findings()
+            if kind == "consumer":
+                yield from GroupAnswers(control, world, life, kind).findings()
             if kind == "producer":
                 yield from Isolations(control, world, life, kind).findings()
     yield from Waits(control, world, life, kind).findings()

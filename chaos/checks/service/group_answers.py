@@ -1,0 +1,240 @@
+"""Part of timers_kept: what brokers answer consumers about their group.
+
+| a broker                                       | rows                                          | of                |
+|------------------------------------------------|-----------------------------------------------|-------------------|
+| lists the members of which it has heard (38),  | client_heartbeat, client_gone; members_listed | ConsumerManager   |
+| and refuses where there is none                |                                               |                   |
+| refuses a pull (24) while no member is there,  | the same; pull_asked, pull_delayed            | PullMessage-      |
+| or none has the topic, and only then           |                                               | Processor         |
+| refuses a pull (25) that is newer than all     | the same                                      | ConsumerGroupInfo |
+| that members said, and only such a pull        |                                               |                   |
+| is asked as often for members as the others    | members_listed                                | MQClientInstance  |
+
+Which broker of a name refused a pull, nobody records: all that may have been asked are looked at.
+"""
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ....remoting.codes import ResponseCode
+from ...oracle.intervals import Stretch
+from ...oracle.queue_owners import heard_by, node_of_client
+from ...oracle.quiet import calm
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import PULL_CALL_MS, REBALANCE
+from ...oracle.world import World
+from ...topology import broker_name, node_of_client_id
+from ...verdict import Finding
+from ..findings import because, of_many
+from ..record.control import Control, Row, once
+from ..record.timer_acts import Process, Run
+from ..record.turns import client_routes
+
+_BY_CHANCE = 1e-9
+"""How often a run may call fair draws unfair."""
+
+
+def _at_least(times: int, draws: int, of: int) -> float:
+    """How likely one of so many is to be drawn so often by fair draws."""
+    logs = (
+        math.lgamma(draws + 1)
+        - math.lgamma(n + 1)
+        - math.lgamma(draws - n + 1)
+        - n * math.log(of)
+        + (draws - n) * math.log1p(-1 / of)
+        for n in range(times, draws + 1)
+    )
+    return sum(map(math.exp, logs))
+
+
+@once
+def heard_by_brokers(control: Control, world: World) -> Mapping[str, Mapping[str, Sequence[Stretch]]]:
+    return heard_by(world, control.rows)
+
+
+class GroupAnswers(Process):
+    """Those to one process of a consumer."""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._listed()
+        yield from self._drawn()
+        yield from self._known()
+        yield from self._newest()
+        yield from self._strangers()
+
+    def _listed(self) -> Iterator[Finding]:
+        """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for run in self.rows("members_listed"):
+            broker = self.world.owners.get(run.row.address or "", "")
+            from_ms = self.before_pauses(run.ended_ms) - self.timers.A_ms
+            listed = {node_of_client_id(one) for one in run.row.decoded or ()}
+            if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
+                continue
+            members = self.world.members_of(self.life.node)
+            if any(one not in members and self.world.node(one) for one in listed):
+                told[broker].append((run.ended_ms, False))
+            for member in members:
+                channels = heard_by_brokers(self.control, self.world).get(broker, {}).get(member, ())
+                is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)
+                may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
+                if is_there or not may_be:
+                    told[broker].append((run.ended_ms, (member in listed) is is_there))
+        row = "ConsumerManageProcessor.getConsumerListByGroup: the members that it has heard of"
+        for broker, of in sorted(told.items()):
+            wrong = [at_ms for at_ms, is_right in of if not is_right]
+            yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
+        row = "ConsumerManageProcessor.getConsumerListByGroup: without a member it refuses the question (code 1)"
+        lists = [(self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed")]
+        for broker in sorted({broker for broker, _ in lists}):
+            at_ms = [run.ended_ms for of, run in lists if of == broker]
+            wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
+            yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+
+    def _strangers(self) -> Iterator[Finding]:
+        """Whether each broker refused (code 24) the first pulls by a channel of this consumer that came before all
+        heartbeats of its group. Whose channel it is, the channel's first heartbeat says."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
+        refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for run in self.rows("pull_delayed"):
+            if run.row.code == ResponseCode.SUBSCRIPTION_NOT_EXIST:
+                began_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+                refused[run.row.broker_name or ""].append((began_ms, run.ended_ms))
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for row in self.control.rows("pull_asked"):
+            of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
+            known = (one for name in self.world.members_of(self.life.node) for one in of.get(name, ()))
+            answered_ms = at_ms + PULL_CALL_MS + near_ms
+            if owner.get((row.process, row.op_id)) != self.life.node or not self.start_ms <= at_ms < self.end_ms:
+                continue
+            if any(one.start_ms <= at_ms + near_ms and at_ms - near_ms <= one.end_ms for one in known):
+                continue
+            if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
+                continue
+            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
+            told[row.node].append((at_ms, was_refused))
+        row_ = "PullMessageProcessor: a pull of a group without a member is refused (code 24)"
+        for broker, of_broker in told.items():
+            wrong, span = [at_ms for at_ms, is_right in of_broker if not is_right], (of_broker[0][0], of_broker[-1][0])
+            yield of_many((broker, self.life.node), "serves no strangers", span, row_, len(of_broker), wrong)
+
+    def _newest(self) -> Iterator[Finding]:
+        """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
+        heard of one that was as new as the pulls' own, from a member that was there until then."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        beats, told = self.control.rows("client_heartbeat"), defaultdict[str, list[tuple[float, bool]]](list)
+        ours = self.life.node, node_of_client_id(None)  # a channel that no heartbeat came by yet may be its own
+        asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) in ours]
+        for run in self.rows("pull_delayed"):
+            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
+                continue
+            first_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            from_ms, topic = self.before_pauses(first_ms) - PULL_CALL_MS, run.row.topic or ""
+            named = self._named(run, from_ms)  # nobody knows which of these refused
+            pulls = (row for row in asked if row.node in named and row.time_ms <= run.ended_ms + near_ms)
+            version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
+            had = [
+                any(
+                    channel.start_ms <= row.time_ms < from_ms and run.ended_ms + near_ms <= channel.end_ms
+                    for row in beats
+                    if row.node == broker and _version(row, topic) >= version
+                    for channel in heard_by_brokers(self.control, self.world)
+                    .get(broker, {})
+                    .get(node_of_client(row), ())
+                )
+                for broker in named
+            ]
+            if named:
+                told[named[0]].append((run.ended_ms, all(had)))
+        row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
+        for broker, of_broker in told.items():
+            wrong, span = [at_ms for at_ms, had in of_broker if had], (of_broker[0][0], of_broker[-1][0])
+            yield of_many((broker, self.life.node), "keeps the newest", span, row, len(of_broker), wrong)
+
+    def _drawn(self) -> Iterator[Finding]:
+        """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
+        draw from, no broker got so many that fair draws give as many in one run of a thousand million. A question
+        without a list has no row, so it may have gone to any other broker."""
+        quiet = calm(self.world)
+        rounds = [
+            run
+            for run in self.runs_of(REBALANCE)
+            if any(one.start_ms <= run.began_ms and run.ended_ms <= one.end_ms for one in quiet)
+        ]
+        asked: dict[frozenset[str], list[tuple[float, str]]] = defaultdict(list)
+        for run in self.rows("members_listed"):
+            at = bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq)
+            if at < len(rounds) and rounds[at].began_ms <= run.ended_ms + self.timers.at_once_ms:
+                route = client_routes(self.control).at(*self.process, run.row.topic or "", run.ended_ms)
+                owners, brokers = self.world.owners, route.get("brokers") or {}
+                places = ((name, owners.get(at, "")) for name, ids in brokers.items() for at in ids.values())
+                if all(name == broker_name(node) for name, node in places):  # nobody registered another by hand
+                    name = broker_name(owners.get(run.row.address or "", ""))
+                    asked[frozenset(brokers)].append((run.ended_ms, name))
+        topics = {run.row.topic for run in self.rows("members_listed")}
+        for names, of in asked.items():
+            ((most, times),) = Counter(name for _, name in of).most_common(1)
+            draws = len(of) + max(len(rounds) * len(topics) - sum(map(len, asked.values())), 0)
+            processes = sum(len(self.world.lives_of(one.name)) for one in self.world.of_kind("consumer"))
+            is_wrong = len(names) > 1 and len(names) * processes * _at_least(times, draws, len(names)) < _BY_CHANCE
+            about, span = (self.life.node, most), (of[0][0], of[-1][0])
+            row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
+            wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
+            yield of_many(about, "asks any broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
+
+    def _known(self) -> Iterator[Finding]:
+        """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
+        no member, or of members without this topic."""
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        members = frozenset(self.world.members_of(self.life.node))
+        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for run in self.rows("pull_delayed"):
+            if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
+                continue
+            ended_ms = run.ended_ms + near_ms
+            first_ms = ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
+            from_ms = self.before_pauses(first_ms) - self.timers.A_ms
+            named = self._named(run, from_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
+            if not named:
+                continue
+            if any(self.troubles.between(one, from_ms, ended_ms) for one in named):
+                from_ms -= PULL_CALL_MS  # asked, and refused, before the link held up the request or the answer
+            heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
+            told[named[0]].append((run.ended_ms, all(run.row.topic in topics for topics in heard)))
+        row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
+        for broker, of in told.items():
+            wrong, span = [at_ms for at_ms, is_known in of if is_known], (of[0][0], of[-1][0])
+            yield of_many((broker, self.life.node), "knows its group", span, row, len(of), wrong)
+
+    def _named(self, run: Run, from_ms: float) -> Sequence[str]:
+        """The nodes that may have answered these pulls: at the addresses that some route of its, of whichever topic,
+        named for the broker's name in that time (`brokerAddrTable`); () where one of these is another's, that was
+        registered by hand."""
+        name = run.row.broker_name or ""
+        named = self.spans(lambda routes: {at for brokers in routes for at in (brokers.get(name) or {}).values()})
+        there = (address for address, of in named.items() if any(a <= run.ended_ms and from_ms <= b for a, b in of))
+        nodes = sorted({self.world.owners.get(address, "") for address in there})
+        return nodes if all(broker_name(node) == run.row.broker_name for node in nodes) else ()
+
+    def _topics_at(self, broker: str, members: frozenset[str], from_ms: float, to_ms: float) -> frozenset[str]:
+        """Which topics all heartbeats named that held at the broker in this time; none unless a member was there
+        throughout."""
+        of_members = heard_by_brokers(self.control, self.world).get(broker, {})
+        channels = (one for name in members for one in of_members.get(name, ()))
+        if not any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in channels):
+            return frozenset()
+        topics: frozenset[str] | None = None
+        for row in self.control.rows("client_heartbeat"):
+            if row.node == broker and row.time_ms <= to_ms and node_of_client(row) in members:
+                named = frozenset((row.decoded or {}).get("versions") or ())
+                topics = named if topics is None or row.time_ms <= from_ms else topics & named
+        return topics or frozenset()
+
+
+def _version(row: Row, topic: str) -> float:
+    """The subVersion of the topic in a heartbeat."""
+    return float(((row.decoded or {}).get("versions") or {}).get(topic, -math.inf))
