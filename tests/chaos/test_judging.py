@@ -318,7 +318,7 @@ def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_fi
     names = ("routes_converge", "no_acknowledged_loss")
     said: list[str] = []
     whole = judge(find(str(tmp_path), names, no_spark), engine, lambda: spark, said.append)
-    assert engine is Engine.PLAIN or [line.partition(",")[0] for line in said] == ["what there is of each message"]
+    assert engine is Engine.PLAIN or [line.partition(",")[0] for line in said] == ["counting events by message"]
     files = judge(find((tmp_path / "history").as_uri(), names, no_spark), engine, lambda: spark)
     assert [v.to_json() for v in whole.verdicts] == [v.to_json() for v in files.verdicts]
     assert json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["verdict"] == str(files.verdict)

@@ -95,13 +95,14 @@ class GroupAnswers(Process):
             yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
 
     def _strangers(self) -> Iterator[Finding]:
-        """Whether each broker refused (code 24) the first pulls by a channel of this consumer that came before all
-        heartbeats of its group. Whose channel it is, the channel's first heartbeat says."""
+        """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
+        its group: with code 24, or because it has no such group, or topic, either. Whose channel it is, the channel's
+        first heartbeat says."""
         near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
-            if run.row.code == ResponseCode.SUBSCRIPTION_NOT_EXIST:
+            if run.row.code:
                 began_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
                 refused[run.row.broker_name or ""].append((began_ms, run.ended_ms))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
@@ -117,7 +118,7 @@ class GroupAnswers(Process):
                 continue
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
-        row_ = "PullMessageProcessor: a pull of a group without a member is refused (code 24)"
+        row_ = "PullMessageProcessor: a pull of a group without a member is refused"
         for broker, of_broker in told.items():
             wrong, span = [at_ms for at_ms, is_right in of_broker if not is_right], (of_broker[0][0], of_broker[-1][0])
             yield of_many((broker, self.life.node), "serves no strangers", span, row_, len(of_broker), wrong)
