@@ -176,7 +176,10 @@ def _plants(change: Callable[[Any, Any], None], factor: float) -> Callable[[Any]
 
 
 for _name, _where, _scenario, _change, _factor, _what in _TIMES:
-    planted(_where, _scenario, caught_by="timers_kept", name=_name, what=_what)(_plants(_change, _factor))
+    _plant = _plants(_change, _factor)
+    if _change is holds_pulls:  # a pull that is answered too soon shows at its consumer, too
+        may_find("order_kept")(_plant)
+    planted(_where, _scenario, caught_by="timers_kept", name=_name, what=_what)(_plant)
 
 
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
