@@ -346,27 +346,35 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
 def _back(commits: Mapping[Place, Sequence[Row]], pulls: pa.Table, world: World) -> Iterator[Back]:
     for place, of_place in commits.items():
         last: dict[tuple[str, int], float] = {}
+        of_queue: pa.Table | None = None
         for row in of_place:
             process, value = (row["node"], row["incarnation"]), row["value"]
             if (value.get("before") or -1) > row["offset"]:
                 at_ms, before_ms = row["time_ms"], last.get(process)
-                again = row["f"] == "pull" and _is_repeated(place, row, pulls, world)
+                of_queue = _of_queue(pulls, place) if of_queue is None else of_queue
+                again = row["f"] == "pull" and _is_repeated(row, of_queue, world)
                 yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"), again)
             last[process] = row["time_ms"]
 
 
-def _is_repeated(place: Place, row: Row, pulls: pa.Table, world: World) -> bool:
+def _of_queue(pulls: pa.Table, place: Place) -> pa.Table:
+    import pyarrow.compute as pc
+
+    for name, value in zip(QUEUE, place, strict=False):
+        pulls = pulls.filter(pc.equal(pulls[name], value))
+    return pulls
+
+
+def _is_repeated(row: Row, pulls: pa.Table, world: World) -> bool:
     """Whether the broker held a pull of the commit's client then, and read none: of a link without a fault."""
     import pyarrow.compute as pc
 
     client, at_ms = node_of_client_id(row["value"].get("client")), row["time_ms"]
     if any(fault.overlaps(at_ms - SUSPEND_MS, at_ms) for fault in world.way_faults(client, row["node"])):
         return False
-    of_queue = pulls.filter(pc.equal(pulls["node"], client))
-    for name, value in zip(QUEUE, place, strict=False):
-        of_queue = of_queue.filter(pc.equal(of_queue[name], value))
-    ended_ms = floats(of_queue["time_ms"])
-    began_ms, near_ms = ended_ms - floats(of_queue["duration_ms"]), world.timers.delivery_ms
+    of_client = pulls.filter(pc.equal(pulls["node"], client))
+    ended_ms = floats(of_client["time_ms"])
+    began_ms, near_ms = ended_ms - floats(of_client["duration_ms"]), world.timers.delivery_ms
     is_held = (began_ms < at_ms - _READ_MS) & (at_ms - near_ms < ended_ms)
     is_read = (began_ms <= at_ms + (world.timers.clocks_ms or 0.0)) & (at_ms - began_ms <= _READ_MS)
     return bool(is_held.any() and not is_read.any())

@@ -319,10 +319,16 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
 
     away, at_ms, is_in = isolated(control, world), floats(begun["time_ms"]), np.zeros(len(begun), bool)
     ours = {node.name for node in world.ours("producer") if not world.clocks.get(node.name)}
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for node, broker, from_ms, until_ms in away.spans():
         if node in ours:
-            is_there = pc.and_(pc.equal(begun["node"], node), pc.equal(begun["broker_name"], broker)).to_numpy()
-            is_in |= is_there & (at_ms > from_ms) & (at_ms < until_ms)
+            spans[node, broker].append((from_ms, until_ms))
+    for (node, broker), of in spans.items():
+        is_there = pc.and_(pc.equal(begun["node"], node), pc.equal(begun["broker_name"], broker))
+        at = np.flatnonzero(pc.fill_null(is_there, False).to_numpy())
+        from_, until_ = np.array([(-np.inf, -np.inf), *sorted(of)]).T
+        before = np.searchsorted(from_, at_ms[at]) - 1
+        is_in[at] = at_ms[at] < np.maximum.accumulate(until_)[before]
     for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
         until = away.until_ms(row["node"], row["incarnation"], row["time_ms"])
         if until.get(row["broker_name"], 0.0) > row["time_ms"] + world.timers.delivery_ms:
