@@ -64,9 +64,20 @@ class GroupAnswers(Process):
         yield from self._newest()
         yield from self._strangers()
 
+    def _told(self, kind: str, row: str, told: Mapping[str, Sequence[tuple[float, bool]]]) -> Iterator[Finding]:
+        """Of each broker what it told this consumer: when, and whether that was right."""
+        for broker, of in told.items():
+            wrong = [at_ms for at_ms, is_right in of if not is_right]
+            yield of_many((broker, self.life.node), kind, (of[0][0], of[-1][0]), row, len(of), wrong)
+
+    @property
+    def _near_ms(self) -> float:
+        """How far apart a broker's row and this consumer's row of one answer may be."""
+        return self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+
     def _listed(self) -> Iterator[Finding]:
         """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        near_ms = self._near_ms
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("members_listed"):
             broker = self.world.owners.get(run.row.address or "", "")
@@ -98,13 +109,12 @@ class GroupAnswers(Process):
         """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
         its group: with code 24, or because it has no such group, or topic, either. Whose channel it is, the channel's
         first heartbeat says."""
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        near_ms = self._near_ms
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
             if run.row.code:
-                began_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
-                refused[run.row.broker_name or ""].append((began_ms, run.ended_ms))
+                refused[run.row.broker_name or ""].append((_first_ms(run), run.ended_ms))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for row in self.control.rows("pull_asked"):
             of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
@@ -119,22 +129,19 @@ class GroupAnswers(Process):
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
         row_ = "PullMessageProcessor: a pull of a group without a member is refused"
-        for broker, of_broker in told.items():
-            wrong, span = [at_ms for at_ms, is_right in of_broker if not is_right], (of_broker[0][0], of_broker[-1][0])
-            yield of_many((broker, self.life.node), "serves no strangers", span, row_, len(of_broker), wrong)
+        yield from self._told("serves no strangers", row_, told)
 
     def _newest(self) -> Iterator[Finding]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
         heard of one that was as new as the pulls' own, from a member that was there until then."""
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        near_ms = self._near_ms
         beats, told = self.control.rows("client_heartbeat"), defaultdict[str, list[tuple[float, bool]]](list)
         ours = self.life.node, node_of_client_id(None)  # a channel that no heartbeat came by yet may be its own
         asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) in ours]
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
                 continue
-            first_ms = run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
-            from_ms, topic = self.before_pauses(first_ms) - PULL_CALL_MS, run.row.topic or ""
+            from_ms, topic = self.before_pauses(_first_ms(run)) - PULL_CALL_MS, run.row.topic or ""
             named = self._named(run, from_ms)  # nobody knows which of these refused
             pulls = (row for row in asked if row.node in named and row.time_ms <= run.ended_ms + near_ms)
             version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
@@ -150,11 +157,9 @@ class GroupAnswers(Process):
                 for broker in named
             ]
             if named:
-                told[named[0]].append((run.ended_ms, all(had)))
+                told[named[0]].append((run.ended_ms, not all(had)))
         row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
-        for broker, of_broker in told.items():
-            wrong, span = [at_ms for at_ms, had in of_broker if had], (of_broker[0][0], of_broker[-1][0])
-            yield of_many((broker, self.life.node), "keeps the newest", span, row, len(of_broker), wrong)
+        yield from self._told("keeps the newest", row, told)
 
     def _drawn(self) -> Iterator[Finding]:
         """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
@@ -190,26 +195,23 @@ class GroupAnswers(Process):
     def _known(self) -> Iterator[Finding]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
         no member, or of members without this topic."""
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        near_ms = self._near_ms
         members = frozenset(self.world.members_of(self.life.node))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
                 continue
             ended_ms = run.ended_ms + near_ms
-            first_ms = ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
-            from_ms = self.before_pauses(first_ms) - self.timers.A_ms
+            from_ms = self.before_pauses(_first_ms(run) + near_ms) - self.timers.A_ms
             named = self._named(run, from_ms - PULL_CALL_MS)  # whom it had asked for so long, and who may have refused
             if not named:
                 continue
             if any(self.troubles.between(one, from_ms, ended_ms) for one in named):
                 from_ms -= PULL_CALL_MS  # asked, and refused, before the link held up the request or the answer
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
-            told[named[0]].append((run.ended_ms, all(run.row.topic in topics for topics in heard)))
+            told[named[0]].append((run.ended_ms, not all(run.row.topic in topics for topics in heard)))
         row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
-        for broker, of in told.items():
-            wrong, span = [at_ms for at_ms, is_known in of if is_known], (of[0][0], of[-1][0])
-            yield of_many((broker, self.life.node), "knows its group", span, row, len(of), wrong)
+        yield from self._told("knows its group", row, told)
 
     def _named(self, run: Run, from_ms: float) -> Sequence[str]:
         """The nodes that may have answered these pulls: at the addresses that some route of its, of whichever topic,
@@ -239,3 +241,8 @@ class GroupAnswers(Process):
 def _version(row: Row, topic: str) -> float:
     """The subVersion of the topic in a heartbeat."""
     return float(((row.decoded or {}).get("versions") or {}).get(topic, -math.inf))
+
+
+def _first_ms(run: Run) -> float:
+    """When the first of a row's pulls was put off (`pull_delayed`)."""
+    return run.ended_ms - (run.row.duration_ms or 0.0) * int(run.value.get("times", 1))
