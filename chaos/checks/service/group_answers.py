@@ -62,7 +62,8 @@ class GroupAnswers(Process):
         yield from self._drawn()
         yield from self._known()
         yield from self._newest()
-        yield from self._strangers()
+        if not self.world.setting(self.life.node, "postSubscriptionWhenPull"):  # else a pull needs no heartbeat
+            yield from self._strangers()
 
     def _told(self, kind: str, row: str, told: Mapping[str, Sequence[tuple[float, bool]]]) -> Iterator[Finding]:
         """Of each broker what it told this consumer: when, and whether that was right."""

@@ -527,10 +527,14 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
 
 
 @pytest.mark.parametrize(
-    ("refused", "heard_s", "found"), [(True, 60, []), (False, 60, ["broker-a"]), (False, 15, [])], ids=str
+    ("refused", "heard_s", "posts", "found"),
+    [(True, 60, False, []), (False, 60, False, ["broker-a"]), (False, 15, False, []), (False, 60, True, [])],
 )
-def test_a_broker_refuses_pulls_of_a_group_that_has_no_member(refused: bool, heard_s: float, found: list[str]) -> None:
-    told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
+def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_the_subscription(
+    refused: bool, heard_s: float, posts: bool, found: list[str]
+) -> None:
+    settings = {"consumer-0": {"postSubscriptionWhenPull": posts}}
+    told = runs(cluster(1, ("broker-a",), ("consumer-0",), settings=settings), HEARTBEAT, [1, 31])
     told.at(heard_s).hears("broker-a", "consumer-0", "7")
     told.at(20).event("broker-a", "pull_asked", op_id="7", topic="orders", value={"client": None, "version": 7})
     if refused:
