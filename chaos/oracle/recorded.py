@@ -27,7 +27,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -470,6 +470,23 @@ def wrong_times(world: World, clocks: Mapping[str, Sequence[ClockChange]]) -> It
                     f = change.change_id.rpartition("-")[0] or "clock"
                     at = broker.name, server.name, None, change.time_ms, after_ms
                     yield Fault(change.change_id, f, WRONG_CLOCK, *at)
+
+
+def not_ready(world: World, clocks: Mapping[str, Sequence[ClockChange]]) -> Iterator[Fault]:
+    """When a NameServer with these clocks, set back, waits for service again (needWaitForService) and answers clients'
+    look-ups with code 1: faults of the clients' links."""
+    for server in world.of_kind("name_server"):
+        wait_ms, changes = world.timers_of(server.name).W_ms, clocks.get(server.name, ())
+        if wait_ms is None:
+            continue
+        for life, change in product(world.lives_of(server.name), changes):
+            age_ms = wall_ms(changes, change.time_ms) - wall_ms(changes, life.start_ms)
+            if life.start_ms < change.time_ms < life.end_ms and age_ms < wait_ms and change.step_ms < 0:
+                back = (one.time_ms for one in changes if one.time_ms > change.time_ms and one.step_ms > 0)
+                until_ms = min(*back, life.end_ms, change.time_ms + (wait_ms - age_ms) / min(change.rate, 1.0))
+                for client in world.of_kind("producer", "consumer", "prober"):
+                    at = client.name, server.name, None, change.time_ms, until_ms
+                    yield Fault(change.change_id, "clock", WRONG_CLOCK, *at)
 
 
 def _held_again_ms(changes: Sequence[ClockChange], until_ms: float, timers: Timers) -> float:

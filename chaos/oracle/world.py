@@ -40,6 +40,7 @@ from .recorded import (
     in_order,
     lives_in,
     nodes_in,
+    not_ready,
     old_addresses,
     served_in,
     shared_by_dialler,
@@ -191,7 +192,7 @@ class World:
         )
         acts, clocks = acts_of(made, picked), changes_of(picked)
         made = replace(made._with_faults(affected(made, acts)), acts=acts)
-        made = replace(made._with_faults(wrong_times(made, clocks)), clocks=clocks)
+        made = replace(made._with_faults((*wrong_times(made, clocks), *not_ready(made, clocks))), clocks=clocks)
         made = made._with_faults(old_addresses(made))
         return made if run.get("imported") else made._with_faults(stalls_in(lags, made))
 

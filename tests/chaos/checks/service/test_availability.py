@@ -57,6 +57,17 @@ def test_one_failure_in_a_quiet_time_is_invalid() -> None:
     assert verdict.measured["quiet"] < 1
 
 
+@pytest.mark.parametrize(
+    ("wait_ms", "expected"), [(45_000.0, Validity.VALID), (10_000.0, Validity.INVALID), (None, Validity.INVALID)]
+)
+def test_no_time_is_quiet_while_a_name_server_whose_clock_went_back_waits_for_service_again(
+    wait_ms: float | None, expected: Validity
+) -> None:
+    builder = sends(HALF | {340}, timers={"W_ms": wait_ms}, profile="5.x").at(330)
+    builder.event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -300_000.0})
+    assert check(builder).verdict is expected
+
+
 ABSENT = ("absent-1", "absent", "not_started", "ns-1")
 
 
