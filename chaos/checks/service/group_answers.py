@@ -114,8 +114,8 @@ class GroupAnswers(Process):
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
-            if run.row.code:
-                refused[run.row.broker_name or ""].append((_first_ms(run), run.ended_ms))
+            for broker in self._behind(run, _first_ms(run)) if run.row.code else ():
+                refused[broker].append((_first_ms(run), run.ended_ms))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for row in self.control.rows("pull_asked"):
             of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
@@ -127,7 +127,7 @@ class GroupAnswers(Process):
                 continue
             if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
                 continue
-            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
+            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[row.node])
             told[row.node].append((at_ms, was_refused))
         row_ = "PullMessageProcessor: a pull of a group without a member is refused"
         yield from self._told("serves no strangers", row_, told)
@@ -215,14 +215,18 @@ class GroupAnswers(Process):
         yield from self._told("knows its group", row, told)
 
     def _named(self, run: Run, from_ms: float) -> Sequence[str]:
-        """The nodes that may have answered these pulls: at the addresses that some route of its, of whichever topic,
-        named for the broker's name in that time (`brokerAddrTable`); () where one of these is another's, that was
-        registered by hand."""
+        """The nodes that may have answered these pulls; () where one of these is another's, that was registered by
+        hand."""
+        nodes = self._behind(run, from_ms)
+        return nodes if all(broker_name(node) == run.row.broker_name for node in nodes) else ()
+
+    def _behind(self, run: Run, from_ms: float) -> Sequence[str]:
+        """The nodes at the addresses that some route of this consumer, of whichever topic, named for the name of the
+        pulls' broker in that time (`brokerAddrTable`)."""
         name = run.row.broker_name or ""
         named = self.spans(lambda routes: {at for brokers in routes for at in (brokers.get(name) or {}).values()})
         there = (address for address, of in named.items() if any(a <= run.ended_ms and from_ms <= b for a, b in of))
-        nodes = sorted({self.world.owners.get(address, "") for address in there})
-        return nodes if all(broker_name(node) == run.row.broker_name for node in nodes) else ()
+        return sorted({self.world.owners.get(address, "") for address in there})
 
     def _topics_at(self, broker: str, members: frozenset[str], from_ms: float, to_ms: float) -> frozenset[str]:
         """Which topics all heartbeats named that held at the broker in this time; none unless a member was there
