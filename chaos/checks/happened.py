@@ -81,6 +81,7 @@ _ACTS: Mapping[str, str] = {
     "makes a retry topic": "{who} did not create topic {topic}, though {who} had a heartbeat of a member of the group",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
     "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
+    "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",
     "comes back": "{who} had topic {topic} again, which the action {what} had deleted",
     "the broker's topic": "{who} did not have topic {topic} with the queues or permission of the action {what}",
     "the broker's deleted topic": "{who} still had topic {topic}, which the action {what} had deleted",

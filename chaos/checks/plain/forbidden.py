@@ -1,4 +1,5 @@
-"""Requests that a broker answered with success though its own topic forbids them (availability).
+"""Requests that a broker answered with success though its own topic forbids them, and sends that a master refused as
+if it were none (availability).
 
     broker's `topic`   perm 6, 4 queues ──┬── perm 4 ────┬── perm 2 ────┬── 2 queues ──────
     sends              may be stored      │ are refused  │              │ of queue 2: are refused
@@ -7,6 +8,9 @@
 A broker's own permission (brokerPermission) is in these rows, too, and forbids no send to an unordered topic
 (`AbstractSendMessageProcessor.msgCheck`), so of a broker with such a permission only queues are judged. Upstream:
 `AbstractSendMessageProcessor.msgCheck`, `PullMessageProcessor.processRequest`.
+
+A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does
+(`DefaultMessageStore.checkStoreStatus`).
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....remoting.codes import PERM_READ, PERM_WRITE
+from ....remoting.codes import PERM_READ, PERM_WRITE, ResponseCode
 from ...oracle.intervals import Stretch
+from ...oracle.roles import elects
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
@@ -29,11 +34,12 @@ from .part import Part, Reading, Together, began_ms, floats, is_one_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SENDS, PULLS = "sends", "pulls"
+SENDS, PULLS, TO_A_MASTER = "sends", "pulls", "sends to a master"
 
 
 class Refusal(NamedTuple):
-    """What a broker has to refuse in this time: requests for a queue from `from_queue` on."""
+    """What a broker has to refuse in this time: requests for a queue from `from_queue` on. TO_A_MASTER: what it must
+    not refuse with code 14, whatever the topic."""
 
     broker: str
     addresses: tuple[str, ...]
@@ -45,7 +51,8 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class Forbidden(Facts):
-    """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same."""
+    """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same; of sends to a
+    master, bad is what was refused."""
 
     asked: Mapping[tuple[str, str, str], Tally] = field(default_factory=dict)
 
@@ -55,7 +62,8 @@ def forbidden(part: Part, world: World) -> Forbidden:
     for refusal in _refusals(part.control, world):
         rows = _asked(part, world, refusal)
         if len(rows):
-            found.setdefault((refusal.broker, refusal.topic, refusal.what), []).append(_tally(rows))
+            about = refusal.broker, refusal.topic, refusal.what
+            found.setdefault(about, []).append(_tally(rows, refusal.what))
     return Forbidden({key: Tally.total(tallies) for key, tallies in found.items()})
 
 
@@ -70,6 +78,10 @@ FORBIDDEN = Reading(
 
 def _refusals(control: Control, world: World) -> Iterator[Refusal]:
     """From when an operator's change was in force until the next change began to be."""
+    for broker in world.ours("broker", "slave"):
+        if not elects(world, broker.name):
+            from_ms = -math.inf if broker.kind == "broker" else world.heard_ms(broker.name)
+            yield Refusal(broker.name, tuple(broker.addresses), "", TO_A_MASTER, 0, Stretch(from_ms, world.end_ms))
     for broker in world.of_kind("broker"):
         settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
         for row in control.rows("topic"):
@@ -95,10 +107,11 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     """The answered requests that the broker read and answered in that time."""
     import pyarrow.compute as pc
 
-    is_send = refusal.what == SENDS
+    is_send = refusal.what != PULLS
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
     is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)
+    is_of_topic = pc.or_(is_of_topic, refusal.what == TO_A_MASTER)
     is_asked = pc.and_(is_one_of(rows["address"], refusal.addresses), is_of_topic)
     is_asked = pc.and_(is_asked, pc.greater_equal(rows["queue_id"], refusal.from_queue))
     rows = rows.filter(pc.fill_null(pc.and_(is_asked, pc.is_valid(rows["code"])), False))
@@ -109,15 +122,15 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     return rows.filter(is_within)
 
 
-def _tally(rows: pa.Table) -> Tally:
+def _tally(rows: pa.Table, what: str) -> Tally:
     import pyarrow.compute as pc
 
-    is_ok = pc.equal(rows["type"], "ok")
-    done = floats(rows.filter(is_ok)["time_ms"])
+    is_bad = pc.equal(rows["code"], ResponseCode.SERVICE_NOT_AVAILABLE)
+    bad = floats(rows.filter(is_bad if what == TO_A_MASTER else pc.equal(rows["type"], "ok"))["time_ms"])
     return Tally(
-        good=len(rows) - len(done),
-        bad=len(done),
-        first_bad_ms=float(done.min()) if len(done) else None,
-        last_bad_ms=float(done.max()) if len(done) else None,
+        good=len(rows) - len(bad),
+        bad=len(bad),
+        first_bad_ms=float(bad.min()) if len(bad) else None,
+        last_bad_ms=float(bad.max()) if len(bad) else None,
         last_ms=float(floats(rows["time_ms"]).max()),
     )

@@ -4,7 +4,8 @@
                                  └── fault ───┘             fault: what the scenario asks (`availability_floor`)
                    buckets of equal length, at most 200
 
-What a broker's own topic forbids, by its permission or its queues, is refused at any time (plain/forbidden.py).
+What a broker's own topic forbids, by its permission or its queues, is refused at any time (plain/forbidden.py),
+and a master never refuses a send as a slave does (code 14).
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
 save it: a broker that is routed to accepts what it is sent. A scenario may set one floor for everything after its first
@@ -24,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN
+from ..plain.forbidden import FORBIDDEN, TO_A_MASTER
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -32,7 +33,7 @@ from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
-FORBIDDEN_KIND = "refuses what its topic forbids"
+FORBIDDEN_KIND, MASTER_KIND = "refuses what its topic forbids", "takes what it is sent"
 _BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after a heal"
 
@@ -40,7 +41,10 @@ _ROW = "quiet from R + C + P + J + A + T after a heal"
 def gather(gathering: Gathering, world: World) -> Tallies:
     """From the slots that recovery_time is judged by too."""
     found = tallies(slots_of(gathering, world), world, gathering.control)
-    return replace(found, forbidden=gathering.counted(FORBIDDEN, world).asked)
+    said = {broker for (_, broker), tally in found.tries.items() if tally.bad}
+    asked = gathering.counted(FORBIDDEN, world).asked
+    told = {of: tally for of, tally in asked.items() if of[2] != TO_A_MASTER or (tally.bad and of[0] not in said)}
+    return replace(found, forbidden=told)
 
 
 def judge(tallied: Tallies, world: World) -> Verdict:
@@ -88,7 +92,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses what its topic's permission or queues forbid",
+    "a broker refuses what its topic's permission or queues forbid, and a master refuses no send with code 14",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
@@ -103,14 +107,19 @@ CHECK = Check(
 
 
 def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
-    """Of what a broker had to refuse by its topic."""
+    """Of what a broker had to refuse by its topic, or, as a master, to take."""
     broker, topic, what = about
-    row = "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
+    kind, row = (
+        FORBIDDEN_KIND,
+        "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused",
+    )
+    if what == TO_A_MASTER:
+        kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
     first_ms = tally.first_bad_ms or 0.0
     out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(
         (broker, what, topic),
-        FORBIDDEN_KIND,
+        kind,
         out or (0.0, tally.last_ms or 0.0),
         at_no_time(row),
         out=out,

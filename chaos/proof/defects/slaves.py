@@ -7,7 +7,7 @@ from typing import Any
 
 from ....actors.broker.config import BrokerConfig
 from ....actors.broker.server import Broker
-from ....actors.broker.stored import Found, GetStatus
+from ....actors.broker.stored import Found, GetStatus, StoreFull
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ....clients.client_instance import FindBrokerResult
@@ -205,6 +205,17 @@ def slave_unregisters_its_master(broker: Broker) -> None:
     def request_of_id_0(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
         is_last = code == RequestCode.UNREGISTER_BROKER
         return request(code, {**fields, "brokerId": str(MASTER_ID)} if is_last else fields, body)
+
+
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="availability")
+@may_find("dead_brokers_avoided living_are_used recovery_time")
+@in_its_parts
+def slave_made_master_stores_nothing(broker: Broker) -> None:
+    """a slave that was made master refuses messages as a slave does (code 14)"""
+
+    @around(broker.store, "append")
+    def refuse(append: Any, messages: Any, **at: Any) -> Any:
+        raise StoreFull("message store is slave mode, so putMessage is forbidden")
 
 
 @planted(NS_0, "slave-made-master", caught_by="routes_as_registered")

@@ -292,3 +292,22 @@ def test_a_broker_stores_nothing_in_a_topic_that_is_read_only_or_in_a_queue_that
     told.at(at_s).event("producer-0", "send_attempt", type="ok", duration_ms=1.0, **sent)
     verdict = check(told.end(200))
     assert verdict.violations == violations
+
+
+@pytest.mark.parametrize(
+    ("code", "switched_s", "expected"),
+    [(14, 60, Validity.INVALID), (14, None, Validity.VALID), (13, 60, Validity.VALID)],
+)
+def test_a_slave_that_was_made_master_refuses_no_send_as_a_slave_does_though_a_fault_never_ended(
+    code: int, switched_s: float | None, expected: Validity
+) -> None:
+    told = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0",), workload=WORKLOAD)
+    told.at(20).event("producer-0", "send", type="ok", duration_ms=1.0)
+    told.at(50).fault("kill-1", "kill", "sigkill", "broker-a")
+    if switched_s is not None:
+        told.at(switched_s).event("admin", "admin", f="switch", type="ok", target="broker-a/1", code=0)
+    sent = {"broker_name": "broker-a", "address": address_of("broker-a/1"), "queue_id": 0, "code": code}
+    told.at(150).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
+    verdict = check(told.end(200))
+    assert verdict.verdict is expected
+    assert [one.who for one in verdict.examples] == (["broker-a/1"] if expected is Validity.INVALID else [])
