@@ -39,7 +39,10 @@ def test_an_offset_given_twice_is_invalid() -> None:
 
 
 def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offset_accuse_the_broker() -> None:
-    builder = cluster(1, ("broker-a",), ("producer-0", "producer-1"), workload={"topic": "orders"})
+    """And no pull of the queue: by wrong offsets nobody knows where the queue ends."""
+    builder = cluster(1, ("broker-a",), ("producer-0", "producer-1", "consumer-0"), workload={"topic": "orders"})
+    pull = {"address": address_of("broker-a"), "value": {"max": 13, "min": 0, "next": 13}, "duration_ms": 9000.0}
+    builder.at(40).event("consumer-0", "pull", type="ok", code=19, offset=13, **pull, **AT)
     for at_s, producer in ((20, "producer-0"), (90, "producer-1")):
         builder.at(at_s).event(producer, "send", type="ok", msg_key=producer, offset=13, duration_ms=1, **AT)
     (found,) = builder.end(100).judged(CHECK).examples
