@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...remoting.topics import is_own
 from ..oracle.intervals import Stretch
 from ..oracle.windows import Window
 from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
@@ -229,5 +230,10 @@ def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Exampl
 
 
 def _examples(findings: Iterable[Finding]) -> list[Example]:
-    bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: f.badness, reverse=True)
+    """The worst first; of what is as bad, what was seen of a topic that is neither RocketMQ's own nor a broker's."""
+
+    def key(one: Finding) -> tuple[object, bool]:
+        return one.badness, not is_own(one.topic) and one.topic not in (one.subject, one.object)
+
+    bad = sorted((one for one in findings if one.wrong or one.late), key=key, reverse=True)
     return [finding.example for finding in bad[:EXAMPLES_MAX]]

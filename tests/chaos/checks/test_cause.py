@@ -7,6 +7,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.cause import cause_of, guilty_nodes
 from nemesrv.chaos.checks.check import Group
+from nemesrv.chaos.checks.findings import at_no_time, finding, verdict_of
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Example, Validity, Verdict
@@ -123,6 +124,13 @@ def test_of_a_queue_that_its_group_does_not_read_who_holds_it_is_guilty_and_wher
         return found.node if found is not None else ""
 
     assert (guilty("consumer-0"), guilty("")) == ("consumer-0", "consumer-1")
+
+
+def test_of_findings_that_are_as_bad_that_of_a_users_topic_is_told_first() -> None:
+    topics, about = ("DefaultCluster_REPLY_TOPIC", "broker-a", "orders"), ("lists a broker", (0.0, 9.0))
+    wrong = [finding(("ns-0", "broker-a", of), *about, at_no_time("-"), out=(0.0, 9.0), wrong=1) for of in topics]
+    found = verdict_of("routes_as_registered", wrong, measured={}, nothing="", noun="routes")
+    assert [example.topic for example in found.examples] == ["orders", "DefaultCluster_REPLY_TOPIC", "broker-a"]
 
 
 @pytest.mark.parametrize("group", Group)
