@@ -143,7 +143,9 @@ def _is_senders(changed: Sequence[Slow]) -> bool:
     """Whether their producers changed them, and not the brokers that stored them: no broker knows which message was
     tried before, and what one producer sends to several brokers only the producer has in its hands."""
     producers, brokers = {one.producer for one in changed}, {one.broker_name for one in changed}
-    tried = len(changed) > 1 and all(one.attempt for one in changed)
+    if len(producers) > 1 and len(brokers) == 1:
+        return False
+    tried = len(changed) > 1 and all(one.attempt > 1 for one in changed)
     return tried or (len(producers) == 1 and len(brokers) > 1)
 
 

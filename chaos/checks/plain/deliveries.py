@@ -54,7 +54,7 @@ class Slow(NamedTuple):
     changed: bool = False
     """Whether what was received is not what was sent."""
     attempt: int = 0
-    """Which try of the send was stored, from 0 on."""
+    """How many tries of the send may have stored it."""
     pulls: tuple[Pull, ...] = ()
     """The last ones of its group at or below its offset, begun before it was received; in order of time."""
     passed_ms: float | None = None
