@@ -114,8 +114,10 @@ class GroupAnswers(Process):
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
-            for broker in self._behind(run, _first_ms(run)) if run.row.code else ():
-                refused[broker].append((_first_ms(run), run.ended_ms))
+            if run.row.code:  # also by another name: an operator may have registered the address under it
+                names = {run.row.broker_name or "", *map(broker_name, self._behind(run, _first_ms(run)))}
+                for name in names:
+                    refused[name].append((_first_ms(run), run.ended_ms))
         told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for row in self.control.rows("pull_asked"):
             of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
@@ -127,7 +129,7 @@ class GroupAnswers(Process):
                 continue
             if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
                 continue
-            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[row.node])
+            was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
         row_ = "PullMessageProcessor: a pull of a group without a member is refused"
         yield from self._told("serves no strangers", row_, told)
