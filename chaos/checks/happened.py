@@ -62,7 +62,7 @@ _ACTS: Mapping[str, str] = {
     "taken though unchanged": "{who} took queues of {about} from a registration of an unchanged dataVersion{because}",
     "taken from a slave": "{who} took queues of {about} from a slave's registration",
     "taken though an older one": "{who} took an address of {about} with a smaller stateVersion{because}",
-    "keeps its topics": "{who} had lost topic {topic}, or its number of queues, when it was started again",
+    "keeps its topics": "{who} had lost topic {topic}, or its queues or permission, when {who} was started again",
     "counts topics": "{who} answered an operator with a wrong number of topics of {what}",
     "takes a registration": "{who} refused a registration of {what}, and had no reason to",
     "refuses one topic": "{who} accepted the first registration of {what}, though it had only one topic",

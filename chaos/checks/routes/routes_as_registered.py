@@ -15,6 +15,7 @@ are and registered, as they say (registered_rows.py). What clients make of route
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -204,22 +205,25 @@ class _Registering:
 
 
 def _kept(control: Control, world: World) -> Iterator[Finding]:
-    """Whether each process of a broker of ours began with all topics, and their queues, that the one before it had."""
+    """Whether each process of a broker of ours began with all topics, and their queues and permissions, that the one
+    before it had; where an operator changed brokerPermission, which is in all rows, only the queues count."""
     had: dict[tuple[str, int], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in control.rows("topic"):
         if world.made_by(row.node) == OURS:
             had[row.process][row.topic or ""].append(row)
+    permits = {act.node for act in world.acts if "brokerPermission" in act.value.get("settings", {})}
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):
         began.setdefault(row.process, row.began_ms)
     for (broker, one), (again, other) in pairwise(sorted(had)):
         first_ms = began.get((again, other), -math.inf)
-        now = {topic: _queues(of[0]) for topic, of in had[again, other].items() if of[0].time_ms <= first_ms}
+        has = partial(_queues, with_perm=broker not in permits)
+        now = {topic: has(of[0]) for topic, of in had[again, other].items() if of[0].time_ms <= first_ms}
         ended_ms = world.ended_ms(broker, one)
         late = any(act.node == broker and abs(act.began_ms - ended_ms) < _LAST_MS for act in world.acts)
         if broker != again or late or not now:
             continue
-        due = {topic: _queues(of[-1]) for topic, of in had[broker, one].items()}
+        due = {topic: has(of[-1]) for topic, of in had[broker, one].items()}
         lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
@@ -261,6 +265,6 @@ def _of_members(
         yield of_many(about, "makes a retry topic", span, _RETRY_ROW, 1, wrong, to_ms=made_ms)
 
 
-def _queues(row: Row) -> tuple[int, int] | None:
+def _queues(row: Row, *, with_perm: bool = False) -> tuple[int, ...] | None:
     queues = row_of(row.decoded)
-    return queues and queues[:2]
+    return queues if with_perm else queues and queues[:2]

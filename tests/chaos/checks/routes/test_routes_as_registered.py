@@ -339,15 +339,23 @@ def test_a_name_server_of_5_x_refuses_a_first_registration_of_one_topic_in_one_o
     assert [one for one in kinds(builder) if one[1] == "refuses one topic"] == wrong
 
 
-@pytest.mark.parametrize(("topics", "wrong"), [(("orders", "fresh"), []), (("orders",), [("broker-a", "fresh")])])
+@pytest.mark.parametrize(
+    ("topics", "perm", "wrong"),
+    [
+        (("orders", "fresh"), 6, []),
+        (("orders",), 6, [("broker-a", "fresh")]),
+        (("fresh", "orders"), 4, [("broker-a", "orders")]),
+    ],
+)
 def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
-    topics: tuple[str, ...], wrong: list[tuple[str, str]]
+    topics: tuple[str, ...], perm: int, wrong: list[tuple[str, str]]
 ) -> None:
     kill = "f1", "kill", "sigkill", "broker-a"
     builder = read((1, 1, ORDERS)).at(10).topic("broker-a", "orders").topic("broker-a", "fresh")
     builder.at(20).fault(*kill).at(30).restarted("broker-a").fault(*kill, end=True)
     for topic in topics:
         builder.topic("broker-a", topic)
+    builder.rows[-1]["value"] |= {"perm": perm}
     builder.at(31).event("broker-a", "register", type="ok", name_server=address_of("ns-0"), duration_ms=5.0)
     found = check(builder.end(60)).findings
     assert [(one.subject, one.topic) for one in found if one.kind == "keeps its topics" and one.wrong] == wrong
