@@ -249,8 +249,8 @@ def _cost(replayed: Replayed) -> Cost | None:
 
 
 def cost_of_original(original: Original) -> str | None:
-    """The original's cost for its clients in a sentence: of an import what the clients' own logs say. None: nothing
-    says anything."""
+    """Return the original's cost for its clients in a sentence; for an import, what the clients' own logs say. None if
+    nothing says what the cost was."""
     cost = cost_of(original.folder)
     if cost is not None:
         return cost.sentence
