@@ -110,7 +110,7 @@ class ProducerConnection(Body):
 
 
 class LockBatchRequestBody(Body):
-    """The queues that one orderly consumer wants to own."""
+    """The queues that one orderly consumer wants to lock (request 41) or unlock (request 42)."""
 
     consumer_group: str
     client_id: str
