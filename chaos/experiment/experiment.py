@@ -393,8 +393,8 @@ class Experiment:
 
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading queues. Rows recorded after `end` are not
-        judged. Raises HarnessError if a connection of an outside program avoided its proxies, because the run cannot be
-        judged."""
+        judged. Raises HarnessError if a Java process of Apache's had a connection that avoided the proxies, because the
+        run cannot be judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")

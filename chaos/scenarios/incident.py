@@ -30,7 +30,7 @@ class PromisesModel(Strict):
 
     @property
     def judged_by(self) -> tuple[str, ...]:
-        """The checks that judge the promises made here; without a check's verdict, its promise is not decided."""
+        """The checks that judge the promises made here. A promise is not decided if its check has no verdict."""
         return tuple(_JUDGES[name] for name, promise in self if promise)
 
 

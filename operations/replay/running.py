@@ -114,8 +114,8 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """Run the recorded run's scenario once, and compare both runs. The replay's run folder has scenario.yaml and a
-    history."""
+    """Run the recorded run's scenario once, and compare the new run with the recorded run. The replay's run folder has
+    scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")

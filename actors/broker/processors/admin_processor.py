@@ -144,7 +144,8 @@ class AdminProcessor:
         return RemotingCommand.response(body=topic.encode())
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 202: each queue's first and end offset, and when its last message was stored (0 if it is empty)."""
+        """Request 202: each queue's first and end offset, and when the queue's last message was stored (0 if the queue
+        is empty)."""
         name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -330,7 +331,8 @@ class AdminProcessor:
     # What it looks into
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 321: a consume queue's entries from an index on, and the group's subscription if it is online."""
+        """Request 321: a consume queue's entries from an index on, and the group's subscription if the group is
+        online."""
         header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):
