@@ -163,7 +163,7 @@ class LiveInfo:
 
 @dataclass(slots=True, kw_only=True)
 class BrokerGroup:
-    """A master and its slaves under one broker name."""
+    """The brokers of one broker name: slaves, and a master if one is registered."""
 
     cluster: str
     broker_name: str

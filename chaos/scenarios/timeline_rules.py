@@ -81,9 +81,9 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 def order_of_actions(scenario: Scenario) -> None:
     """Each node is in the right state for a kill, pause, resume or restart. A heal that names faults or links ends at
-    least one fault. During a rolling restart or restart storm no other fault or restart hits the same nodes. Faults of
-    hosts must be replaced by ordinary actions before (host_actions.py). Errors name an entry by its number in the
-    file."""
+    least one fault. During a rolling restart or restart storm no other action on processes or wall clocks hits the same
+    nodes. Faults of hosts must be replaced by ordinary actions before (host_actions.py). Errors name an entry by its
+    number in the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
