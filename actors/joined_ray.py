@@ -234,8 +234,8 @@ class JoinedRay:
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
-    """Return each Ray node's name by node id: its label `nemesrv-host`, else its host name if unique, else its
-    address."""
+    """Return each Ray node's name by node id: its label `nemesrv-host`, else its host name if unique, else its address
+    if unique, else the start of its node id. Raises ClusterError if two Ray nodes would have one name."""
     labels = {node["NodeID"]: (node.get("Labels") or {}).get(HOST_LABEL) for node in nodes}
     machines = Counter(node["NodeManagerHostname"] for node in nodes)
     addresses = Counter(node["NodeManagerAddress"] for node in nodes)

@@ -302,7 +302,7 @@ class Reaper:
             signal.set_wakeup_fd(self._process.stdin.fileno(), warn_on_full_buffer=False)
 
     def close(self) -> None:
-        """End the reaper. It then kills nothing."""
+        """End the reaper without letting it kill anything."""
         self._process.kill()
         self._process.wait()
         if self._told and threading.current_thread() is not threading.main_thread():

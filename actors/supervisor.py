@@ -46,7 +46,8 @@ class Ended:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of the command: 128 + the signal's number, or 4 if somebody else killed the work."""
+        """The exit status of the command: the work's own; 128 + the signal's number if the work ended because of a
+        signal that the supervisor got; 4 if somebody else killed the work."""
         if self.asked is not None and (self.status is None or self.status >= 128):
             return 128 + self.asked
         return EXIT_HARNESS if self.status is None else self.status

@@ -65,8 +65,8 @@ def every(nth: int) -> Callable[[], bool]:
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """Apply the decorated change to parts that a broker creates when it begins to listen: tables, store,
-    registration."""
+    """Apply the decorated change when the broker begins to listen, after `_assemble` has made the tables, the
+    registration and the processor. The store is there from the broker's constructor on."""
 
     @wraps(change)
     def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:

@@ -82,13 +82,15 @@ class AdminClient:
         return list(TopicList.decode(response.body).topic_list)
 
     async def wipe_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """Return how many topics of the broker can no longer be written, according to the NameServer's answer."""
+        """Take the broker's write permission away at the NameServer. Returns how many topics of the broker can no
+        longer be written, according to the NameServer's answer."""
         header = headers.WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
         return headers.WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
 
     async def add_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
-        """Return how many topics of the broker can be written again, according to the NameServer's answer."""
+        """Give the broker's write permission back at the NameServer. Returns how many topics of the broker can be
+        written again, according to the NameServer's answer."""
         header = headers.AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
         response = await self._ask(name_server, RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
         return headers.AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count

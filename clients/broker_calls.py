@@ -31,7 +31,7 @@ async def call(
 
 async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
     """Return the address of the queue's broker. If the address is unknown, query the topic's route once. Raises
-    ClientError, TransportError."""
+    ClientError if the address stays unknown, and TransportError or ProtocolError without a readable route answer."""
     found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
         await instance.update_route(queue.topic)

@@ -79,7 +79,7 @@ class NameServerSelector:
         return abs(self._index) % len(self.addresses)
 
     def update(self, addresses: Sequence[Address]) -> bool:
-        """Take a new list of NameServers. Returns True if the new list replaced the old and was shuffled.
+        """Take a new list of NameServers. Returns True if the new list replaced the old.
 
         An empty list is ignored, and so is a list with the same addresses in another order. If the new list lacks the
         chosen NameServer, no NameServer is chosen any more.

@@ -75,7 +75,7 @@ def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> T
 
 
 def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether two routes differ by Java's test: order is ignored, and only names and addresses of brokers count."""
+    """Whether two routes differ by Java's test: order is ignored, and of a broker only name and addresses count."""
     return old is None or _comparable(old) != _comparable(new)
 
 

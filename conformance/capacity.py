@@ -64,7 +64,8 @@ class LoopLateness:
 
 
 def at_once(memory: int) -> int:
-    """Return how many processes of `memory` bytes may run at once: as many as fit into a third of the free memory."""
+    """Return how many processes of `memory` bytes may run at once: as many as fit into a third of the free memory, but
+    at least 2 and at most AT_ONCE_MAX."""
     return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
@@ -91,7 +92,7 @@ def planned(
 ) -> tuple[list[Job], float]:
     """Return the order of the jobs after the first process, and the jobs' estimated duration in seconds. The longest
     jobs come first, then the situation `starts`. Situations that measure milliseconds come last unless the run then
-    takes longer."""
+    takes over 1 s longer."""
     lasting = [(each, number) for each in chosen if not each.many for number in range(each.times * repeats)]
     lasting.sort(key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]

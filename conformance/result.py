@@ -74,8 +74,8 @@ class ConformResult:
 
     @property
     def verdict(self) -> Validity | None:
-        """The worst verdict of the client's rules; None without a profile. The verdict is UNKNOWN if the profile
-        expects nothing of the rules."""
+        """UNKNOWN if the program could not be examined, or no rule was measured, or the profile expects nothing of the
+        measured rules. Else the worst verdict of the rules that the profile expects; None if there is no profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided or (self.profile is not None and not verdicts):
             return Validity.UNKNOWN
@@ -88,7 +88,7 @@ class ConformResult:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of `nemesrv conform`: 0 for VALID or without a profile, 1 for INVALID, 3 for UNKNOWN."""
+        """The exit status of `nemesrv conform`: 0 for VALID, 1 for INVALID, 3 for UNKNOWN; 0 if the verdict is None."""
         return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
 
     @property

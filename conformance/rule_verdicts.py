@@ -65,8 +65,9 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """Return the text of a profile file with the measured values, without undecided rules. If less is as good, the file
-    says `at_most` the measured value plus the tolerance, because two measurements of one client differ."""
+    """Return the text of a profile file with the measured values, without undecided rules. If a smaller value is as
+    good, the file says `at_most` the measured value plus the tolerance, because two measurements of one client
+    differ."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:

@@ -158,7 +158,8 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Start the situation's client processes, each when the previous process has connected, or after `limit_s`."""
+        """Start the situation's client processes, each when the previous process has connected or ended, or after
+        `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -175,7 +176,8 @@ class Scene:
                 await within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
-        """Wait at most `limit_s` until every process has queried a route, has ended, or speaks another protocol."""
+        """Wait at most `limit_s` until every process has got a route (in a situation without a topic: has asked for a
+        route), has ended, or speaks another protocol."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
             within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
@@ -184,7 +186,8 @@ class Scene:
         await asyncio.gather(*waits)
 
     async def go_on(self, start_limit_s: float) -> None:
-        """Execute the situation's steps at their times. With several clients, the situation `starts` takes longer."""
+        """Execute the situation's steps at their times. If a process has several clients, the situation `starts` takes
+        longer."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic

@@ -97,7 +97,8 @@ class SituationStep:
 
 
 class Role(StrEnum):
-    """Whether the program should send or consume, in the variable NEMESRV_ROLE. A program may ignore NEMESRV_ROLE."""
+    """Tells the program, in the environment variable NEMESRV_ROLE, whether to send or to consume. A program may ignore
+    NEMESRV_ROLE."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"

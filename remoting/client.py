@@ -18,7 +18,8 @@ _CLOSE_MIN_S = 0.1
 
 
 class RemotingClient:
-    """`handler` answers servers' requests on the client's channels, such as NOTIFY_CONSUMER_IDS_CHANGED.
+    """Sends requests, over one channel for each address. `handler` answers servers' requests on these channels, such as
+    NOTIFY_CONSUMER_IDS_CHANGED.
 
     A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
     `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). The event "unasked" is a

@@ -77,7 +77,7 @@ class Endpoint:
         return next(self._opaques) & 0x7FFFFFFF
 
     def identify(self, command: RemotingCommand) -> None:
-        """If a request has no language and version, set the endpoint's language and version."""
+        """If a request has the default language or version, set the endpoint's instead."""
         if self.language is not None and command.language == DEFAULT_LANGUAGE:
             command.language = self.language
         if self.version is not None and command.version == DEFAULT_VERSION:
@@ -168,7 +168,8 @@ class Connection(asyncio.Protocol):
 
     async def invoke(self, command: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
         """Send a request, whose opaque is set, and return the peer's response, whatever its code. Raises
-        RequestTimeout, ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError."""
+        TooManyRequests if MAX_IN_FLIGHT requests are in flight, LocalProtocolError if the request cannot be encoded,
+        ConnectionLost if the channel is closed or closes, RequestTimeout after `timeout_s`."""
         endpoint = self._endpoint
         if endpoint.in_flight >= MAX_IN_FLIGHT:
             raise errors.TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")

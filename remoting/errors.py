@@ -50,7 +50,7 @@ class LocalProtocolError(ProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent unreadable bytes; its connection is closed."""
+    """The peer sent bytes that cannot be read. If the bytes are no frame, the connection is closed."""
 
 
 class TransportError(RocketMQError):
@@ -66,7 +66,7 @@ class ConnectError(TransportError):
 
 
 class ConnectionLost(TransportError):
-    """The connection closed while an answer was awaited; the peer may have acted."""
+    """The connection closed before or while an answer was awaited; the peer may have acted."""
 
 
 class RequestTimeout(TransportError):
@@ -74,7 +74,8 @@ class RequestTimeout(TransportError):
 
 
 class TooManyRequests(TransportError):
-    """The call's time was used up before the request was sent (`RemotingTooMuchRequestException`)."""
+    """The request was not sent, because the call's time was used up or too many requests are in flight
+    (`RemotingTooMuchRequestException`)."""
 
     definite = True
 

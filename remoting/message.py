@@ -207,7 +207,7 @@ class StoredMessage:
     """Of the record layout: 1, or 2 with a 2-byte topic length."""
 
     def encode(self) -> bytes:
-        """The record. Raises LocalProtocolError if a value does not fit into its field."""
+        """Return the record's bytes. Raises LocalProtocolError if a value does not fit into its field."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return encode_record(properties=values.pop("raw_properties"), **values)
 

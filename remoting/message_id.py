@@ -33,7 +33,7 @@ def unpack_host(packed: bytes) -> Address:
 
 @lru_cache(maxsize=8192)
 def pack_ip(host: str) -> bytes:
-    """Return the 4 or 16 bytes of an IP address. Raises LocalProtocolError for other text."""
+    """Return the 4 or 16 bytes of an IP address. Raises LocalProtocolError if `host` is not an IP address."""
     try:
         return ip_address(host).packed
     except ValueError:

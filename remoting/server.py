@@ -12,7 +12,8 @@ from .witness import Witness
 
 
 class RemotingServer:
-    """`handler(connection, request)` returns the response, None for no answer, or an awaitable of either.
+    """Accepts channels, and answers the requests on these channels. `handler(connection, request)` returns the
+    response, None for no answer, or an awaitable of either.
 
     A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
     answered. `on_close` gets "closed" (by either side), "exception" or "idle". `fast_path` gets each raw frame first,

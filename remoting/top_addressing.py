@@ -85,7 +85,7 @@ class TopAddressing:
         self._last: str | None = None
 
     async def fetch(self) -> tuple[Address, ...] | None:
-        """Return the list of NameServers if the server's answer differs from its last answer; else None."""
+        """Return the list of NameServers if the server's answer differs from the server's last answer; else None."""
         text = await first_line(self._context, self._server)
         if not text or text == self._last:
             return None

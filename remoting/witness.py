@@ -118,7 +118,8 @@ class Witness:
         )
 
     def ended(self, connection: Channel, reason: str) -> None:
-        """Record that a channel ended; the transport's `reason` is closed, exception or idle."""
+        """Record that a channel ended, if the channel brought a request that is recorded. The transport's `reason` is
+        closed, exception or idle."""
         if connection.id in self._told:
             self._told.remove(connection.id)
             by = "peer" if connection.ended_by_peer else "self"
@@ -129,7 +130,7 @@ _SENDS = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2})
 
 
 class SendWitness(Witness):
-    """Records in a broker's transport each send of a message that the same channel had just brought."""
+    """Records in a broker's transport each send that repeats the previous message of the same channel."""
 
     def __init__(self, record: Recorder) -> None:
         super().__init__(record, frozenset())

@@ -56,7 +56,9 @@ class ConsumerGroup:
         return tuple(client.client_id for client in self.clients.values())
 
     def subscribe(self, subscriptions: tuple[SubscriptionData, ...]) -> bool:
-        """Replace the group's subscriptions by the heartbeat's. Returns whether the group's set of topics changed."""
+        """Take over the heartbeat's subscriptions: topics that the heartbeat lacks are removed, and a known topic's
+        subscription is replaced if the heartbeat's subVersion is higher. Returns whether the group's set of topics
+        changed."""
         before = set(self.subscriptions)
         for subscription in subscriptions:
             old = self.subscriptions.get(subscription.topic)
@@ -127,7 +129,7 @@ class ClientManager:
         return gone
 
     def on_channel(self, channel_id: int) -> Client | None:
-        """Return the client named by the channel's last heartbeat; None before the channel's first heartbeat."""
+        """Return the client named by the channel's last heartbeat; None if no client is registered on the channel."""
         groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
@@ -184,8 +186,8 @@ class QueueLocks:
         self._leases: dict[str, dict[MessageQueue, _Lease]] = {}
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, *, now_ms: int) -> list[MessageQueue]:
-        """Lock for the client each of these queues that is unlocked or whose lock has expired. Returns the queues that
-        the client has locked now."""
+        """Lock for the client each of these queues that is unlocked, that the client itself has locked, or whose lock
+        has expired. Returns the queues that the client has locked now."""
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:
@@ -210,7 +212,7 @@ class QueueLocks:
             del self._leases[group]
 
     def expire(self, *, now_ms: int) -> None:
-        """Delete locks that expired long ago, because the locks of clients that never return would fill memory."""
+        """Delete expired locks, because the locks of clients that never return would fill memory."""
         for group in list(self._leases):
             leases = self._leases[group]
             for queue in [q for q, lease in leases.items() if now_ms - lease.renewed_ms > LEASE_MS]:

@@ -49,8 +49,8 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """Return the group's settings. An unknown group is created with default settings; if automatic creation is off,
-        the result is None."""
+        """Return the group's settings. An unknown group is created with default settings. The result is None if
+        automatic creation is off, the name is not allowed, or the broker has MAX_GROUPS groups."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)

@@ -83,7 +83,8 @@ class Registration:
             self._spawn(self._round(None, None))
 
     async def register_all(self) -> None:
-        """Register all topics; with forceRegister false, only if a NameServer has another DataVersion or is silent."""
+        """Register all topics; with forceRegister false, only if a NameServer has another DataVersion or does not
+        answer."""
         if self._services.config.force_register or await self._need_register():
             await self._round(None, None)
 

@@ -97,7 +97,8 @@ class LogServing:
     def fetch(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """Return the commit log from the slave's offset on; a future of it if the log has nothing new."""
+        """Answer a slave with the commit log from the slave's offset on. Returns a future of the answer if the log has
+        nothing new."""
         services = self._services
         header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
         if services.config.is_slave or header.broker_name != services.config.broker_name:

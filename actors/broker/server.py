@@ -147,7 +147,7 @@ class Broker:
             )
 
     async def start(self) -> None:
-        """Register with every NameServer, then begin the periodic work."""
+        """Begin the periodic work, and register with every NameServer. Returns after the first registration round."""
         self._serves = True
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)

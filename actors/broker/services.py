@@ -28,7 +28,8 @@ class HeldRequest:
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer the pull now with the queue's messages. Returns the answer; None if running the pull failed."""
+        """Answer the pull now with the queue's messages. Returns the answer; None if the pull was answered before, or
+        running it failed."""
         if self.answer.done():
             return None
         try:

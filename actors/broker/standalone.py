@@ -31,9 +31,9 @@ from .server import Broker
 
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings, 4 if the port or the store
-    cannot be opened. `namesrv_addr` (`host:port;host:port`), if not empty, overrides the settings file's list of
-    NameServers."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings or an unreadable file of a table,
+    4 if the port or the store cannot be opened. `namesrv_addr` (`host:port;host:port`), if not empty, overrides the
+    settings file's list of NameServers."""
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
     except ValueError as exc:

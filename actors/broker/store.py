@@ -58,7 +58,8 @@ class ConsumeQueue:
         self._entries += ENTRY.pack(physical_offset, size, tags_code)
 
     def entry(self, offset: int) -> tuple[int, int, int]:
-        """Return commit-log offset, size and tags code of the message at `offset`. IndexError outside first..end."""
+        """Return commit-log offset, size and tags code of the message at `offset`. Raises IndexError for an offset
+        outside `first` to `end`."""
         if not self.first <= offset < self.end:
             raise IndexError(f"queue offset {offset} is not in {self.first}..{self.end - 1}")
         found: tuple[int, int, int] = ENTRY.unpack_from(self._entries, (offset - self.first) * ENTRY.size)

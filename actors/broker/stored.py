@@ -13,7 +13,7 @@ from .commit_log import StoreError
 
 
 class StoreFull(StoreError):
-    """The message was not stored, because the disk is full or failing."""
+    """The message was not stored, because the disk is full or failing, or because the broker is a slave."""
 
 
 class MessageIllegal(Exception):

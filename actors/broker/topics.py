@@ -105,10 +105,9 @@ class TopicTable(VersionedTable):
         self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
         """Return `topic`, created from `default_topic` if it does not exist. The result is None if the default topic
-        does not exist or has no inherit permission. The new topic gets the default topic's permission without the
-        inherit bit. The new topic has as many read and write queues as the default topic has write queues, but at most
-        `queue_nums` (`createTopicInSendMessageMethod`).
-        """
+        does not exist or has no inherit permission, or if the topic table is full. The new topic gets the default
+        topic's permission without the inherit bit. The new topic has as many read and write queues as the default topic
+        has write queues, but at most `queue_nums` (`createTopicInSendMessageMethod`)."""
         existing = self.topic_config_table.get(topic)
         if existing is not None:
             return existing

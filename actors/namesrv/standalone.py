@@ -42,8 +42,8 @@ FILES_MAX = 1_048_576
 
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings, 4 if the port is taken. A line
-    on stderr gives the reason for 2 or 4."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings or an unreadable KV file, 4 if
+    the port is taken. A line on stderr gives the reason for 2 or 4."""
     try:
         config = load_config(config_file, listen_port)
     except ValueError as exc:

@@ -123,7 +123,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistration:
-    """A broker to remove, because the broker unregistered or its channel was lost."""
+    """A broker to remove, because the broker unregistered, its channel was lost, or it was silent for too long."""
 
     cluster_name: str
     broker_name: str
@@ -163,7 +163,7 @@ class LiveInfo:
 
 @dataclass(slots=True, kw_only=True)
 class BrokerGroup:
-    """A master and its slaves under one broker name."""
+    """The brokers of one broker name: slaves, and a master if one is registered."""
 
     cluster: str
     broker_name: str

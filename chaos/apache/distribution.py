@@ -24,7 +24,8 @@ _JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 
 
 class ProgramPart(StrEnum):
-    """A part of RocketMQ (NameServer, broker or client), named as its profile in pom.xml."""
+    """A set of RocketMQ's jars (of servers, of clients with or without the tools, of tests), named as its profile in
+    pom.xml."""
 
     SERVERS = "servers"
     CLIENTS = "clients"

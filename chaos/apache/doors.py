@@ -67,8 +67,8 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
-    """Return brokerId and brokerRole of a broker. A scenario may set a master's role; brokers of a DLedger group have
-    no role."""
+    """Return brokerId and brokerRole of a broker. A scenario may set a master's role. Brokers that elect their master
+    all get id 0 and ASYNC_MASTER; the election then decides."""
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:

@@ -85,7 +85,7 @@ class WorkloadRows:
     _routes: dict[str, object] = field(default_factory=dict)
 
     def heard(self, at_ms: float, line: Mapping[str, Any]) -> None:
-        """Process one line that the JVM printed, and return the line's time. A line without an event is ignored."""
+        """Process one line that the JVM printed at `at_ms`. A line without an event is ignored."""
         match line.get("f"):
             case "send":
                 self._send(at_ms, line)

@@ -246,7 +246,8 @@ class Actions:
         return links
 
     def end_all(self) -> None:
-        """End every fault, correct every clock, and close the connections of registrations by hand."""
+        """End every fault, correct every clock, and close the connections of registrations by hand. A master that
+        `switch` replaced is not restarted."""
         self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
         self.heal_all()
 

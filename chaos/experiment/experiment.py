@@ -224,8 +224,8 @@ class Experiment:
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """Let a node that joins during the run begin its work. A broker that joins gets the workload's topic. A
-        NameServer that joins starts as a new process."""
+        """Let a node that joins during the run begin its work. If the workload has a prober, a broker that joins gets
+        the workload's topics. A NameServer that joins starts as a new process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
@@ -323,7 +323,7 @@ class Experiment:
     @property
     def addresses(self) -> Mapping[str, Address]:
         """Return the address at which clients reach each server. If the scenario has outside clients, this is the
-        address of their proxy."""
+        address of the server's proxy for outside clients."""
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
@@ -371,7 +371,7 @@ class Experiment:
         self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
-        """End faults, settle, end the workload, and read every queue."""
+        """End faults, settle, and end the workload. If the workload has a prober, the prober reads every queue."""
         scenario, cluster = self.scenario, self._cluster
         self._actions.end_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
@@ -393,8 +393,8 @@ class Experiment:
 
     def end(self) -> None:
         """End the experiment without ending faults, settling or reading queues. Rows recorded after `end` are not
-        judged. Raises HarnessError if a connection of an outside program avoided its proxies, because the run cannot be
-        judged."""
+        judged. Raises HarnessError if a Java process of Apache's had a connection that avoided the proxies, because the
+        run cannot be judged."""
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")
@@ -468,7 +468,7 @@ class Whereabouts:
         }
 
     def told(self, advertised: Mapping[str, Address]) -> None:
-        """Use, from now on, these advertised addresses, one for each address at which a server listens."""
+        """Use, from now on, these advertised addresses: one for each address at which a server listens."""
         self._told = advertised
         self.advertised = {name: advertised[name] for name in self._servers}
 

@@ -33,7 +33,7 @@ HURRY_EACH_S = 0.5
 
 class Harness:
     """Ray, Spark and reserved ports, which several runs share, as a context manager. `ports` are reserved until the
-    harness ends. `after_ctrl_c_s` is RayHost's.
+    harness ends. `after_ctrl_c_s` is passed to RayHost.
 
     `gentle`: Spark starts at the lowest priority, so that it does not delay nodes on the machine's clock. This is not
     needed on the virtual clock. `large`: Spark is started for a large history. `workers`: how many processes for nodes

@@ -57,8 +57,8 @@ class NodePlan:
         object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
-        """Return the factory of the node's program. The program has the planted defect if it is nemesrv's own and the
-        defect concerns this node."""
+        """Return the factory of the node's program. The program has the planted defect if the defect is for this node
+        and for this program: nemesrv's own, or an Apache server (`of_apache`)."""
         if (by_turns := self.scenario.upgrades().get(name)) is not None:
             plans = (self._apache_server(name, kind, made_by) for made_by in by_turns)
             return partial(programs.in_turn, tuple(partial(programs.apache_server, plan) for plan in plans))
@@ -276,8 +276,8 @@ def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tup
 
 
 def cold(scenario: Scenario) -> tuple[str, ...]:
-    """Return the brokers that get a message before clients begin: Apache's masters, and brokers that can become
-    master."""
+    """Return the Apache brokers that get a message before clients begin: masters, and brokers that can become master.
+    Return none if the scenario sets `warm_up: false`."""
     if not scenario.cluster.warm_up:
         return ()
     groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)

@@ -95,7 +95,7 @@ class ClientUnderTest:
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Return host:port of each broker's front by broker name, as in the routes that the client's programs get."""
+        """Return host:port of each broker's front by the broker's node name: broker-a, and broker-a/1 for a slave."""
         return {name: str(self._fronts[name].address) for name in self.servers.brokers}
 
     async def open(self) -> None:

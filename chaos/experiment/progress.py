@@ -22,7 +22,7 @@ BEAT_S = 10.0
 
 
 def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
-    """Return the estimated time to judge a history of so many bytes; None if the size is unknown."""
+    """Return the estimated seconds to judge a history of `size` bytes; None stands for an unknown size."""
     return JUDGE_S + (size or 0) / SPARK_BYTES_A_S if spark else JUDGE_PLAINLY_S
 
 

@@ -89,7 +89,8 @@ class RunFolder:
                 inner.rmdir()
 
     def scenario(self) -> Scenario:
-        """Return the scenario that was run in this folder. Raises ScenarioError if the folder is no run folder."""
+        """Return the scenario that was run in this folder. Raises ScenarioError if the folder has no valid
+        scenario.yaml."""
         if not self.scenario_file.is_file():
             if not self.path.exists():
                 raise ScenarioError(str(self.path), "", "no such run folder", "")
@@ -114,7 +115,8 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """Raise ScenarioError if `--out` names a file, a folder that is not empty, or a folder that cannot be created."""
+    """Raise ScenarioError if `--out` names a file or a folder that is not empty. Raise HarnessError if the folder
+    cannot be created."""
     try:
         if out is None:
             return

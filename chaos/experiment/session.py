@@ -104,7 +104,7 @@ class RunningCluster:
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Return host:port of the master of each broker name, for your client."""
+        """Return host:port of each broker name's first master, for your client."""
         return self._addresses(NodeKind.BROKER)
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
@@ -168,8 +168,8 @@ class RunningCluster:
             self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
-        """Keep the bytes on these links back until the fault ends. `for_s`: wait this number of seconds, then end all
-        faults."""
+        """Keep the bytes on these links back until the fault ends. `for_s`: wait this number of seconds, then end the
+        faults of all links."""
         self._act("black_hole", for_s, links=links, stream=stream)
 
     def cut(self, *links: str, for_s: float | None = None) -> None:

@@ -82,8 +82,9 @@ class Stage(Protocol):
         """Start slow parts such as Ray. The clock starts now, at 0."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """Return when each node begins to work, and when the timeline starts. By default both start as soon as all
-        nodes listen."""
+        """Return when each node begins to work, and when the timeline starts. By default no start is delayed: each
+        group of nodes starts as soon as the group before is ready, and the timeline starts as soon as all clients have
+        started."""
         return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...

@@ -101,7 +101,7 @@ class AddWritePerm(ByHand):
 
 
 class UpdateConfig(ByHand):
-    """mqadmin updateNamesrvConfig or updateBrokerConfig."""
+    """mqadmin updateNamesrvConfig or updateBrokerConfig: changes settings of running servers."""
 
     do: Literal["update_config"] = "update_config"
     asks = ("name_server", "broker")

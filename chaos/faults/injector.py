@@ -114,7 +114,8 @@ class LinkFaultInjector(ABC):
     def begin(
         self, fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], *, fault_id: str | None = None
     ) -> str:
-        """Begin a fault on each of the links, in the direction that `links` gives. Returns the fault's id."""
+        """Begin a fault on each of the links. If `links` is a mapping, it gives the fault's direction on each link.
+        Returns the fault's id."""
         with self._lock:
             self._begun += 1
             fault_id = fault_id or f"{fault.do}-{self._begun}"

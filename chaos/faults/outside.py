@@ -64,8 +64,8 @@ class HostLooks:
         self.close = self._shown.close
 
     def look(self, pids: Mapping[str, int]) -> Seen:
-        """Return all proxies, and for each of these nodes if its process is paused. The proxies are None if no proxy
-        changed or Toxiproxy does not answer."""
+        """Return all proxies, and for each of these nodes whether its process is paused. The proxies are None if no
+        proxy changed or Toxiproxy does not answer."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):
@@ -128,7 +128,8 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, paused: Mapping[str, bool]) -> None:
-        """Record the pauses that began or ended since the last call. `paused` says of each node if it is paused now."""
+        """Record the pauses that began or ended since the last call. `paused` says of each node whether it is paused
+        now."""
         for node, now in paused.items():
             before = self._paused.get(node)
             if now and before is None:

@@ -95,8 +95,8 @@ class Resume(Action):
 
 
 class Restart(Action):
-    """Ends a kill or stop: the node gets a new process with the same files and port. A running node is stopped
-    first."""
+    """Ends a kill or stop: the node gets a new process with the same files and, without `new_address`, the same port. A
+    running node is stopped first."""
 
     do: Literal["restart"] = "restart"
     implementation: str | None = None

@@ -57,7 +57,7 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 class ProcessFaults:
     """Executes faults of processes, keeps each node's current fault, and records the rows. `heal_all` resumes paused
-    nodes and restarts nodes that have ended."""
+    nodes and restarts killed or stopped nodes."""
 
     def __init__(
         self,

@@ -39,8 +39,8 @@ START_LIMIT_S = 10.0
 
 
 class Toxiproxy:
-    """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError if a request fails; a request whose
-    connection failed is tried three times."""
+    """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError if a request fails. A request whose
+    connection failed is tried three times; those of `switch` are tried once."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -199,7 +199,7 @@ class ToxiproxyServer:
 
     def start(self) -> Toxiproxy:
         """Start the Toxiproxy server. Returns a client once the server answers. Raises ToxiproxyError if the server
-        does not answer within START_LIMIT_S seconds."""
+        cannot be started, ends, or does not answer within START_LIMIT_S seconds."""
         binary = self._binary or find_server()
         api = Toxiproxy(self._ports.take())
         self._log_file.parent.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ from ..installation import how_to_get_toxiproxy
 
 
 def find_server() -> Path:
-    """Return the path of toxiproxy-server: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. Raises
-    ToxiproxyError if toxiproxy-server is in none of these places."""
+    """Return the path of toxiproxy-server: the program that NEMESRV_TOXIPROXY names; if unset, the one on PATH, else
+    the one beside this Python. Raises ToxiproxyError if that program is missing."""
     named = os.environ.get("NEMESRV_TOXIPROXY")
     if named:
         found = shutil.which(named)

@@ -110,7 +110,7 @@ class LinkFaults(LinkFaultInjector):
         """Tells a node where to dial from now on."""
 
     def open(self, upstreams: Mapping[Link, Address], ports: LinkPorts) -> dict[Link, Address]:
-        """Create one proxy per link. `links` gives the own address of each link's peer. Returns each proxy's
+        """Create one proxy per link. `upstreams` gives the own address of each link's peer. Returns each proxy's
         address."""
         self._ports = ports
         taken = ports.take_for(link.node for link in upstreams)

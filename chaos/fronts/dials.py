@@ -88,7 +88,7 @@ class DialWatch:
         await self._told.wait()
 
     async def ended(self) -> None:
-        """Whether the command and all its descendants have ended and every connect was reported."""
+        """Wait until the command and all its descendants have ended and every connect was reported."""
         await self._ended.wait()
 
     def close(self) -> None:

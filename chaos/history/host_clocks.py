@@ -211,7 +211,8 @@ class Axis:
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Take a node's host or a clock reading from the row, if it has one. `value` can be an object or JSON text."""
+        """Take a node's host or a clock reading from the row, if the row has one. `value` can be an object or JSON
+        text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}

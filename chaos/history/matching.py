@@ -32,7 +32,7 @@ class TransitionPair(NamedTuple):
 
 def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[TransitionPair]:
     """Return every transition of both runs once, in order of time. Matched transitions have equal keys, and equal keys
-    keep their order."""
+    keep their order. If the original does not know `how` a transition came, keys are compared without `how`."""
     vague = {one.key[:3] for one in original if one.how == "unknown"}
 
     def key(one: Transition) -> tuple[str, ...]:

@@ -125,8 +125,8 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     """Merge the parts of a growing history and the rows that no part has yet. The parts stay. Memory holds at most one
-    slice. Up to SLICE_ROWS rows become one file in order of time; more rows become clustered files
-    (`write_clustered`)."""
+    slice. Up to SLICE_ROWS rows, and a history without parts, become one file in order of time; more rows become
+    clustered files (`write_clustered`)."""
     files = part_files(run_dir)
     known, torn = _known(files), [0]
     rest = [
@@ -144,7 +144,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
 
 
 def discard(run_dir: Path | str) -> None:
-    """Remove a run's parts and raw files. Call `discard` only after `merge`."""
+    """Remove a run's parts and raw files. Call `discard` only after `to_parquet`."""
     for folder in (parts_dir(run_dir), raw_dir(run_dir)):
         for path in folder.glob("*"):
             path.unlink()

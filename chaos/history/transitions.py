@@ -319,7 +319,7 @@ EVENTS = (*_HANDLERS, "name_server_list")
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
     """Return each client's NameServers by name, in the order of use, from the NameServer that the client was using at
     `at_ms`. Without a choice before `at_ms` the list starts at the client's first choice. A broker's NameServers are in
-    the order of its list."""
+    the order of the broker's list."""
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}
@@ -342,7 +342,8 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """Return the NameServer lists of clients restarted after `at_ms`, if the order differs from the first process's."""
+    """Return the NameServer lists of clients restarted after `at_ms`. Left out are clients whose later lists all have
+    the same order as at `at_ms`, and clients with a later list of other NameServers."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):

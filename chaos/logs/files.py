@@ -58,7 +58,8 @@ _CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zs
 
 
 class LogError(ScenarioError):
-    """Raised if there are no logs at a given place (exit status 2)."""
+    """Raised if there are no logs at a given place, if they cannot be read, or if none is RocketMQ's (exit status
+    2)."""
 
     def __init__(self, said: str) -> None:
         HarnessError.__init__(self, said)

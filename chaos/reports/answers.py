@@ -226,7 +226,7 @@ def _injected(scenario: Scenario) -> str:
 
 def changes_nothing(scenario: Scenario) -> list[str]:
     """Return a sentence for each link fault without effect: an equal fault covers the same links as long, or the fault
-    ends as it begins."""
+    ends at the moment at which it begins."""
     entries = scenario.unfolded()
     ids = fault_ids(entries)
     lasting: list[tuple[ActionModel, str, float]] = []

@@ -130,6 +130,6 @@ def cell(text: str) -> str:
 
 
 def append(file: Path, text: str) -> None:
-    """Append `text` to `file`, which several steps of a CI job share. OSError if that fails."""
+    """Append `text` to `file`, which several steps of a CI job share. Raises OSError if that fails."""
     with file.open("a", encoding="utf-8") as out:
         out.write(text)

@@ -69,7 +69,8 @@ class Traffic:
     brokers: tuple[str, ...]
 
     def where(self, event: str, *outcomes: str) -> Array:
-        """Return a boolean mask of the rows that have this event and one of these outcomes."""
+        """Return a boolean mask of the rows that have this event and one of these outcomes (none given: any
+        outcome)."""
         mask: Array = self.event == _TRAFFIC.index(event)
         if outcomes:
             mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])

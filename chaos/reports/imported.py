@@ -82,7 +82,8 @@ def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
 
 
 def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
-    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the second and third likeliest fault."""
+    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the second and third likeliest fault, unless
+    the fault's score is below LEAST_SCORE."""
     first, *others = episode["hypotheses"][:3]
     for place, other in enumerate(others, 2):
         if other["score"] >= LEAST_SCORE:

@@ -120,7 +120,8 @@ def ends_by_itself(kind: type[Action]) -> bool:
 
 
 def is_chosen(expression: str) -> bool:
-    """Whether the link expression means each client's link to the NameServer that it uses at that moment."""
+    """Whether the link expression means each client's link to the NameServer that the client uses when the fault
+    begins."""
     return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
 
 

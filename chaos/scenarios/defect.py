@@ -63,7 +63,8 @@ class DefectModuleError(ValueError):
 
 
 def of_file(path: Path) -> Defect:
-    """Return the defect that the Python file defines; the file is run once. DefectModuleError without a defect."""
+    """Return the defect that the Python file defines; the file is run once. Raises DefectModuleError if the file
+    defines no defect."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:

@@ -33,7 +33,7 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return the document with two defaults: the profile that fits its servers' implementation, and a lower time scale
+    """Return the document with two defaults: the profile that fits the servers' implementation, and a lower time scale
     if any node is Apache's."""
     found = dict(document)
     cluster = found.get("cluster")

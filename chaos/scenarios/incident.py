@@ -11,7 +11,7 @@ from ..faults.fault import Strict
 
 
 class PromisesModel(Strict):
-    """An operator's promises beyond RocketMQ's rules; None: no promise."""
+    """An operator's promises beyond RocketMQ's rules; None or false: no promise."""
 
     tables_agree_within_s: float | None = Field(None, gt=0, le=100_000)
     """`routes_converge`: two NameServers never differ in a topic for longer, even while links are cut."""
@@ -30,7 +30,7 @@ class PromisesModel(Strict):
 
     @property
     def judged_by(self) -> tuple[str, ...]:
-        """The checks that judge these promises; without a check's verdict, its promise is not decided."""
+        """The checks that judge the promises made here. A promise is not decided if its check has no verdict."""
         return tuple(_JUDGES[name] for name, promise in self if promise)
 
 

@@ -156,8 +156,8 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """Raise ScenarioError if the user's defect fits no node of the scenario, or if a defect of Apache's servers is for
-    a node of nemesrv."""
+    """Raise ScenarioError if the scenario lacks a node (or, without nodes, a kind of node) of the user's defect, or if
+    a defect of Apache's servers is for a node of nemesrv."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]

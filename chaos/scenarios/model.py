@@ -252,7 +252,7 @@ class Scenario(Strict):
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
-        """Return each broker name with the slave that the timeline makes its master."""
+        """Return, for each broker name that the timeline switches, the slave that becomes its master."""
         switched = [entry.nodes[0] for entry in self.timeline if isinstance(entry.what, Switch)]
         return {broker_name(slave): slave for slave in switched}
 

@@ -32,7 +32,8 @@ _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """A NameServer list served by HTTP is not empty. The timeline changes only a list that exists."""
+    """A NameServer list served by HTTP has at least one of the cluster's NameServers, and no entry twice. The timeline
+    changes only a list that exists."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -60,7 +61,8 @@ def zones(scenario: Scenario) -> None:
 
 
 def placement(scenario: Scenario) -> None:
-    """Each entry of `placement` names an existing node or group, and a host that `hosts` contains."""
+    """Each entry of `placement` names an existing node or group. `hosts`, if given, contains each host once, and every
+    host that an entry names."""
     said, topology = scenario.placement, scenario.topology()
     for index, host in enumerate(said.hosts):
         if host in said.hosts[:index]:
@@ -83,7 +85,8 @@ def phases(scenario: Scenario) -> None:
 
 
 def clients_under_test(scenario: Scenario) -> None:
-    """Names of clients under test are unique, and the run is on the machine's clock."""
+    """Names of clients under test are unique, their profiles exist, and the run is on the machine's clock with
+    `time_scale: 1`."""
     if not (clients := scenario.cluster.clients):
         return
     inside = replace(scenario.topology(), outside=())
@@ -116,7 +119,8 @@ def topics(scenario: Scenario) -> None:
 
 
 def nodes(scenario: Scenario) -> None:
-    """Each node exists, its NameServer list is not empty, and no action affects the node before it joins."""
+    """Each node exists and has only keys of its kind, and its NameServer list is valid. No action affects the node
+    before it joins. At least one broker and one NameServer do not join later."""
     topology, entries = scenario.topology(), scenario.timeline
     known = topology.of(*_MAY_HAVE_SETTINGS)
     for name, node in scenario.nodes.items():

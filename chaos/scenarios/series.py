@@ -152,7 +152,8 @@ def nodes_of(names: Iterable[str], members: Members) -> list[str]:
 
 
 def series_ends_s(entry: ActionModel, members: Members) -> float:
-    """Return the latest time at which the last restart of this series can end."""
+    """Return the time at which the last restart of this series is planned; of a restart storm, the latest possible
+    time."""
     if isinstance(entry.what, RollingRestart):
         return _rolling(entry, entry.what, members)[-1].at_s
     assert isinstance(entry.what, RestartStorm)

@@ -80,9 +80,10 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 
 def order_of_actions(scenario: Scenario) -> None:
-    """Each node is in the right state for its action, each heal ends a fault, and no action overlaps with a series.
-    Faults of hosts must be replaced by ordinary actions before (host_actions.py). Errors name an entry by its number in
-    the file."""
+    """Each node is in the right state for a kill, pause, resume or restart. A heal that names faults or links ends at
+    least one fault. During a rolling restart or restart storm no other action on processes or wall clocks hits the same
+    nodes. Faults of hosts must be replaced by ordinary actions before (host_actions.py). Errors name an entry by its
+    number in the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -297,7 +298,8 @@ def _settings(what: UpdateConfig, nodes: Sequence[str], scenario: Scenario, plac
 
 
 def restarts_as_another_version(scenario: Scenario) -> None:
-    """Only an Apache server that runs from the start can be restarted as another version."""
+    """Only an Apache server that runs from the start can be restarted as another version, and no restart storm hits
+    this server."""
     made_by, topology, joins_s = scenario.implementations(), scenario.topology(), scenario.joins_s()
     changed: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -325,7 +327,8 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """Only brokers restart at another address, and only if all nodes are nemesrv's own. NotAllowed otherwise."""
+    """Only brokers restart at another address, and only if all nodes are nemesrv's own; NameServers' restarts at
+    another address were replaced before (`readdressed`). NotAllowed otherwise."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -351,7 +354,8 @@ def restarts_at_new_addresses(scenario: Scenario) -> None:
 
 
 def clock_changes(scenario: Scenario) -> None:
-    """Only a running NameServer's wall clock can be changed, and only a wrong clock can be set right."""
+    """Only a running NameServer's wall clock can be changed, and only a clock that was changed before can be set
+    right."""
     servers = scenario.topology().of(NodeKind.NAME_SERVER)
     down: dict[str, str] = {}
     wrong: set[str] = set()

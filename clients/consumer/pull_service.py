@@ -75,7 +75,8 @@ PULL_BATCH_BYTES_5X = 262_144
 
 
 class PullService:
-    """Runs a pull loop for each queue. The rebalancer calls `pull_queue` for each queue that the consumer gets."""
+    """Runs one pull loop for each queue that the consumer has. The rebalancer calls `pull_queue` for each queue that
+    the consumer gets."""
 
     def __init__(
         self,

@@ -82,7 +82,8 @@ class Rebalancer:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Rebalance now, and then every 20 s."""
+        """Rebalance now, at each `wake`, and 20 s after the last rebalance (in 5.x 1 s after an incomplete
+        rebalance)."""
         self._wake.set()
         self._task = asyncio.create_task(self._run())
 

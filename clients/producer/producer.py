@@ -37,7 +37,7 @@ _T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
-    """Call `start` before the first send, and `stop` after the last.
+    """A producer, like Java's DefaultMQProducer. Call `start` before the first send, and `stop` after the last.
 
     If `client` is given, the producer uses that client instance, and the caller starts and stops the instance.
     `context.rng` picks the starting queue of each topic and the first NameServer. The producer records a row

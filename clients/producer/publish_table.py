@@ -71,7 +71,7 @@ class QueueRing:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A topic's publish info and the ring of its queues; the producer makes new ones for each new route."""
+    """A topic's publish info and the ring of its queues. The producer makes a new Publish for each new route."""
 
     info: TopicPublishInfo
     ring: QueueRing
@@ -102,7 +102,8 @@ class PublishTable:
 
     async def find(self, topic: str) -> Publish:
         """Return the publish info of `topic`: from the cache, else from the NameServer, else from the template topic's
-        route. Raises ClientError if the topic has no writable queue, RouteQueryFailed without an answer."""
+        route. Raises ClientError if the topic has no writable queue, RouteQueryFailed if the NameServer gives no
+        readable answer."""
         await self.refresh_if_missing(topic)
         publish = self._table.get(topic)
         if publish is None or not publish.info.ok:

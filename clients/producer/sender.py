@@ -49,8 +49,8 @@ class Sender:
         self._fault = fault
 
     async def send(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
-        """Send synchronously: up to 1 + retry_times_when_send_failed tries within `timeout_ms`, by the module's
-        table."""
+        """Send synchronously: up to 1 + retry_times_when_send_failed tries within `timeout_ms`, as the table at the top
+        of this module says."""
         config, begin_ms = self._config, self._now_ms()
         publish = await self._publish_table.find(request.topic)
         tries = 1 + config.retry_times_when_send_failed

@@ -112,8 +112,8 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Return a Send for each message of the topic that the program sent to a broker, in order of first tries. Trace
-    messages are left out, because they have another topic."""
+    """Return a Send for each message of the topic that the program sent to a broker, in order of first tries. Oneway
+    sends are left out, and trace messages, because they have another topic."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:

@@ -177,8 +177,8 @@ class Rule:
         return ", ".join([*self.words, *self.also, *numbers])
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
-        """Return the verdict: UNKNOWN if nothing was measured, or if chance or a slow machine can explain the
-        difference. `late_s` is how many seconds late this machine was."""
+        """Return the verdict: UNKNOWN if nothing was measured, or if chance, a slow machine or the end of the
+        observation can explain the difference. `late_s` is how many seconds late this machine was."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):

@@ -15,12 +15,12 @@ NOT_READY = "name server not ready"
 
 def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
     """Return every cause of a missing route that the servers' answers show, certain causes first. The list is empty if
-    every NameServer has the right route."""
+    the answers show none."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 
 def is_routed_everywhere(answers: ServerAnswers) -> bool:
-    """Whether every NameServer's route of the topic has the same brokers, and no broker is missing."""
+    """Whether every NameServer has a route of the topic, with the same brokers as all other NameServers."""
     servers = answers.name_servers
     if not servers or not all(server.answers and server.route for server in servers):
         return False

@@ -131,7 +131,8 @@ class Auditor:
 
     @property
     def fills(self) -> bool:
-        """Whether some NameServer restarted so recently that brokers can still be missing in its table."""
+        """Whether some NameServer answered again, or lost its whole table, so recently that brokers can still be
+        missing in its table."""
         return any(map(self._fills, self._lacking))
 
     @property

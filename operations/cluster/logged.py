@@ -152,7 +152,8 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """Return the node's list of NameServers at time `ms`; None if the node's log has no list."""
+        """Return the node's list of NameServers at time `ms`, or its first list if `ms` is earlier; None if the node's
+        log has no list."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 

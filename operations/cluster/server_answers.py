@@ -168,7 +168,8 @@ class ServerCalls:
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:
-        """Return the client ids of the group's consumers that are connected to the broker (request 203)."""
+        """Return the client ids of the group's consumers that are connected to the broker (request 203); none if the
+        broker answers an error code."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         if answer.code != ResponseCode.SUCCESS:
@@ -177,7 +178,7 @@ class ServerCalls:
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
         """Return a consumer's own list of NameServers, asked for through a broker (request 307). The list is empty if
-        the consumer does not report it. RocketMQError."""
+        the consumer does not report it. Raises RocketMQError for no answer, and for a response code other than 0."""
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}

@@ -85,7 +85,8 @@ async def _watch(
 
 
 def is_decided(watcher: Watcher) -> bool:
-    """Whether the result of `--once` is final: no problem was seen, or every problem is reported."""
+    """Whether the result of `--once` is final: every listed broker was asked, every problem seen is reported, and every
+    NameServer has had the time to fill its table."""
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 

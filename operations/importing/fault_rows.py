@@ -151,8 +151,8 @@ def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float) -> list[Row]:
-    """Return `rows_missing` rows for missing logs, and for lost connections and registrations that no inferred fault
-    explains."""
+    """Return `rows_missing` rows for missing logs, for nodes whose address or list of NameServers is not certain, and
+    for lost connections and registrations that no inferred fault explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
     for node, role in one.nodes.roles.items():

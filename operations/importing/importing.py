@@ -129,7 +129,7 @@ def import_logs(
     zones: Mapping[str, int],
     offsets: Mapping[str, float],
 ) -> Imported:
-    """Write the run folder of the incident in these logs. Raises HarnessError if no log is RocketMQ's."""
+    """Write the run folder of the incident in these logs. Raises LogError if no log is RocketMQ's."""
     try:
         read = gather(spark, places, EVENTS)
         return written(

@@ -157,8 +157,8 @@ _REGISTRATIONS = frozenset(
 
 
 def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
-    """Return the cause "no broker registered" for each NameServer whose log begins with its start and has no
-    registration."""
+    """Return the cause "no broker registered" for each NameServer whose log begins with its start, lasts at least
+    NO_BROKER_MS, and has no registration."""
     for source in found.found:
         boots = [line for line in source.lines if line.event == "name_server_boot"]
         if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):

@@ -111,8 +111,8 @@ class Episode:
 
     @property
     def weight(self) -> float:
-        """Its weight in nats. Explanations of one cause count together, for example a link that fails in one direction
-        or in both."""
+        """The episode's weight in nats. Explanations of one cause count together, for example a link that fails in one
+        direction or in both."""
         first = self.hypotheses[0]
         share = sum(one.score for one in self.hypotheses if _alike(first.fault, one.fault))
         if first.certainty == "certain":
@@ -185,8 +185,8 @@ def _says(row: Row) -> str:
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """Return every fault that can explain the signs of `fit`, including the fault of `fit`, best first. `taken` has the
-    signs that other faults explain."""
+    """Return every fault that explains at least half of what `fit` explains, including the fault of `fit`, best first.
+    `taken` has the signs that other faults explain."""
     own = dict(fit.signs)
     total = sum(own.values())
     found: list[Fit] = []
@@ -213,8 +213,8 @@ def same_rank(first: Fit, other: Fit) -> bool:
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """Return certain, likely or unsure. A fault is certain only if no other known fault explains the signs, and no
-    missing log could show another fault."""
+    """Return how sure it is that the first fault of `ranked` happened: certain, likely or unsure. The fault is certain
+    only if no other known fault explains the signs nearly as well, and no missing log could show another fault."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -234,8 +234,8 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
 
 
 def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
-    """Return `likely` instead of `certain` if the evidence in logs with known clocks is weak, if it is all in one log
-    whose clock is not exactly known, or if a NameServer in `names` may be another NameServer.
+    """Return `likely` instead of `certain` if the evidence in logs with known clocks is weak, if all evidence is in one
+    log whose clock is not exactly known, or if a NameServer in `names` may be another NameServer.
 
     `worth` has the evidence from each node's log, in nats; `names` has the fault's nodes.
     """
@@ -353,6 +353,7 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """Return a sentence about which log could tell which of two equally ranked faults happened."""
+    """Return a sentence about which log could tell which of two equally ranked faults happened; None if both faults are
+    of one kind."""
     one, two = sorted((first.candidate.name, other.candidate.name))
     return APART.get((one, two), "no line of these logs tells them apart") if one != two else None

@@ -47,7 +47,8 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """Return the value in `given` for this log. The key is the node's name, a file, a folder, or `*` for all logs."""
+    """Return the value in `given` for this log. A key of `given` is the name of a node, file or folder, or `*` for all
+    logs."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

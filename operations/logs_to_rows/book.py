@@ -36,7 +36,8 @@ def _queue_rows(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def route_of(text: str) -> dict[str, Any] | None:
-    """Return the topic route in a log line's text; None if the text is `null` or was cut off."""
+    """Return the topic route in a log line's text; None if the text has neither brokers nor queues, for example
+    `null`."""
     brokers = {found["name"]: dict(_ADDRESS.findall(found["addresses"])) for found in _BROKER.finditer(text)}
     queues = dict(_queue_rows(text))
     if not brokers and not queues:

@@ -43,8 +43,8 @@ class Nodes:
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Give each log's node a first name, such as ns-0. NameServers are renamed when the topology is known; brokers and
-    clients keep the name."""
+    """Give each log's node a preliminary name, such as ns-0. NameServers are renamed when the topology is known;
+    brokers and clients keep the name."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:

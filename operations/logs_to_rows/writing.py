@@ -66,7 +66,7 @@ def numbered(rows: Iterable[Row]) -> list[Row]:
 
 
 def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:
-    """Write a `timer_lag` row a minute, which says how wrong the log's times can be."""
+    """Write a `timer_lag` row a minute (fewer for a very long log), which says how wrong the log's times can be."""
     if not source.lines:
         return
     resolution = max(line.resolution_ms for line in source.lines[:1000])

@@ -121,8 +121,8 @@ def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpan:
-    """One fault: the nodes that it separates, its begin and its end. Times are milliseconds from the start of the
-    timeline."""
+    """One fault: the nodes that the fault separates, the fault's begin and end. Times are milliseconds from the start
+    of the timeline."""
 
     do: str
     what: str

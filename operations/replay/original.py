@@ -126,8 +126,8 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
 
 
 def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
-    """Return until when both runs are compared. It is the moment at which the harness begins the final reads, or ends
-    the cluster."""
+    """Return the end of the time in which both runs are compared: the moment at which the harness begins the final
+    reads, or ends the cluster."""
     ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
     return min(float(next(ends, math.inf)), world.end_ms)
 

@@ -114,8 +114,8 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: ReplayOptions) -> Replayed:
-    """Run the recorded run's scenario once, and compare both runs. The replay's run folder has scenario.yaml and a
-    history."""
+    """Run the recorded run's scenario once, and compare the new run with the recorded run. The replay's run folder has
+    scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
@@ -249,8 +249,8 @@ def _cost(replayed: Replayed) -> Cost | None:
 
 
 def cost_of_original(original: Original) -> str | None:
-    """The original's cost for its clients in a sentence: of an import what the clients' own logs say. None: nothing
-    says anything."""
+    """Return the original's cost for its clients in a sentence; for an import, what the clients' own logs say. None if
+    nothing says what the cost was."""
     cost = cost_of(original.folder)
     if cost is not None:
         return cost.sentence

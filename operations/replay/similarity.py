@@ -45,7 +45,7 @@ class Similarity:
 
     @property
     def worst(self) -> str:
-        """The matched transition that came furthest apart, in words; "" if none matched."""
+        """The matched transition whose times in the two runs differ most, in words; "" if none matched."""
         pair = max(self.pairs, key=lambda pair: abs(pair.apart_ms or 0.0), default=None)
         return pair.what.words if pair is not None and self.matched else ""
 

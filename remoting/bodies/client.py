@@ -110,7 +110,7 @@ class ProducerConnection(Body):
 
 
 class LockBatchRequestBody(Body):
-    """The queues that one orderly consumer wants to own."""
+    """The queues that one orderly consumer wants to lock (request 41) or unlock (request 42)."""
 
     consumer_group: str
     client_id: str
@@ -206,8 +206,9 @@ class ConsumerRunningInfo(Body):
 
 
 def said_of(heartbeat: HeartbeatData) -> dict[str, object]:
-    """Return what a heartbeat says of its client's groups, in the form of a history row: each group with its message
-    model, and with PRODUCER a producer group; each topic with its subscription's version; each expression but `*`."""
+    """Return what a heartbeat says of its client's groups, in the form of a history row: each producer group with the
+    word PRODUCER, each consumer group with its message model, each topic with its subscription's version, and each
+    subscription's expression but `*`."""
     groups = {data.group_name: "PRODUCER" for data in heartbeat.producer_data_set}
     groups |= {data.group_name: data.message_model for data in heartbeat.consumer_data_set}
     subscribed = [each for data in heartbeat.consumer_data_set for each in data.subscription_data_set]

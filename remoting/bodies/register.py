@@ -59,7 +59,8 @@ class TopicConfigSerializeWrapper(Body):
 
 
 class RegisterBrokerBody(Body):
-    """With `filter_server_list` None (null, or before V3_0_11) the NameServer keeps its list; () clears the list."""
+    """The body of REGISTER_BROKER (103). With `filter_server_list` None (null, or before V3_0_11) the NameServer keeps
+    the broker's filter servers; () removes them."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(default_factory=TopicConfigSerializeWrapper)
     filter_server_list: tuple[str, ...] | None = None

@@ -334,7 +334,7 @@ class GetConsumeStatsRequestHeader(HeaderFields):
 
 
 class GetBrokerConfigResponseHeader(HeaderFields):
-    """The answer to 26."""
+    """The answer to request 26."""
 
     version: str
 

@@ -132,11 +132,11 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def all_topics(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """21"""
+        """Request 21: all topics."""
         return RemotingCommand.response(body=self._services.topics.encode())
 
     def topic_config(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """351"""
+        """Request 351: one topic's settings."""
         name = headers.GetTopicConfigRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -144,7 +144,8 @@ class AdminProcessor:
         return RemotingCommand.response(body=topic.encode())
 
     def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 202: each queue's first and end offset, and when its last message was stored (0 if it is empty)."""
+        """Request 202: each queue's first and end offset, and when the queue's last message was stored (0 if the queue
+        is empty)."""
         name = headers.GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
         topic = self._services.topics.get(name)
         if topic is None:
@@ -165,7 +166,7 @@ class AdminProcessor:
     # Groups and clients
 
     def update_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """200"""
+        """Request 200: create or change one consumer group."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups((bodies.SubscriptionGroupConfig.decode(request.body),))
@@ -187,11 +188,11 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def all_groups(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """201"""
+        """Request 201: all consumer groups."""
         return RemotingCommand.response(body=self._services.groups.encode())
 
     def delete_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """207"""
+        """Request 207: delete a consumer group, and its offsets if `cleanOffset` is true."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         header = headers.DeleteSubscriptionGroupRequestHeader.from_ext_fields(request.ext_fields)
@@ -201,7 +202,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def consumer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """203"""
+        """Request 203: the connected consumers of a group."""
         name = headers.GetConsumerConnectionListRequestHeader.from_ext_fields(request.ext_fields).consumer_group
         group = self._services.clients.consumers.get(name)
         if group is None:
@@ -216,7 +217,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def producer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """204"""
+        """Request 204: the connected producers of a group."""
         name = headers.GetProducerConnectionListRequestHeader.from_ext_fields(request.ext_fields).producer_group
         clients = self._services.clients.producers.get(name)
         if clients is None:
@@ -255,11 +256,11 @@ class AdminProcessor:
         return RemotingCommand.response(body=bodies.GroupList(group_list=tuple(sorted(groups))).encode())
 
     def all_delay_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """45"""
+        """Request 45: how far each delay level has been delivered."""
         return RemotingCommand.response(body=self._delay_offsets())
 
     def all_consumer_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """43"""
+        """Request 43: all committed offsets."""
         return RemotingCommand.response(body=self._services.offsets.encode())
 
     # The broker
@@ -281,7 +282,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def get_config(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """26"""
+        """Request 26: the broker's configuration."""
         body = format_properties(self._services.config.to_properties()).encode()
         version = self._services.topics.data_version
         header = headers.GetBrokerConfigResponseHeader(version=version.encode().decode())
@@ -330,7 +331,8 @@ class AdminProcessor:
     # What it looks into
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 321: a consume queue's entries from an index on, and the group's subscription if it is online."""
+        """Request 321: a consume queue's entries from an index on, and the group's subscription if the group is
+        online."""
         header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):
@@ -413,7 +415,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=body.encode())
 
     def all_producers(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """328"""
+        """Request 328: all connected producers, by group."""
         groups = {
             group: tuple(
                 ProducerInfo(
@@ -430,12 +432,12 @@ class AdminProcessor:
         return RemotingCommand.response(body=ProducerTableInfo(data=groups).encode())
 
     def system_topics(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """305"""
+        """Request 305: the broker's system topics."""
         topics = tuple(sorted(self._services.topics.system_topics))
         return RemotingCommand.response(body=TopicList(topic_list=topics).encode())
 
     def nothing_to_do(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """306, 329, 908"""
+        """Requests 306, 329 and 908: answer SUCCESS without doing anything."""
         self._services.context.log.warning("%d invoked by %s: nothing to do", request.code, connection)
         return RemotingCommand.response()
 

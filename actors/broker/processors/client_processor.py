@@ -31,7 +31,7 @@ class ClientProcessor:
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """Request 34: register the client's groups and subscriptions, create retry topics, and notify the groups whose
-        members changed."""
+        members or subscribed topics changed."""
         heartbeat = bodies.HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
@@ -149,8 +149,8 @@ class ClientProcessor:
     # Offsets
 
     def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 14: a group's committed offset. Without a committed offset the answer is 0 if the queue's first
-        message is recent enough to be in memory, else an error."""
+        """Request 14: a group's committed offset. Without a committed offset the answer is 0 if the queue still has
+        offset 0 and its message is recent enough to be in memory, else code 22."""
         header = headers.QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services, topic, queue_id = self._services, header.topic, header.queue_id
         offset = services.offsets.query(header.consumer_group, topic, queue_id)
@@ -203,7 +203,7 @@ class ClientProcessor:
         return RemotingCommand.response(body=bodies.LockBatchResponseBody(lock_ok_mq_set=frozenset(held)).encode())
 
     def unlock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """42"""
+        """Request 42: release a client's locks of queues."""
         body = bodies.LockBatchRequestBody.decode(request.body)
         self._services.locks.unlock(body.consumer_group, body.mq_set, body.client_id)
         return RemotingCommand.response()

@@ -32,7 +32,7 @@ class ReplyProcessor:
 
     def reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
         """Answer a reply (324, 325) with code 0 if the requesting client has received the reply, 1 if not. The reply is
-        stored in both cases."""
+        stored in both cases, unless storeReplyMessageEnable is false."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self._send.checked(connection, request, header)
         return self._pushed(connection, request, header, topic)

@@ -72,7 +72,7 @@ class SendProcessor:
 
     def send_back(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """Request 36: put a message that a consumer could not handle into the group's retry topic, or after the last
-        retry into its DLQ."""
+        retry (or with a negative delay level) into the group's DLQ."""
         header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.ext_fields)
         services, group = self._services, header.group
         settings = services.groups.find(group, now_ms=services.now_ms)

@@ -46,8 +46,9 @@ class FilePiece(NamedTuple):
 
 
 def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
-    """Return the bytes of the run's files on this host after the offsets that the driver already has. If a process
-    continues in a new file, the process's older file comes first, because the reader deletes complete files."""
+    """Return the bytes of the run's files on this host after the offsets that the driver already has (`known`). If a
+    process continues in a new file, the process's older file comes first, and is deleted once the driver has all its
+    bytes."""
     for pattern in FILES:
         paths = sorted(Path(folder).glob(pattern), key=_in_turn)
         for path, following in zip_longest(paths, paths[1:]):
@@ -96,8 +97,8 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
-        """Return the host's new pieces of files, and add their lengths to the offsets in `known`. Raises HarnessError
-        if the host is lost."""
+        """Return the host's new pieces of files. The caller adds each piece's length to the file's offset in `known`
+        before taking the next piece. Raises HarnessError if the host is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
@@ -110,8 +111,9 @@ class Gone(NamedTuple):
 
 
 class Collector:
-    """Context manager that collects rows and logs from all hosts; when the block ends, all rows are in the run folder.
-    `gone` has the lost hosts. If logs of two hosts have equal names, the host's name is put before the log's name."""
+    """Context manager that collects rows and logs from all hosts. When the block ends, the run folder has all rows of
+    the hosts that were not lost. `gone` has the lost hosts. If logs of two hosts have equal names, the host's name is
+    put before the log's name."""
 
     def __init__(
         self, hosts: Iterable[CollectedHost], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S

@@ -130,8 +130,8 @@ class VirtualCluster(NodesByName[_Member]):
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Kill nodes as SIGKILL does: the nodes' callbacks never run again, and their connections are closed as a
-        kernel closes them."""
+        """Kill the node as SIGKILL does: the node's callbacks never run again, and its connections are closed as a
+        kernel closes them. Returns the time of the kill."""
         member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)
@@ -148,8 +148,8 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Pause the node as SIGSTOP does: its program does not run, but the kernel still accepts connections and
-        bytes."""
+        """Pause the node as SIGSTOP does: its program does not run, but the kernel still accepts connections and bytes.
+        Returns the time of the pause."""
         member = self._running(name)
         member.process.pause()
         member.state = NodeState.PAUSED

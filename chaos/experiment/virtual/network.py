@@ -424,7 +424,7 @@ class MemoryLinkFaults(LinkFaultInjector):
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
-        """Make each link in the network. `links` gives the own address of each link's peer."""
+        """Make each link in the network. `upstreams` gives the own address of each link's peer."""
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer

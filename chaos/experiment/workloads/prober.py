@@ -144,11 +144,10 @@ class ProberNode(Node):
             await remoting.close()
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
-        """Read every queue of each topic that was sent to, at each broker (name to address). `read_all` records each
+        """Read every queue of each of the workload's topics, at each broker (name to address). `read_all` records each
         message once. The queues of broker names in `elected` are read at the current master. A `read_done` row is
         recorded for each completely read queue, so checks know which queues were not read. Returns the number of
-        messages.
-        """
+        messages."""
         read = 0
         async with self._admin() as admin:
             for broker_name, begun in brokers.items():

@@ -241,8 +241,8 @@ def _group_end(pattern: str, at: int) -> int:
 
 @cache
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return a pattern for texts that begin like a known log text and end after its first field; None if the text has
-    no fields."""
+    """Return a pattern for texts that begin like a known log text and end somewhere after the known text's first field;
+    None if the known text has no fields."""
     tokens = tokens_of(pattern)
     first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):

@@ -148,7 +148,8 @@ class RunToDraw:
 
     @cached_property
     def logged(self) -> list[dict[str, Any]]:
-        """The log lines of all nodes that have level WARNING or worse, within the time that the page shows."""
+        """The last LINES_MAX log lines of each node that have level WARNING or worse, within the time that the page
+        shows."""
         found: list[dict[str, Any]] = []
         for log in sorted((self.run_dir / "logs").glob("*.log")):
             about = {"node": of_file_name(log.stem), "event": "log"}
