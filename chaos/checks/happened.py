@@ -80,7 +80,7 @@ _ACTS: Mapping[str, str] = {
     "makes one queue for a group": "{who} created topic {topic} with another number of queues than 1",
     "makes a retry topic": "{who} did not create topic {topic}, though {who} had a heartbeat of a member of the group",
     "answered before it serves": "{who} answered {what} during its waitSecondsForService",
-    "refuses what its topic forbids": "{who} accepted {what} that its topic {topic} forbids",
+    "refuses what its topic forbids": "{who} accepted {what} that queues or read permission of topic {topic} forbid",
     "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",
     "comes back": "{who} had topic {topic} again, which the action {what} had deleted",
     "the broker's topic": "{who} did not have topic {topic} with the queues or permission of the action {what}",

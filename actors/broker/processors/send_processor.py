@@ -116,8 +116,6 @@ class SendProcessor:
             topic = self._create(connection, header)
             if topic is None:
                 raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
-        if not topic.perm & PERM_WRITE:
-            raise Refused(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
         illegal = header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)
         if illegal or (header.queue_id < 0 and topic.write_queue_nums <= 0):
             raise Refused(

@@ -1,13 +1,13 @@
 """Requests that a broker answered with success though its own topic forbids them, and sends that a master refused as
 if it were none (availability).
 
-    broker's `topic`   perm 6, 4 queues ──┬── perm 4 ────┬── perm 2 ────┬── 2 queues ──────
-    sends              may be stored      │ are refused  │              │ of queue 2: are refused
-    pulls              may be answered    │              │ are refused  │ of queue 2: are refused
+    broker's `topic`   perm 6, 4 queues ──┬── perm 2 ────┬── 2 queues ──────
+    sends              may be stored      │              │ to queue 2: are refused
+    pulls              may be answered    │ are refused  │ of queue 2: are refused
 
-A broker's own permission (brokerPermission) is in these rows, too, and forbids no send to an unordered topic
-(`AbstractSendMessageProcessor.msgCheck`), so of a broker with such a permission only queues are judged. Upstream:
-`AbstractSendMessageProcessor.msgCheck`, `PullMessageProcessor.processRequest`.
+A broker's own permission (brokerPermission) is in these rows, too. No permission of the topic, and none of the broker
+but for ordered topics, forbids a send: only routes keep producers away (`AbstractSendMessageProcessor.msgCheck`).
+Upstream of pulls: `PullMessageProcessor.processRequest`.
 
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does
 (`DefaultMessageStore.checkStoreStatus`).
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....remoting.codes import PERM_READ, PERM_WRITE, ResponseCode
+from ....remoting.codes import PERM_READ, ResponseCode
 from ...oracle.intervals import Stretch
 from ...oracle.roles import elects
 from ...oracle.world import World
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SENDS, PULLS, TO_A_MASTER = "sends", "pulls", "sends to a master"
+_CHANGES, _PERMISSION = ("update_topic", "update_config"), "brokerPermission"
 
 
 class Refusal(NamedTuple):
@@ -88,19 +89,19 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
             if row.node == broker.name and (has := row_of(row.decoded)) is not None:
                 settings.setdefault(row.topic or "", []).append((row.time_ms, has))
         changes = [act for act in world.acts if act.node == broker.name]
-        permits_all = int(str(world.setting(broker.name, "brokerPermission"))) == PERM_READ | PERM_WRITE
-        permits_all = permits_all and not any("brokerPermission" in act.value.get("settings", {}) for act in changes)
         for topic, of in settings.items():
+            about = [
+                act for act in changes if act.topic == topic or "brokerPermission" in act.value.get("settings", {})
+            ]
             for (at_ms, (read, write, perm)), (until_ms, _) in pairwise([*of, (math.inf, of[-1][1])]):
-                asked = (act for act in changes if act.topic == topic and act.ended_ms >= at_ms - 1.0)
-                from_ms = next((act.ended_ms for act in asked if act.f == "update_topic" and act.is_done), math.inf)
-                ends = (act.began_ms for act in changes if act.topic == topic and act.began_ms > from_ms)
+                done = (act for act in about if act.ended_ms >= at_ms - 1.0 and act.is_done and act.f in _CHANGES)
+                from_ms = next((act.ended_ms for act in done), math.inf)
+                ends = (act.began_ms for act in about if act.began_ms > from_ms)
                 stretch = Stretch(from_ms, min(until_ms, *ends, world.end_ms))
                 if from_ms < stretch.end_ms:
-                    may_write, may_read = not permits_all or perm & PERM_WRITE, not permits_all or perm & PERM_READ
-                    about = broker.name, tuple(broker.addresses), topic
-                    yield Refusal(*about, SENDS, max(read, write) if may_write else 0, stretch)
-                    yield Refusal(*about, PULLS, read if may_read else 0, stretch)
+                    of_topic = broker.name, tuple(broker.addresses), topic
+                    yield Refusal(*of_topic, SENDS, max(read, write), stretch)
+                    yield Refusal(*of_topic, PULLS, read if perm & PERM_READ else 0, stretch)
 
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:

@@ -4,8 +4,9 @@
                                  └── fault ───┘             fault: what the scenario asks (`availability_floor`)
                    buckets of equal length, at most 200
 
-What a broker's own topic forbids, by its permission or its queues, is refused at any time (plain/forbidden.py),
-and a master never refuses a send as a slave does (code 14).
+What a broker's own topic forbids is refused at any time (plain/forbidden.py), and a master never refuses a send as a
+slave does (code 14).
+
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
 save it: a broker that is routed to accepts what it is sent. A scenario may set one floor for everything after its first
@@ -92,7 +93,8 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses what its topic's permission or queues forbid, and a master refuses no send with code 14",
+    "a broker refuses pulls that a permission forbids, and what its topic has no queue for; a master refuses no send "
+    "with code 14",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -3,7 +3,8 @@
     of a NameServer   register, unregister, wipe_write_perm, add_write_perm, delete_topic: its routes are what these
                       and the brokers' own registrations make of each other (differences.py)
     of a broker       update_topic, delete_topic: it has the topic as asked, with its permission, or not at all, and
-                      after a restart, too
+                      after a restart, too; update_config: with a brokerPermission of 6 again, each topic has the
+                      permission that the topic had before
 
 Only what was answered with success is judged, and of NameServers where their transports recorded what they read.
 What brokers have to tell NameServers of it, and what clients do then, is for the other checks.
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....remoting.codes import PERM_READ, PERM_WRITE
+from ....remoting.topics import is_own
 from ...oracle.by_hand import Act
 from ...oracle.roles import elects
 from ...oracle.slaves import SYNCHRONIZED_MS, slaves_of
@@ -87,6 +89,8 @@ def _at_name_server(control: Control, world: World, act: Act) -> Iterator[Findin
 
 
 def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
+    if act.f == "update_config":
+        yield from _permits_again(control, world, act)
     if act.f not in ("update_topic", "delete_topic"):
         return
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic == act.topic]
@@ -125,6 +129,26 @@ def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float
         ]
         out = (min(named_ms), max(until_ms, min(named_ms) + 1.0)) if named_ms else None
         yield _finding(control, world, act._replace(node=slave), "comes back", out, {})
+
+
+def _permits_again(control: Control, world: World, act: Act) -> Iterator[Finding]:
+    """Of an act that gives a broker its whole permission back: whether each topic that nobody else changed has the
+    permission that the topic had before the first change of the broker's."""
+    acts = [one for one in world.acts if one.node == act.node]
+    changes = [one for one in acts if _PERMISSION in one.value.get("settings", {})]
+    was_whole = int(str(world.setting(act.node, _PERMISSION))) & RW == RW
+    if act not in changes[1:] or not was_whole or not _permits_all(world, act):
+        return
+    named = {one.topic for one in acts}
+    rows = [row for row in control.rows("topic") if row.node == act.node and row.topic not in named]
+    had, has = (
+        {row.topic or "": (row_of(row.decoded) or ())[2:] for row in rows if row.time_ms <= until_ms}
+        for until_ms in (changes[0].began_ms, act.ended_ms + 0.5)
+    )
+    changed = (topic for topic, perm in had.items() if perm != has[topic])
+    other = min(changed, key=lambda topic: (is_own(topic), topic), default=None)
+    out = None if other is None else (act.ended_ms, act.ended_ms + world.timers.R_ms)
+    yield _finding(control, world, act._replace(topic=other or ""), "the broker's topic", out, {})
 
 
 def _permits_all(world: World, act: Act) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
+from ....actors.broker.config import BrokerConfig
 from ....actors.broker.server import Broker
 from ....actors.namesrv.processor import Caller
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Dropped
-from ....remoting.bodies.route import BrokerData, QueueData, TopicConfig, TopicRouteData
-from ....remoting.codes import PERM_WRITE, RequestCode, ResponseCode
+from ....remoting.bodies.route import BrokerData, QueueData, TopicRouteData
+from ....remoting.codes import PERM_READ, PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ....remoting.node.clock import Clock
@@ -121,15 +122,44 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 # -- where it must refuse
 
 
-@planted(BROKER_A, "topic-made-read-only", caught_by="availability")
+@planted(BROKER_A, "topic-loses-queues", caught_by="availability")
+@may_find("routes_as_registered")
 @in_its_parts
-def broker_stores_in_a_read_only_topic(broker: Broker) -> None:
-    """a broker stores messages that are sent to a topic without write permission"""
+def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
+    """a broker stores messages that are sent to a queue that the topic has lost"""
+    send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
 
-    @around(broker.services.topics, "get")
-    def writable(get: Callable[[str], TopicConfig | None], name: str) -> TopicConfig | None:
-        found = get(name)
-        return None if found is None else replace(found, perm=found.perm | PERM_WRITE)
+    @around(send.__self__, "checked")
+    def checked_as_queue_0(checked: Any, connection: Any, request: Any, header: Any) -> Any:
+        return checked(connection, request, replace(header, queue_id=0))
+
+
+@planted(BROKER_A, "topic-loses-queues", caught_by="availability")
+@in_its_parts
+def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
+    """a broker answers pulls though its brokerPermission lacks the read permission"""
+    services = broker.services
+
+    @around(broker._pull, "_checked")
+    def checked_as_if_it_had(checked: Any, *about: Any) -> Any:
+        config, services.config = services.config, replace(services.config, broker_permission=PERM_READ | PERM_WRITE)
+        try:
+            return checked(*about)
+        finally:
+            services.config = config
+
+
+@planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
+@may_find("availability routes_as_registered")
+def broker_keeps_the_permission_that_it_lacked(broker: Broker) -> None:
+    """a broker writes its brokerPermission into its topics, which keep the permission when the broker has another"""
+
+    @around(broker, "_reconfigured")
+    def write_and_go_on(go_on: Any, old: BrokerConfig) -> None:
+        permission, table = broker.services.config.broker_permission, broker.services.topics.topic_config_table
+        if permission & (PERM_READ | PERM_WRITE) != PERM_READ | PERM_WRITE:
+            table.update({name: replace(topic, perm=permission) for name, topic in table.items()})
+        go_on(old)
 
 
 # -- as before, or twice

@@ -90,10 +90,8 @@ async def test_without_auto_creation_an_unknown_topic_is_17(world: World) -> Non
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, profile: Profile) -> None:
     broker = await world.broker(profile=profile, max_message_size=1000)
-    await world.create_topic("read-only", perm=4)
     invalid = ResponseCode.SYSTEM_ERROR if profile is Profile.V4_9 else ResponseCode.INVALID_PARAMETER
     refused = [
-        ((await world.send(topic="read-only")).code, ResponseCode.NO_PERMISSION),
         ((await world.send(topic="SCHEDULE_TOPIC_XXXX")).code, ResponseCode.NO_PERMISSION),
         ((await world.send(queue_id=4)).code, invalid),
         ((await world.send(topic="no spaces")).code, invalid),
@@ -105,6 +103,15 @@ async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, prof
     ]
     assert all(code == expected for code, expected in refused), refused
     assert broker.store.max_physical_offset == 0
+
+
+async def test_a_topic_without_write_permission_takes_what_is_sent_all_the_same_for_routes_alone_say_so(
+    world: World,
+) -> None:
+    """`AbstractSendMessageProcessor.msgCheck` does not look at the topic's permission."""
+    await world.broker()
+    await world.create_topic("read-only", perm=4)
+    assert (await world.send(topic="read-only")).code == ResponseCode.SUCCESS
 
 
 async def test_a_broker_without_write_permission_refuses_only_sends_to_ordered_topics(world: World) -> None:

@@ -277,21 +277,33 @@ def test_without_operations_nothing_is_examined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at_s", "queue_id", "violations"), [(30, 0, 1), (30, 3, 1), (60, 0, 0), (60, 3, 1), (5, 0, 0)]
+    ("event", "at_s", "queue_id", "violations"),
+    [
+        ("send_attempt", 30, 0, 0),  # whatever the topic's permission is, for routes alone keep producers away
+        ("send_attempt", 60, 0, 0),
+        ("send_attempt", 60, 3, 1),
+        ("pull", 5, 0, 0),
+        ("pull", 30, 0, 1),
+        ("pull", 60, 0, 0),
+        ("pull", 60, 3, 1),
+        ("pull", 80, 0, 1),
+    ],
 )
-def test_a_broker_stores_nothing_in_a_topic_that_is_read_only_or_in_a_queue_that_the_topic_lost(
-    at_s: float, queue_id: int, violations: int
+def test_a_broker_serves_no_queue_that_the_topic_lost_and_no_pull_of_what_may_not_be_read(
+    event: str, at_s: float, queue_id: int, violations: int
 ) -> None:
-    told = cluster(clients=("producer-0",), workload={**WORKLOAD, "topic": "orders"})
-    for changed_s, write, perm in ((20, 4, 4), (50, 2, 6)):
-        has = {"read": write, "write": write, "perm": perm, "version": changed_s}
+    told = cluster(clients=("producer-0", "consumer-0"), workload={**WORKLOAD, "topic": "orders"})
+    for changed_s, queues, perm, is_of_topic in ((20, 4, 2, True), (50, 2, 6, True), (70, 2, 2, False)):
+        has = {"read": queues, "write": queues, "perm": perm, "version": changed_s}
         told.at(changed_s).event("broker-a", "topic", topic="orders", value=has)
-        asked = {"type": "ok", "topic": "orders", "target": "broker-a", "code": 0}
-        told.event("admin", "admin", f="update_topic", **asked, value={"perm": perm, "write_queues": write})
-    sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
-    told.at(at_s).event("producer-0", "send_attempt", type="ok", duration_ms=1.0, **sent)
-    verdict = check(told.end(200))
-    assert verdict.violations == violations
+        of_topic = {"topic": "orders", "value": {"perm": perm, "read_queues": queues, "write_queues": queues}}
+        of_broker = {"value": {"settings": {"brokerPermission": perm}}}
+        f, asked = ("update_topic", of_topic) if is_of_topic else ("update_config", of_broker)
+        told.event("admin", "admin", f=f, type="ok", target="broker-a", code=0, **asked)
+    about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
+    who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
+    told.at(at_s).event(who, event, type="ok", duration_ms=1.0, **about, **topic)
+    assert check(told.end(200)).violations == violations
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,18 @@ def test_an_update_of_a_topic_changes_its_permission_too(*, perm: int, is_valid:
     assert verdict is (Validity.VALID if is_valid else Validity.INVALID)
 
 
+@pytest.mark.parametrize(("perm", "permission", "is_valid"), [(6, 6, True), (4, 6, False), (4, 4, True)])
+def test_a_topic_has_its_permission_again_when_the_broker_has_its_own(
+    *, perm: int, permission: int, is_valid: bool
+) -> None:
+    told = story().at(10).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6})
+    for at_s, has, of_broker in ((40, 4, 4), (60, perm, permission)):
+        told.at(at_s).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": has})
+        act(told, at_s, "update_config", target="broker-a", value={"settings": {"brokerPermission": of_broker}})
+    wrong = [one.topic for one in check(told.end(90)).findings if one.wrong]
+    assert wrong == ([] if is_valid else ["orders"])
+
+
 def test_a_late_machine_is_an_excuse_that_is_said() -> None:
     builder = act(story(), 40, "unregister", broker_name="broker-a", address=OWN)
     holds(builder, 43.5).at(0).lag(4000.0, until_s=90)
