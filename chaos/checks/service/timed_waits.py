@@ -21,6 +21,7 @@ from ...oracle.client_profiles import Outcome
 from ...oracle.time_outs import (
     CONNECT,
     FIRST,
+    PULL_CALL_MS,
     REBALANCE,
     SEND,
     Wait,
@@ -87,7 +88,8 @@ class Waits(Process):
         ours = {one.name for one in self.world.ours("broker", "slave") if not self.world.clocks.get(one.name)}
         for run in self.rows("timed_out"):
             broker = self.world.owners.get(run.row.address or "", "")
-            if run.row.f != _ASYNC or broker not in ours:
+            given_up = run.ended_ms - run.began_ms < PULL_CALL_MS - self.timers.delivery_ms
+            if run.row.f != _ASYNC or broker not in ours or given_up:  # too early, which is the client's own fault
                 continue
             lag_ms = self.control.lateness.largest(self.world, (self.life.node, broker), run.began_ms, run.ended_ms)
             is_kept = self.held(run.began_ms, run.ended_ms) or self.troubles.between(broker, run.began_ms, run.ended_ms)
