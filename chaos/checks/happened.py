@@ -117,6 +117,8 @@ _ACTS: Mapping[str, str] = {
     "not as it was given": "{who} sent {about} another message than its application had passed to send()",
     "not as it was sent": "{who} received a message of {about} that differs from the sent one",
     "acknowledged without a slave": "{what} acknowledged a message of {who} ({topic}) that no slave had stored",
+    "sent back though its listener had consumed it": "{who} sent back a message of {about} that its listener had "
+    "consumed",
     "received twice from one holding of its queue": "{who} received a message of {about} twice while owning its queue",
     "committed past, and not received": "{who} committed an offset beyond an unreceived message of {about}",
     "received after its consumer had given the queue up": "{who} received from a queue of {about} after giving it up",

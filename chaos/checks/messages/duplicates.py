@@ -13,8 +13,9 @@ Two ways for a message to come twice, each with its bound:
   copies than tries, the place that the acknowledgement names is wrong. If a broker's transport read the send as often
   as it is stored (`send_read_again`), its producer sent it too often.
 
-And a consumer receives nothing of a queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and
-ConsumeMessageOrderlyService look at `ProcessQueue.isDropped` before each message.
+No consumer of ours sends a message back, for its listener consumes every message. And a consumer receives nothing of a
+queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and ConsumeMessageOrderlyService look at
+`ProcessQueue.isDropped` before each message.
 
 So in a run without faults and rebalances every duplicate is a violation. With broadcasting every consumer is a group of
 its own. Whether a message came at all is no_acknowledged_loss's question.

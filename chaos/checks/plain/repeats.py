@@ -22,6 +22,7 @@ from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of,
 
 TOO_LATE = "received after its consumer had given the queue up"
 MISNAMED = "acknowledged at an offset where it is not"
+SENT_BACK = "sent back though its listener had consumed it"
 
 
 class Repeat(NamedTuple):
@@ -100,11 +101,15 @@ def repeats(part: Part, world: World) -> Repeats:
     received, stored = _received(part, world, allowed), _stored(part)
     receipts = part.of("receive")
     messages = pc.count_distinct(receipts["msg_key"]).as_py()
-    return received.plus(stored).plus(Repeats(messages=messages))
+    return received.plus(stored).plus(_returned(part, world)).plus(Repeats(messages=messages))
 
 
 REPEATS = Reading(
-    Together.MESSAGE, ("send", "receive", "read"), ("type", "op_id", *PLACE, "attempt"), repeats, types=("ok", "info")
+    Together.MESSAGE,
+    ("send", "receive", "sent_back", "read"),
+    ("type", "op_id", *PLACE, "attempt"),
+    repeats,
+    types=("ok", "info"),
 )
 
 
@@ -173,6 +178,17 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
         oldest_ms=max(oldest_ms, default=None),
         first_received=_first(found),
     )
+
+
+def _returned(part: Part, world: World) -> Repeats:
+    """What consumers of ours sent back, whose listener consumes every message (`ConsumerNode`)."""
+    rows = part.of("sent_back")
+    rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
+    found = []
+    for row in rows_in(rows):
+        one = Repeat(row["time_ms"], row["time_ms"], row["msg_key"], SENT_BACK, *_place(row))
+        found.append(one._replace(client=row["node"]))
+    return Repeats(wrong=len(found), first_received=_first(found))
 
 
 def _stored(part: Part) -> Repeats:

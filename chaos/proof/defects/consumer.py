@@ -462,6 +462,17 @@ def consumer_never_commits(node: ConsumerNode) -> None:
     replace_part(node.client._offsets, "in_memory", does_nothing)
 
 
+@planted(CONSUMERS, "quiet", caught_by="duplicates")
+@may_find("commits_follow_work timers_kept")
+def consumer_sends_back_what_it_consumed(node: ConsumerNode) -> None:
+    """consumers send every 40th message back, though their listener has consumed it"""
+    is_sent_back = every(40)
+
+    @around(node.client._consume_service, "_call_listener")
+    async def consume(call: Any, batch: Any) -> bool:
+        return await call(batch) and not is_sent_back()
+
+
 # -- offsets that are lost, or kept where nobody asks
 
 

@@ -147,6 +147,13 @@ def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
+def test_a_consumer_that_sends_back_what_its_listener_consumed_is_invalid() -> None:
+    builder = received(sent(take(group(), 2, "consumer-0"), 50), 50, "consumer-0")
+    builder.at(51).event("consumer-0", "sent_back", msg_key="k-0", offset=0, op_id="take-0", **AT)
+    (found,) = check(builder.end(100)).examples
+    assert (found.who, found.more["kind"]) == ("consumer-0", "sent back though its listener had consumed it")
+
+
 def test_without_any_message_nothing_is_examined() -> None:
     _, world = group().facts()
     verdict = judge(Repeats(), world)
