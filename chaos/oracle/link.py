@@ -42,8 +42,8 @@ class Cause:
     """broker, link or name_server"""
     loss: Loss
     fault_id: str
-    packets: bool = False
-    """Whether single packets are lost, so that kernels send them again."""
+    lost_for_ms: float | None = None
+    """For how long packets had been lost when it ended, which kernels send again; None: no single packet was lost."""
     stream: str | None = None
     delay: Delay | None = None
     """How late a latency fault makes what passes."""
@@ -61,9 +61,9 @@ class Cause:
         """What closes connections has closed them, however soon it is over: it lasts at least a moment. The moment lies
         before its end, where the next process begins."""
         kind, loss = fault.kind, fault.loss(timers)
-        packets, delay = kind.loses_packets, kind.delay
+        lost_for_ms, delay = fault.lost_for_ms if kind.loses_packets else None, kind.delay
         start_ms = min(fault.start_ms, fault.end_ms - MOMENT_MS) if loss.closes else fault.start_ms
-        of = start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay
+        of = start_ms, fault.end_ms, on, loss, fault.fault_id, lost_for_ms, fault.stream, delay
         return cls(*of, heals_from_ms=fault.heals_from_ms)
 
     def active(self, at_ms: float) -> bool:
@@ -86,15 +86,15 @@ RESEND_MAX_MS = 120_000.0
 
 def resent_after_ms(fault: Fault) -> float:
     """How long after its end what the fault lost may still arrive, behind what was sent later by another connection."""
-    return min(fault.end_ms - fault.start_ms, RESEND_MAX_MS) if fault.kind.loses_packets else 0.0
+    return min(fault.lost_for_ms, RESEND_MAX_MS) if fault.kind.loses_packets else 0.0
 
 
 def resend_ms(cause: Cause, at_ms: float) -> float:
     """How long after `at_ms` what was sent before may still wait, because a fault lost its packets. Each time the
     kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did."""
-    if not cause.packets or at_ms < cause.end_ms:
+    if cause.lost_for_ms is None or at_ms < cause.end_ms:
         return 0.0
-    return max(0.0, cause.end_ms - at_ms + min(cause.end_ms - cause.start_ms, RESEND_MAX_MS))
+    return max(0.0, cause.end_ms - at_ms + min(cause.lost_for_ms, RESEND_MAX_MS))
 
 
 def leave_ms(world: World) -> float:

@@ -128,7 +128,7 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
     """The widest window of these causes, J later; None when one of them may let calls through."""
     timers, widest = world.timers_of(client), Window(0, 0, "", "")
     for cause in causes:
-        reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
+        reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.lost_for_ms is not None)
         if reach is None:
             return None
         window = leave_window(timers, reach, each_request=_takes_turns(world, client))

@@ -134,6 +134,8 @@ class Fault:
     """Which of the timeline's actions began it, and which ended it: a heal may end a part of its links only."""
     ended_by_others: bool = False
     """Whether the process ran again before the harness resumed it."""
+    lossy_from_ms: float | None = None
+    """Since when its link has lost packets in turn, where it is not the first; see `in_series`."""
     kind: FaultKind = field(init=False, repr=False, compare=False)
     """What it is, known again by its injection."""
 
@@ -154,6 +156,11 @@ class Fault:
     def heals_from_ms(self) -> float:
         """From when on it may be over: an end takes from its asking until it is complete."""
         return self.end_ms if self.heal_asked_ms is None else min(self.heal_asked_ms, self.end_ms)
+
+    @property
+    def lost_for_ms(self) -> float:
+        """For how long its link has lost packets when it ends."""
+        return self.end_ms - (self.start_ms if self.lossy_from_ms is None else self.lossy_from_ms)
 
     @property
     def by_hand(self) -> bool:
@@ -231,6 +238,22 @@ def node_of(row: Mapping[str, Any]) -> NodeInfo:
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """By time, and what is at one time by name."""
     return tuple(sorted(faults, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
+def in_series(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Faults that lose packets, one after the other on a link, are one to a kernel: it waits twice as long each time,
+    so it may not have sent again in what lies between two of them, if that is shorter than all before."""
+    found, series = [], dict[tuple[str, str | None], tuple[float, float]]()
+    for fault in in_order(faults):
+        if fault.kind.loses_packets:
+            link, since_ms = (fault.source, fault.target), fault.start_ms
+            began_ms, ended_ms = series.get(link, (since_ms, since_ms))
+            if fault.start_ms - ended_ms <= ended_ms - began_ms:
+                since_ms = began_ms
+            series[link] = since_ms, max(fault.end_ms, ended_ms)
+            fault = fault if since_ms == fault.start_ms else replace(fault, lossy_from_ms=since_ms)
+        found.append(fault)
+    return tuple(found)
 
 
 def shared_by_dialler(faults: Sequence[Fault], nodes: Iterable[NodeInfo]) -> tuple[Fault, ...]:

@@ -38,6 +38,7 @@ from .recorded import (
     ends_judging,
     faults_in,
     in_order,
+    in_series,
     lives_in,
     nodes_in,
     not_ready,
@@ -165,7 +166,7 @@ class World:
         run = object_of(begin.get("value")) if begin else {}
         nodes = nodes_in(picked)
         under_test = [node for node in nodes.values() if node.is_under_test]
-        faults = shared_by_dialler(faults_in(picked), under_test)
+        faults = shared_by_dialler(in_series(faults_in(picked)), under_test)
         if under_test:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
         timers = Timers.from_json(run)

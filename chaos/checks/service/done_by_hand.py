@@ -16,6 +16,7 @@ from typing import Any
 from ....remoting.codes import PERM_READ, PERM_WRITE
 from ....remoting.topics import is_own
 from ...oracle.by_hand import Act
+from ...oracle.link import resent_after_ms
 from ...oracle.roles import elects
 from ...oracle.slaves import SYNCHRONIZED_MS, slaves_of
 from ...oracle.world import World
@@ -115,7 +116,7 @@ def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float
     until_ms = min((one.began_ms for one in others if one.began_ms > act.began_ms), default=world.end_ms)
     back_ms = next((at_ms for at_ms in had_ms if act.ended_ms + 0.5 < at_ms < until_ms), None)
     yield _finding(control, world, act, "comes back", None if back_ms is None else (back_ms, until_ms), {})
-    from_ms, of = act.ended_ms + 2 * SYNCHRONIZED_MS, received(control, world)
+    from_ms, of, links = act.ended_ms + 2 * SYNCHRONIZED_MS, received(control, world), world.link_faults
     for slave in slaves_of(world, act.node):
         hit = (fault.overlaps(act.began_ms, from_ms) for fault in world.way_faults(slave, act.node))
         if back_ms is not None or from_ms >= until_ms or any(hit):
@@ -126,6 +127,7 @@ def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float
             for one in of.requests(life)
             if one.f == REGISTERED and one.address == world.address_at(slave, one.at_ms)
             if act.topic in one.said.get("topics", ()) and from_ms < one.at_ms < until_ms
+            if not any(f.start_ms < one.at_ms <= f.end_ms + resent_after_ms(f) for f in links(slave, life.node))
         ]
         out = (min(named_ms), max(until_ms, min(named_ms) + 1.0)) if named_ms else None
         yield _finding(control, world, act._replace(node=slave), "comes back", out, {})
