@@ -192,6 +192,18 @@ def test_a_null_pointer_is_a_defect_of_rocketmqs_if_its_first_frame_is(
     assert of_files(tmp_path, broker=line + frames).answer.name == cause
 
 
+@pytest.mark.parametrize("rest", [" <10.0.0.1:9876> failed", "<10.0.0.1:9876> failed"])
+def test_a_line_that_a_terminal_wrapped_within_a_phrase_is_read_with_the_next_line(rest: str, tmp_path: Path) -> None:
+    one = of_files(tmp_path, client=f"org.apache.rocketmq.a.RemotingConnectException: connect to\n{rest}\n")
+    assert one.answer.name == "name-server-not-reached"
+    assert "10.0.0.1:9876" in one.answer.sentence
+
+
+def test_a_line_that_ends_within_a_phrase_before_its_trace_is_read_alone(tmp_path: Path) -> None:
+    one = of_files(tmp_path, client="MQException: pull times out in\n\tat org.apache.rocketmq.No route info of this topic(A)\n")
+    assert one.answer.name == "broker-gives-no-answer"
+
+
 @pytest.mark.parametrize(("to", "cause"), [("rocketmq.B", "program-error"), ("shop.C", "libraries-do-not-fit")])
 def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_libraries_that_do_not_fit(
     to: str, cause: str, tmp_path: Path
