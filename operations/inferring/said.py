@@ -183,7 +183,7 @@ def _read(part: Part) -> Texts:
             for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
                 raw = lines[at].rstrip(b"\r"), _above(lines, at) if at else before, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
-                if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _TRACE_WITHIN.match(lines[at + 1]):
+                if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
                     text = f"{text.rstrip()} {lines[at + 1].decode('utf-8', 'replace').strip()}"
                 number, told = texts.lines + at + 1, False
                 for one in of_line(text, f"{above}\n{trace}", part.file, number):

@@ -199,9 +199,9 @@ def test_a_line_that_a_terminal_wrapped_within_a_phrase_is_read_with_the_next_li
     assert "10.0.0.1:9876" in one.answer.sentence
 
 
-def test_a_line_that_ends_within_a_phrase_before_its_trace_is_read_alone(tmp_path: Path) -> None:
-    one = of_files(tmp_path, client="MQException: pull times out in\n\tat org.apache.rocketmq.No route info of this topic(A)\n")
-    assert one.answer.name == "broker-gives-no-answer"
+def test_a_line_that_ends_within_a_phrase_is_read_alone_if_the_next_line_has_a_time(tmp_path: Path) -> None:
+    one = of_files(tmp_path, broker=f"2024-05-01 03:00:00 WARN a - it failed to\n{FULL.format(minute=0, second=1)}")
+    assert [where for where, _ in one.answer.lines] == ["broker.log:2"]
 
 
 @pytest.mark.parametrize(("to", "cause"), [("rocketmq.B", "program-error"), ("shop.C", "libraries-do-not-fit")])
