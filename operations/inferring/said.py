@@ -183,6 +183,8 @@ def _read(part: Part) -> Texts:
             for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
                 raw = lines[at].rstrip(b"\r"), _above(lines, at) if at else before, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
+                if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
+                    text = f"{text.rstrip()} {lines[at + 1].decode('utf-8', 'replace').strip()}"
                 number, told = texts.lines + at + 1, False
                 for one in of_line(text, f"{above}\n{trace}", part.file, number):
                     stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
@@ -253,6 +255,8 @@ _TRACE_WITHIN = re.compile(
 """Behind what a container, a syslog or a quotation puts before each line."""
 _BEFORE_FRAME = re.compile(rb"^\S.*?(?=(?:\s|\\t)at [\w.$/<>]+\()")
 _TRACE_LINES = 16
+_IS_WRAPPED = re.compile(r" (?:at|by|for|from|in|is|of|on|the|to|with) ?$")
+"""A line that ends within a phrase: a terminal wrapped it, and the next line has the rest."""
 
 
 def _above(lines: Sequence[bytes], at: int) -> bytes:

@@ -192,6 +192,18 @@ def test_a_null_pointer_is_a_defect_of_rocketmqs_if_its_first_frame_is(
     assert of_files(tmp_path, broker=line + frames).answer.name == cause
 
 
+@pytest.mark.parametrize("rest", [" <10.0.0.1:9876> failed", "<10.0.0.1:9876> failed"])
+def test_a_line_that_a_terminal_wrapped_within_a_phrase_is_read_with_the_next_line(rest: str, tmp_path: Path) -> None:
+    one = of_files(tmp_path, client=f"org.apache.rocketmq.a.RemotingConnectException: connect to\n{rest}\n")
+    assert one.answer.name == "name-server-not-reached"
+    assert "10.0.0.1:9876" in one.answer.sentence
+
+
+def test_a_line_that_ends_within_a_phrase_is_read_alone_if_the_next_line_has_a_time(tmp_path: Path) -> None:
+    one = of_files(tmp_path, broker=f"2024-05-01 03:00:00 WARN a - it failed to\n{FULL.format(minute=0, second=1)}")
+    assert [where for where, _ in one.answer.lines] == ["broker.log:2"]
+
+
 @pytest.mark.parametrize(("to", "cause"), [("rocketmq.B", "program-error"), ("shop.C", "libraries-do-not-fit")])
 def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_libraries_that_do_not_fit(
     to: str, cause: str, tmp_path: Path

@@ -28,6 +28,7 @@ SPOKEN = {
     "WARN broker - the controller failed": "no-leader",
     "WARN rocketmq - ShopController failed to start": "start-failed",
     "RuntimeException: value is not in set: x\n of a topic": "setting-not-allowed",
+    "RuntimeException: 'group must be configured for topic t'": "setting-not-allowed",
 }
 
 
