@@ -12,11 +12,13 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 (promised.py).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...oracle.intervals import Stretch, longest, without
+from ...oracle.name_server import UNREGISTERED, Request
 from ...oracle.roles import elects, members_of, two_masters
 from ...oracle.slaves import again_ms
 from ...oracle.world import World
@@ -26,7 +28,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasting, of_many, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control, Row
-from ..record.received import received
+from ..record.received import REGISTERED, received
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
@@ -129,6 +131,7 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
             if claim.first_ms <= from_ms
             and to_ms <= claim.times[-1]
             and of.must_have(life, world.owners.get(claim.address, ""), from_ms, to_ms)
+            and is_live(of.requests(life), claim.address, from_ms, to_ms)
         }
         if len(masters) == 1:
             told[name_server, row.node].append((row.time_ms, value["master"] not in masters))
@@ -136,6 +139,15 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
         wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
         told_row = "registerBroker: a slave is answered with its master's address"
         yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)
+
+
+def is_live(requests: Iterable[Request], address: str, from_ms: float, to_ms: float) -> bool:
+    """Whether nobody unregistered the address, under whichever id, since its last registration: without its
+    brokerLiveInfo a master is in routes, and no slave is told of it."""
+    of_address = [one for one in requests if one.address == address]
+    registered = (one.at_ms for one in of_address if one.f == REGISTERED and one.at_ms <= from_ms)
+    since_ms = max(registered, default=-math.inf)
+    return not any(one.f == UNREGISTERED and since_ms <= one.at_ms <= to_ms for one in of_address)
 
 
 _COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that it was answered"
