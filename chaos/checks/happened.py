@@ -63,6 +63,8 @@ _ACTS: Mapping[str, str] = {
     "taken from a slave": "{who} took queues of {about} from a slave's registration",
     "taken though an older one": "{who} took an address of {about} with a smaller stateVersion{because}",
     "keeps its topics": "{who} had lost topic {topic}, or its queues or permission, when {who} was started again",
+    "changes its version": "{who} raised its dataVersion, though no topic of {who} had changed",
+    "keeps its version": "{who} had an older dataVersion when {who} was started again",
     "counts topics": "{who} answered an operator with a wrong number of topics of {what}",
     "takes a registration": "{who} refused a registration of {what}, and had no reason to",
     "refuses one topic": "{who} accepted the first registration of {what}, though it had only one topic",

@@ -51,6 +51,7 @@ from ..tolerance import tolerance
 NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
+_VERSION_ROW = "TopicConfigManager: nextVersion at each change of a topic, and at no other time; topics.json keeps it"
 _GROUP_ROW = "ClientManageProcessor.heartBeat: a group's retry topic has retryQueueNums queues, by default 1"
 _RETRY_ROW = "ClientManageProcessor.heartBeat: a group's retry topic is made when its first member beats"
 _OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
@@ -73,6 +74,7 @@ def judge(control: Control, world: World) -> Verdict:
             findings.append(finding(life.node, "as registered", span, at_no_time(_ROW), examined=len(held)))
     findings += _Registering(control, world).findings()
     findings += _kept(control, world)
+    findings += _versions(control, world)
     findings += _of_groups(control, world)
     return verdict_of(
         NAME,
@@ -228,6 +230,37 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
         yield of_many(about, "keeps its topics", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+
+
+def _versions(control: Control, world: World) -> Iterator[Finding]:
+    """Whether each process of a broker of ours raised its dataVersion only as a topic changed, and began with the one
+    that the process before it had. A deleted topic's row has no version."""
+    masters = {node.name for node in world.ours("broker") if not elects(world, node.name)}
+    had: dict[tuple[str, int], set[int]] = defaultdict(set)
+    deleted, registered = set[tuple[str, int]](), dict[tuple[str, int], dict[float, int]]()
+    for row in control.rows("topic", "register"):
+        if row.node not in masters:
+            continue
+        version = (row.decoded or {}).get("version")
+        if row.event == "register" and version is not None:
+            registered.setdefault(row.process, {})[row.began_ms] = version
+        elif row.event == "topic" and version is not None:
+            had[row.process].add(version)
+        elif row.event == "topic" and not row.decoded:
+            deleted.add(row.process)
+    for process, of in registered.items():
+        if process in had and process not in deleted:
+            wrong, about = (
+                [at_ms for at_ms, version in of.items() if version not in had[process]],
+                (process[0], "version"),
+            )
+            yield of_many(about, "changes its version", (min(of), max(of)), _VERSION_ROW, len(of), sorted(wrong))
+    for one, other in pairwise(sorted(registered)):
+        if one[0] == other[0]:
+            of, last = registered[other], max(registered[one].values())
+            wrong = sorted(at_ms for at_ms, version in of.items() if version < last)
+            about, span = (one[0], "version"), (min(of), max(of) + 1.0)
+            yield of_many(about, "keeps its version", span, _VERSION_ROW, len(of), wrong, to_ms=span[1])
 
 
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:

@@ -361,6 +361,27 @@ def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
     assert [(one.subject, one.topic) for one in found if one.kind == "keeps its topics" and one.wrong] == wrong
 
 
+@pytest.mark.parametrize(
+    ("versions", "wrong"),
+    [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])],
+)
+def test_a_broker_raises_its_data_version_as_a_topic_changes_and_keeps_it_over_a_restart(
+    versions: tuple[int, ...], wrong: list[str]
+) -> None:
+    kill = "f1", "kill", "sigkill", "broker-a"
+    builder = read((1, 1, ORDERS)).at(1).topic("broker-a", "orders")
+    builder.rows[-1]["value"] |= {"version": 2}
+    sent: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 5.0}
+    for at_s, version in zip((2, 12, 31), versions, strict=True):
+        if at_s == 31:
+            builder.at(20).fault(*kill).at(30).restarted("broker-a").fault(*kill, end=True)
+            builder.topic("broker-a", "orders")
+            builder.rows[-1]["value"] |= {"version": version}
+        builder.at(at_s).event("broker-a", "register", **sent, value={"topics": 1, "version": version})
+    found = check(builder.end(60)).findings
+    assert [one.kind for one in found if one.kind.endswith("its version") and one.wrong] == wrong
+
+
 def test_no_route_at_all_is_unknown() -> None:
     verdict = check(HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a").end(60))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
