@@ -196,6 +196,9 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return "registers a heartbeatTimeoutMillis that it does not have"
     if timers.profile is Profile.V5_X and node.implementation == OURS and "timeout_ms" in one.said and not timeout_ms:
         return "registers without its heartbeatTimeoutMillis"
+    acting = world.setting(broker, "enableSlaveActingMaster") if timers.profile is Profile.V5_X else None
+    if node.implementation == OURS and "acting" in one.said and bool(one.said["acting"]) != bool(acting):
+        return "registers another enableActingMaster than it has"
     topics = one.said.get("topics")
     if is_slave(broker) or had is None or topics is None:
         return ""

@@ -249,12 +249,10 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
         elif row.event == "topic" and not row.decoded:
             deleted.add(row.process)
     for process, of in registered.items():
-        if process in had and process not in deleted:
-            wrong, about = (
-                [at_ms for at_ms, version in of.items() if version not in had[process]],
-                (process[0], "version"),
-            )
-            yield of_many(about, "changes its version", (min(of), max(of)), _VERSION_ROW, len(of), sorted(wrong))
+        if (known := had.get(process)) and process not in deleted:
+            wrong = [at_ms for at_ms, version in of.items() if version > min(known) and version not in known]
+            about, span = (process[0], "version"), (min(of), max(of) + 1.0)
+            yield of_many(about, "changes its version", span, _VERSION_ROW, len(of), sorted(wrong), to_ms=span[1])
     for one, other in pairwise(sorted(registered)):
         if one[0] == other[0]:
             of, last = registered[other], max(registered[one].values())
