@@ -172,6 +172,7 @@ _ACTS: Mapping[str, str] = {
     "one try more than a send has": "{who} tried a send at {what} after its last try (1 + retryTimesWhenSendFailed)",
     "tried again though its queue was selected": "{who} sent a message again, to {what}, but a key selects its queue",
     "tried again after an answer that ends the send": "{who} tried {what} after an answer that ends the send",
+    "acknowledged in another queue than asked": "{what} acknowledged a message in another queue than {who} had asked",
     "sent to a slave": "{who} sent a message to the slave {what}, which its routes never named as a master",
     "not isolated": "{who} did not isolate {what} (latencyMax) after a try there failed or was slow",
     "sent to an isolated broker": "{who} sent to {what}, which it had isolated, while another broker was available",

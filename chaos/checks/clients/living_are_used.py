@@ -26,7 +26,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import verdict_of
 from ..plain.part import Gathering
-from ..plain.uses import READS, SHARES, STEPS, TRIES
+from ..plain.uses import ELSEWHERE, READS, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.turns import client_routes, judged, out_of_turn, turns
@@ -63,9 +63,12 @@ def judge(used: Used, world: World) -> Verdict:
     less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
     shares, control = used.shares, used.control
     routes = client_routes(control)
-    in_turn = list(turns(shares, world, routes, edges(control, world), control))
+    misled = {one.node for one in shares.odd if one.kind == ELSEWHERE}  # where they sent nobody knows
+    of_turns = turns(shares, world, routes, edges(control, world), control)
+    in_turn = [turn for turn in of_turns if turn.subject not in misled]
     in_turn.sort(key=lambda turn: -turn.more.get("off_by", 0))
-    of_sends = (*tries(shares, routes, control, world), *in_turn, *out_of_turn(shares, world))
+    strays = (stray for stray in out_of_turn(shares, world) if stray.subject not in misled)
+    of_sends = (*tries(shares, routes, control, world), *in_turn, *strays)
     found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
@@ -87,6 +90,7 @@ CHECK = Check(
     says="producers send to all queues in turn and retry on another broker, and consumers read a live broker's queues",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
+    accuses_object=(ELSEWHERE,),
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

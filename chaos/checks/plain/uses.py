@@ -9,6 +9,7 @@ send_attempt ──────► where any failed, and around polls ───�
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 _ROUNDING_MS = 1.0
 _OP = ("node", "incarnation", "op_id")
+ELSEWHERE = "acknowledged in another queue than asked"
 
 
 def shares(part: Part, world: World) -> BrokerShares:
@@ -201,6 +203,7 @@ def tries(part: Part, world: World) -> BrokerShares:
         odd=(
             *_odd([(key, tried[key]) for key in second], outcome, part.control, world),
             *_not_stored(doubtful, outcome, world),
+            *_elsewhere(sent, ended.filter(pc.equal(ended["type"], "ok"))),
         ),
         given_up=tuple(_given_up(rows_in(lost), outcome, world)),
         to_slaves=tuple(
@@ -238,6 +241,17 @@ def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
     rows = rows.filter(pc.is_in(rows["op_id"], value_set=others["op_id"].combine_chunks()))
     both = codes(pa.concat_tables([_ops(rows), _ops(others)]), *_OP)
     return rows.filter(np.isin(both[: len(rows)], both[len(rows) :]))
+
+
+def _elsewhere(sent: pa.Table, stored: pa.Table) -> Iterator[Try]:
+    """The sends that were acknowledged in another queue than the one that their last try asked for."""
+    import pyarrow.compute as pc
+
+    asked = stored.select([*_OP, "queue_id", "attempt"]).rename_columns([*_OP, "asked", "number"])
+    both = sent.select([*_OP, "queue_id", "broker_name", "time_ms"]).join(asked, [*_OP], join_type="inner")
+    for row in rows_in(both.filter(pc.not_equal(both["queue_id"], both["asked"]))):
+        number = row["number"] or 0
+        yield Try(row["node"], row["incarnation"], row["op_id"], number, row["broker_name"], row["time_ms"], ELSEWHERE)
 
 
 def _odd(
@@ -330,7 +344,10 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
         before = np.searchsorted(from_, at_ms[at]) - 1
         is_in[at] = at_ms[at] < np.maximum.accumulate(until_)[before]
     for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
-        until = away.until_ms(row["node"], row["incarnation"], row["time_ms"])
+        before_ms = math.nextafter(
+            row["time_ms"], -math.inf
+        )  # the isolation that it brings begins with a dial's failure
+        until = away.until_ms(row["node"], row["incarnation"], before_ms)
         if until.get(row["broker_name"], 0.0) > row["time_ms"] + world.timers.delivery_ms:
             yield Try(*_try(row), row["broker_name"], row["time_ms"], "sent to an isolated broker")
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.clients.living_are_used import CHECK
+from nemesrv.chaos.checks.plain.uses import ELSEWHERE
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -96,6 +97,15 @@ def test_with_fewer_sends_than_queues_the_turns_are_not_decided_unless_one_came_
     found = verdict(in_turn(story(), 7))
     assert (found.verdict, found.why) == (Validity.UNKNOWN, "turns of producer-0: 8 sends in a row decide them")
     assert verdict(in_turn(story(), 2, ring=RING[:1], first=0)).verdict is Validity.INVALID
+
+
+def test_a_broker_that_acknowledges_another_queue_than_was_asked_is_named_and_no_turn_of_its_producer_is_counted() -> (
+    None
+):
+    builder = in_turn(story(), 16)
+    builder.rows[-1]["queue_id"] = 3 - builder.rows[-1]["queue_id"]
+    found = verdict(builder)
+    assert [(one.what, one.more["kind"]) for one in found.examples] == [("broker-a", ELSEWHERE)]
 
 
 def test_a_queue_that_its_route_does_not_have_is_wrong() -> None:
@@ -351,7 +361,7 @@ def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_
     [
         ("5.x", 22, (), 1),
         ("4.9", 22, (), 0),  # the quick answer ended the isolation
-        ("5.x", 31, (), 0),  # it has passed
+        ("5.x", 31, (), 0),  # it has passed, and the try brings the next in the same moment
         ("5.x", 22, ("broker-b",), 0),  # the other one is isolated, too
     ],
 )
@@ -364,6 +374,7 @@ def test_an_isolated_broker_is_not_sent_to_while_another_one_is_available(
         (20, "broker-a", True),
         *((20, one, True) for one in others),
         (21, "broker-a", False),
+        *([(31, "broker-a", True)] if at_s == 31 else []),
     ):
         of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
         builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
