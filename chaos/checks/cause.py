@@ -106,7 +106,7 @@ _NEAREST = (
 NameServer has, before how two differ; what is lost for good, before what did not come."""
 _SKIP = "answered a wrong next offset"
 """A message that a consumer was sent past is not lost at the broker."""
-_SIGN = "asks at its polls"
+_SIGN = "looks up at polls only"
 """What a client does because of its own mistake elsewhere: a look-up, at a queue that it should not pull."""
 _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
 

@@ -71,7 +71,7 @@ CHECK = Check(
     ),
 )
 
-_TAKES = "takes what it is told"
+_TAKES = "takes the answered route"
 
 
 class _Judged:

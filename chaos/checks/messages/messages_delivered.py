@@ -222,7 +222,7 @@ def _promised(world: World) -> str:
 
 def _what(message: Slow, due: Due) -> str:
     if due.rule == "passed over":
-        return "committed past" if message.received_ms is None else "committed past before it was received"
+        return "committed past" if message.received_ms is None else "committed past too early"
     return "late" if message.received_ms is not None else "not received"
 
 

@@ -29,17 +29,17 @@ _OF_PULLS = (
     "and were asked for; where there is none, the pull is held first"
 )
 _ANSWERS = {
-    "place": "acknowledged where another message is",
+    "place": "two messages at one offset",
     "min": "answered a wrong first offset",
     "max": "answered a wrong end",
-    "count": "answered with more messages than asked for",
-    "fewer": "answered with fewer messages than there were",
-    "held": "answered before the pull was held",
-    "messages": "answered with messages out of order",
-    "code": "answered that nothing matched where nothing was",
+    "count": "answered too many messages",
+    "fewer": "answered too few messages",
+    "held": "answered a pull too soon",
+    "messages": "unordered answer",
+    "code": "code 20 for 19",
     "next": "answered a wrong next offset",
 }
-_STORED = "send after one with a higher offset, or the same"
+_STORED = "send out of order"
 
 
 def judge(order: Order, world: World) -> Verdict:
@@ -81,7 +81,7 @@ CHECK = Check(
 def _finding(row: Misplaced) -> Finding:
     return finding(
         (row.node, row.broker_name, row.topic),
-        _ANSWERS.get(row.what, f"{row.what} after one with a higher offset, or the same"),
+        _ANSWERS.get(row.what, f"{row.what} out of order"),
         (row.from_ms, row.to_ms),
         Rule(_ROW, {"send": _OF_SENDS, "place": _OF_SENDS, "receipt": _OF_RECEIPTS}.get(row.what, _OF_PULLS)),
         out=(row.from_ms, row.to_ms),

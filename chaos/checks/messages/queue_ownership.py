@@ -160,7 +160,7 @@ def _finding(
             more |= {"holder": next(due)}
     return finding(
         (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", topic),
-        "must own" if worst and not worst.owners else "must alone own",
+        "must have an owner" if worst and not worst.owners else "must have one owner",
         (stretch.start_ms, stretch.end_ms),
         Rule(_ROW, ""),
         out=(max(worst.start_ms, stretch.start_ms), worst.end_ms) if worst else None,
@@ -188,7 +188,7 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
     }
 
 
-FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered that there is no offset"
+FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered no offset"
 _FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
 
 

@@ -107,12 +107,12 @@ class _Judged:
         if values is None:
             return self._not_registered(answer)
         if values and answer.value not in values and _without_order(answer.route) not in routes:
-            return "not its table", due
+            return "unlike its table", due
         if answer.code == ResponseCode.TOPIC_NOT_EXIST and is_stopping(self._world, answer.name_server, *span):
             every = (received(self._control, self._world).routes(life) for life in lives)
             had = [read.at(answer.topic, answer.from_ms) if read else None for read in every]
             if had and had[0] and all(had):  # a process that was just started may have answered, too
-                return "gone while it was being stopped", words(had[0])
+                return "code 17 while stopping", words(had[0])
         return _RIGHT
 
     def _not_registered(self, answer: RouteAnswer) -> tuple[str, str]:
@@ -125,7 +125,7 @@ class _Judged:
         for broker, row in (route.get("queues") or {}).items():
             rows = self._rows.due(answer.name_server, answer.topic, broker, answer.from_ms, answer.to_ms)
             if self._rows.knows(broker) and row_of(row) not in rows:
-                return "not as registered", f"{broker} {_said(rows)}"
+                return "unlike registered", f"{broker} {_said(rows)}"
         return _RIGHT
 
 

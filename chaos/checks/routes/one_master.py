@@ -32,7 +32,7 @@ from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 NAME = "one_master"
-SLAVE_TOLD, SLAVE_COPIES = "tells a slave its master", "copies from its master"
+SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master"
 _NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
 
 

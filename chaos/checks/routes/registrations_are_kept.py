@@ -27,10 +27,13 @@ from ..record.route_tables import RouteStretch, route_tables
 
 NAME = "registrations_are_kept"
 _HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
-_NEVER = "must not hold what never registered", "registerBroker: only a registration brings a broker into the table"
-_SILENT = "must not hold what was silent", "silence counts from the last registration that arrived"
-_CLOSED = "must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"
-_LEFT = "must not hold what was unregistered", "unregisterBroker: at once, of 4.9 whatever address is named"
+_NEVER = "must not hold an unknown broker", "registerBroker: only a registration brings a broker into the table"
+_SILENT = "must not hold a silent broker", "silence counts from the last registration that arrived"
+_CLOSED = (
+    "must not hold a broker that left",
+    "onChannelDestroy: with the channel of its last registration a broker goes",
+)
+_LEFT = "must not hold an unregistered broker", "unregisterBroker: at once, of 4.9 whatever address is named"
 _GONE = {"closed": _CLOSED, UNREGISTERED: _LEFT}
 
 
@@ -110,7 +113,7 @@ class _Pair:
             said = {"wrong": 0, "late": 1} if is_explained else said
         return finding(
             (self.life.node, self.broker, topic),
-            "must hold what it acknowledged",
+            "must hold an acknowledged broker",
             (hold.from_ms, hold.to_ms),
             at_no_time(_HOLD_ROW),
             out=stretch,

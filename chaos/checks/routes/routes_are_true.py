@@ -24,7 +24,7 @@ from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
 NAME = "routes_are_true"
-UNCALLED = "must not hold what registered uncalled"
+UNCALLED = "must not hold a broker of another list"
 _SHOWN = 60
 
 

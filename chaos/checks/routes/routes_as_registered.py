@@ -134,7 +134,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             said = [row.decoded or {} for row in near]
             counted = [one.get("wiped", one.get("added")) for one in said]
             numbers = [row.code for row in near] if is_registration else counted
-            kind = "refuses one topic" if is_registration else "counts topics"
+            kind = "refuses a single topic" if is_registration else "counts topics"
             of[asked.name, kind].append((near[0].time_ms, due in numbers))
     for (name, kind), told in of.items():
         wrong = [at_ms for at_ms, is_right in told if not is_right]
@@ -148,7 +148,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             if any(one.is_taken and one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS for one in read):
                 refused[row.broker_name or ""].append(row.time_ms)
     for name, wrong in refused.items():
-        yield of_many((life.node, name), "takes a registration", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
+        yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
 
 
 # -- what brokers register
@@ -223,7 +223,7 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
-        yield of_many(about, "keeps its topics", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+        yield of_many(about, "keeps topics over a restart", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
 
 
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:
@@ -239,7 +239,7 @@ def _of_groups(control: Control, world: World) -> Iterator[Finding]:
         about, span = (broker, "topics", (wrong or rows)[0].topic or ""), (rows[0].time_ms, rows[-1].time_ms)
         more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
         times = [row.time_ms for row in wrong]
-        yield of_many(about, "makes one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
+        yield of_many(about, "one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
     yield from _of_members(control, world, {act.topic for act in world.acts}, of)
 
 

@@ -32,7 +32,7 @@ from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
-FORBIDDEN_KIND = "refuses what its topic forbids"
+FORBIDDEN_KIND = "refuses forbidden requests"
 _BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after a heal"
 

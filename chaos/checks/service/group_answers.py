@@ -104,7 +104,7 @@ class GroupAnswers(Process):
         for broker in sorted({broker for broker, _ in lists}):
             at_ms = [run.ended_ms for of, run in lists if of == broker]
             wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
-            yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+            yield of_many((broker, "members"), "refuses without members", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
 
     def _strangers(self) -> Iterator[Finding]:
         """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
@@ -130,7 +130,7 @@ class GroupAnswers(Process):
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
         row_ = "PullMessageProcessor: a pull of a group without a member is refused"
-        yield from self._told("serves no strangers", row_, told)
+        yield from self._told("refuses strangers", row_, told)
 
     def _newest(self) -> Iterator[Finding]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
@@ -160,7 +160,7 @@ class GroupAnswers(Process):
             if named:
                 told[named[0]].append((run.ended_ms, not all(had)))
         row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
-        yield from self._told("keeps the newest", row, told)
+        yield from self._told("newest subscription", row, told)
 
     def _drawn(self) -> Iterator[Finding]:
         """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
@@ -191,7 +191,7 @@ class GroupAnswers(Process):
             about, span = (self.life.node, most), (of[0][0], of[-1][0])
             row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
             wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
-            yield of_many(about, "asks any broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
+            yield of_many(about, "asks a random broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
 
     def _known(self) -> Iterator[Finding]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
