@@ -160,7 +160,7 @@ def need_not_leave(client: str, server: str, lost_ms: float, window: Window) -> 
     """Why a loss shows nothing, and what would."""
     lost_s, due_s = lost_ms / 1000, window.latest_ms / 1000
     lost = f"{server} was lost for {lost_s:.0f} s"
-    return f"{lost}, and {client} need not leave it within {due_s:.0f} s: use a longer fault"
+    return f"{lost}, and {client} may go on using {server} for {due_s:.0f} s: use a longer fault"
 
 
 def verdict_by_counts(

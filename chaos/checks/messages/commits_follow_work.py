@@ -131,10 +131,10 @@ def judge(seen: Commits, world: World) -> Verdict:
     bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
-        f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
-        f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
-        f"{seen.forgotten} offsets not kept, {seen.given_up} for queues given up, "
-        f"{seen.at_brokers} of broadcasters at a broker"
+        f"{seen.older} queues were taken at a lower offset, {seen.behind} times work was not committed in time, "
+        f"{seen.left} queues were given up without a commit, {seen.misplaced} commits were at a slave, "
+        f"{seen.forgotten} offsets were not kept, {seen.given_up} commits were for queues given up, "
+        f"{seen.at_brokers} of broadcasting consumers at a broker"
     )
     why = f"of {seen.commits} commits: {said}"
     return verdict_by_counts(
@@ -143,7 +143,7 @@ def judge(seen: Commits, world: World) -> Verdict:
         wrong=bad - seen.unsure,
         unsure=bad,
         why=why,
-        why_unsure=f"{why}, which a killed consumer's last rows or the machine's lateness explain",
+        why_unsure=f"{why}, which a killed consumer's lost rows or the machine's lateness may explain",
         nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
         unclear=world.mixed_up_by_hand,
         measured=measured,
@@ -154,7 +154,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit what they received, in time; brokers keep offsets; only faults and rebalances set them back",
+    says="consumers commit received messages in time; brokers keep offsets; only faults or rebalances set offsets back",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     accuses_object=(_REPEATED,),

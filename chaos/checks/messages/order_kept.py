@@ -54,7 +54,7 @@ def judge(order: Order, world: World) -> Verdict:
         NAME,
         examined=examined,
         wrong=wrong,
-        why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of the order of their queue",
+        why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
         unclear=world.mixed_up_by_hand,
         measured=measured,

@@ -51,7 +51,7 @@ def judge(control: Control, world: World) -> Verdict:
     stretches = _judged(control, world, held)
     taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):
-        why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
+        why = "there was no quiet time: no consumer was assigned queues, or changes followed one another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
     late = ((nodes, one.change.at_ms, one.start_ms) for *_, one in stretches)

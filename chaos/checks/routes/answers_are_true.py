@@ -47,7 +47,7 @@ def judge(control: Control, world: World) -> Verdict:
         of[answer.name_server, answer.asker, answer.topic if kind else "", kind].append((answer, due))
     findings = [_finding(*key, answers) for key, answers in of.items()]
     measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
-    nothing = "no look-up was answered, or nobody recorded with what"
+    nothing = "no look-up was answered, or no client recorded answers"
     verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
     if not findings:
         return verdict
@@ -60,7 +60,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each answer to a route look-up is the route that the answering NameServer had at that moment",
+    says="each answer to a look-up is what the NameServer's own table had during the call: a route, or none (code 17)",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),

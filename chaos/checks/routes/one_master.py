@@ -52,14 +52,14 @@ def judge(control: Control, world: World) -> Verdict:
             ),
         },
         nothing="no broker registered as master",
-        noun="names had two masters, or none",
+        noun="registrations, routes or answers showed two masters, none, or a wrong one",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters at once, or was without a master for longer than an election takes; slaves "
-    "copied their master's log",
+    says="no broker name had two masters at once; a name that elects its master had a new one in time; slaves copied "
+    "their master's log",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),

@@ -77,8 +77,8 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured={"routes": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)},
-        nothing="no NameServer held a route",
-        noun="routes, or registrations, named what no broker is, or has",
+        nothing="no NameServer had a route",
+        noun="routes or registrations did not match what the brokers are and have",
     )
 
 

@@ -54,8 +54,8 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured={"acts": len({finding.after for finding in findings}), "wrong": sum(f.wrong for f in findings)},
-        nothing="nobody did anything by hand, or nothing was answered, or nobody recorded what NameServers read",
-        noun="acts by hand did not show as they must",
+        nothing="no operator's command was answered with success, or no NameServer recorded what it read",
+        noun="operators' commands did not take effect as they must",
     )
 
 

@@ -491,7 +491,7 @@ def test_with_broadcasting_every_consumer_reads_all() -> None:
 def test_where_nothing_was_sent_or_read_it_is_unknown() -> None:
     found = verdict(cluster())
     assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
-    assert found.why == "no producer sent in turn, no send was tried again, and no queue had to be read"
+    assert found.why == "no producer sent round-robin, no send was tried again, and no queue had to be read"
 
 
 def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:

@@ -93,7 +93,7 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
     )
     verdict = judge(Order(sends=20, receipts=12, out_of_order=9, misplaced=rows), world)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 32, 9)
-    assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of the order of their queue"
+    assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of order or say what is not so"
     assert [example.from_ms for example in verdict.examples] == [1, 2, 3, 4, 5]
     assert len(verdict.findings) == 9
     assert verdict.allowed["formula"].endswith("a holding hands over by rising offset")

@@ -188,7 +188,10 @@ def test_an_older_version_than_it_acknowledged_is_invalid() -> None:
 def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
     assert check(story().end(100)).verdict is Validity.UNKNOWN
     verdict = check(asked(story(), 40).end(100))
-    assert (verdict.verdict, verdict.why) == (Validity.UNKNOWN, "no look-up was answered, or nobody recorded with what")
+    assert (verdict.verdict, verdict.why) == (
+        Validity.UNKNOWN,
+        "no look-up was answered, or no client recorded answers",
+    )
 
 
 @pytest.mark.parametrize(
