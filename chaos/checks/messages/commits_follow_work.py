@@ -43,7 +43,7 @@ _REPEATED = "set back by a pull"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 Unread = Set[tuple[str, float]]
-_ROW = "an offset is committed when all before it is consumed"
+_ROW = "an offset is committed when all messages before it are consumed"
 _RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten", "given_up")
 _COUNTS = ("commits", *_RULES, "at_brokers")
 

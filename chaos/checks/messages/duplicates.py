@@ -33,7 +33,7 @@ from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS, Repeat, Repeats, measure
 from ..tolerance import Tolerance
 
 NAME = "duplicates"
-_ROW = "at-least-once: what was not committed comes again"
+_ROW = "at-least-once: messages whose offset was not committed come again"
 
 
 def gather(gathering: Gathering, world: World) -> Repeats:

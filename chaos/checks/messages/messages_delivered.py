@@ -33,7 +33,7 @@ from ..tolerance import Tolerance, tolerance
 
 NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
-_ROW = "a held pull is woken by a message, and looked at every 5 s"
+_ROW = "a message wakes a held pull; a broker also checks held pulls every 5 s"
 _FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROMISED}, promised by the scenario"}
 """By the rule that made a message due; the others count D."""
 _CHAINED = 3

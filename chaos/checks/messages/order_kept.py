@@ -23,7 +23,7 @@ from ..plain.order import ORDER, Misplaced, Order, is_ordered
 NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
-_OF_RECEIPTS = "a holding hands over by rising offset"
+_OF_RECEIPTS = "a consumer hands a queue's messages over by rising offset"
 _OF_PULLS = (
     "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and as many messages as are there "
     "and were asked for; where there is none, the pull is held first"

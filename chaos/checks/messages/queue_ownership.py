@@ -37,7 +37,7 @@ from ..tolerance import Tolerance, tolerance
 from .shares import share, shares_taken
 
 NAME = "queue_ownership"
-_ROW = "each queue has one owner when its group has shared its queues anew"
+_ROW = "each queue has one owner when its group has rebalanced"
 _CHAINED = 2
 """The rebalance, and its question."""
 
@@ -189,7 +189,7 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
 
 
 FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered no offset"
-_FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
+_FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 if the whole queue is in memory"
 
 
 def first_takes(control: Control, world: World) -> Iterator[Finding]:

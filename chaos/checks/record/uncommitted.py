@@ -30,7 +30,7 @@ from .control import Control
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
-_LEFT_ROW = "RebalancePushImpl, shutdown: what is given up is committed first"
+_LEFT_ROW = "RebalancePushImpl, shutdown: a queue's offset is committed before the queue is given up"
 _CHAINED = 2
 """The consumer's turn, and the broker's."""
 _JUST_MS = 1_000.0

@@ -138,7 +138,7 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
         yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)
 
 
-_COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that it was answered"
+_COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that NameServers answered"
 
 
 def _copies(control: Control, world: World) -> Iterator[Finding]:

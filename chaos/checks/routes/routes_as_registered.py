@@ -51,7 +51,7 @@ NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
 _GROUP_ROW = "ClientManageProcessor.heartBeat: a group's retry topic has retryQueueNums queues, by default 1"
-_RETRY_ROW = "ClientManageProcessor.heartBeat: a group's retry topic is made when its first member beats"
+_RETRY_ROW = "ClientManageProcessor.heartBeat: the first heartbeat of a member creates the group's retry topic"
 _OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 _LAST_MS = 1000.0
 """What is done to a broker that is being killed it may not live to record."""
@@ -117,7 +117,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
 _ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refuses a first registration of one topic"
 
 
-_TAKES_ROW = "DefaultRequestProcessor.registerBroker: what a broker sent whole is registered"
+_TAKES_ROW = "DefaultRequestProcessor.registerBroker: a complete registration is accepted"
 
 
 def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ from ..record.tallies import Tallies, tallies
 NAME = "availability"
 FORBIDDEN_KIND = "refuses forbidden requests"
 _BELOW = "below the scenario's availability_floor"
-_ROW = "quiet from R + C + P + J + A + T after a heal"
+_ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
 def gather(gathering: Gathering, world: World) -> Tallies:

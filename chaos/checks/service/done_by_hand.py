@@ -30,7 +30,7 @@ from ..tolerance import tolerance
 
 NAME = "done_by_hand"
 RW, _PERMISSION = PERM_READ | PERM_WRITE, "brokerPermission"
-_ROW = "what was done by hand is in the table at once, until a broker or somebody else has the next say"
+_ROW = "an operator's change is in the table at once, until the next registration or command"
 _KINDS = {
     "register": "registered",
     "unregister": "unregistered",

@@ -71,7 +71,7 @@ class ExpiredChannels(Process):
                         wrong[at_ms] = client
                     last_ms = None
         if ended:
-            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed when it was idle"
+            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
             span, more = (self.start_ms, self.end_ms), because(wrong.values())
             yield of_many((node, CHANNEL), "closes only idle channels", span, row, ended, sorted(wrong), more=more)
 

@@ -95,7 +95,7 @@ class GroupAnswers(Process):
                 may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
                 if is_there or not may_be:
                     told[broker].append((run.ended_ms, (member in listed) is is_there))
-        row = "ConsumerManageProcessor.getConsumerListByGroup: the members that it has heard of"
+        row = "ConsumerManageProcessor.getConsumerListByGroup: the members whose heartbeats the broker read"
         for broker, of in sorted(told.items()):
             wrong = [at_ms for at_ms, is_right in of if not is_right]
             yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
@@ -159,7 +159,7 @@ class GroupAnswers(Process):
             ]
             if named:
                 told[named[0]].append((run.ended_ms, not all(had)))
-        row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
+        row = "ConsumerGroupInfo.updateSubscription: only a newer subscription replaces a group's subscription"
         yield from self._told("newest subscription", row, told)
 
     def _drawn(self) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ class Waits(Process):
             yield from self.finding(f"{what} {TIME_OUT}", "times out when set", row, acts)
         if self.kind in ("producer", "consumer"):
             if self.timers.Z:
-                row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
+                row = "NettyRemotingClient: a call that times out closes its channel (clientCloseSocketIfTimeout)"
                 yield from self.finding(CHANNEL, "closes channels of time-outs", row, self._closes())
             yield from self._waited_on()
             yield from self._unanswered()

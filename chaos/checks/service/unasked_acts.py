@@ -54,7 +54,7 @@ class Unasked(Process):
     """The acts of one process of a client."""
 
     def findings(self) -> Iterator[Finding]:
-        row = "MQClientInstance: asks for every topic each P, and between for what it has no route of"
+        row = "MQClientInstance: looks up every topic each P, and at other times a topic without a route"
         yield from self._told("look-up", "looks up at polls only", row, *self._look_ups())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
         yield from self._told(POLL, "stops a poll without an answer", row, *self._cut_short())
@@ -62,9 +62,7 @@ class Unasked(Process):
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "connects to routed brokers", row, *self._dials())
         yield from self._told("heartbeat", "heartbeats to routed brokers", row, *self._heartbeats())
-        row = (
-            "NettyRemotingClient.invokeSync: closes a channel on which a call has run out (clientCloseSocketIfTimeout)"
-        )
+        row = "NettyRemotingClient.invokeSync: closes a channel on which a call timed out (clientCloseSocketIfTimeout)"
         kind = "closes after time-outs only" if self.timers.Z else "keeps channels open"
         yield from self._told("close", kind, row, *self._closes())
         row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
@@ -72,7 +70,7 @@ class Unasked(Process):
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
         yield from self._told(DROP, "drops only lost queues", row, *self._drops())
         if self.kind == "producer":
-            row = "MQClientInstance.sendHeartbeatToAllBroker: who has no consumer beats masters alone"
+            row = "MQClientInstance.sendHeartbeatToAllBroker: without a consumer, heartbeats go to masters only"
             yield from self._told("heartbeat", "heartbeats to masters only", row, *self._at_slaves())
         elif not self.world.workload.get("broadcasting"):
             row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
@@ -82,7 +80,7 @@ class Unasked(Process):
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
-            row = "ConsumerManager: a group is told when its members change"
+            row = "ConsumerManager: a group is notified only when its members change"
             for broker, (examined, wrong) in self._notices().items():
                 yield from self._told(NOTICE, "reports changes of members only", row, examined, wrong, of=broker)
 

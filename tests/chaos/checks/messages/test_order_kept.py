@@ -96,7 +96,7 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
     assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of order or say what is not so"
     assert [example.from_ms for example in verdict.examples] == [1, 2, 3, 4, 5]
     assert len(verdict.findings) == 9
-    assert verdict.allowed["formula"].endswith("a holding hands over by rising offset")
+    assert verdict.allowed["formula"].endswith("a consumer hands a queue's messages over by rising offset")
 
 
 def answered(
