@@ -407,7 +407,7 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
 
 def _same(was: str) -> dict[str, str]:
     before, _, now = was.partition(" then ")
-    return {"because": "it is the NameServer that the client had just left"} if before == now else {}
+    return {"because": "it is the same NameServer as before"} if before == now else {}
 
 
 def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:

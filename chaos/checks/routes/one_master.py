@@ -71,12 +71,12 @@ CHECK = Check(
 def _told(measured: Mapping[str, Any]) -> str:
     said = (
         f"{measured.get('claims', 0):,} registrations as master, "
-        f"two at once for {(measured.get('longest_two_masters_ms') or 0) / 1000:.1f} s at most"
+        f"two masters at once for {(measured.get('longest_two_masters_ms') or 0) / 1000:.1f} s at most"
     )
     if "longest_without_master_ms" in measured:
-        said += f"; none for {measured['longest_without_master_ms'] / 1000:.1f} s at most"
+        said += f"; no master for {measured['longest_without_master_ms'] / 1000:.1f} s at most"
         if (told_ms := measured.get("longest_until_told_ms")) is not None:
-            said += f", clients told after {told_ms / 1000:.1f} s"
+            said += f", clients had its route after {told_ms / 1000:.1f} s"
     return said
 
 

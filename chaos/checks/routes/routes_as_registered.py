@@ -84,7 +84,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every route lists existing brokers with the addresses, queues and permissions that these brokers registered",
+    says="brokers register their own names, ids, addresses and topics; each route lists just what brokers registered",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),

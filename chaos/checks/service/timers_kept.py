@@ -84,7 +84,7 @@ def _untold(world: World) -> dict[str, str]:
 
 CHECK = Check(
     name=NAME,
-    says="each periodic task, wait and time-out happens at its configured time, and nothing happens without a reason",
+    says="each periodic task, wait and time-out comes at its configured time; no client or broker acts without reason",
     group=Group.TIMERS,
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),
