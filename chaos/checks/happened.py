@@ -235,7 +235,7 @@ _ACTS: Mapping[str, str] = {
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
-    r"(un)?registers (.+)": "{who} {0}registered {1}, at NameServer {what}",
+    r"(un)?registers (.+)": "{who} {0}registered {1} (NameServer: {what})",
     r"(code \d+)": "{who} answered {what}'s look-up of {topic} with {0}",
     r"never used (in \d+ sends)": "{who} sent nothing to {about}, which {who}'s route had, {0}",
     r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one at {what}); tries of the send: {1}",

@@ -170,7 +170,7 @@ def test_a_broker_that_registers_another_time_out_than_it_has_is_guilty() -> Non
         return [kind for who, kind in kinds(builder) if who == "broker-a" and "heartbeat" in kind]
 
     assert registers("120000") == []
-    assert registers("120") == ["registers a heartbeatTimeoutMillis that it does not have"]
+    assert registers("120") == ["registers another heartbeatTimeoutMillis than its own"]
 
 
 def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
@@ -227,7 +227,7 @@ def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -
         return [kind for who, kind in kinds(builder.at(1).registers("ns-0", "broker-a")) if who == "broker-a"]
 
     assert registers("ns-0", "ns-1") == []
-    assert registers("ns-1") == ["registers at a NameServer that is on no list of it"]
+    assert registers("ns-1") == ["registers at a NameServer that is on no list of the broker"]
 
 
 def test_a_broker_that_registers_one_topic_more_under_the_same_version_is_guilty() -> None:
