@@ -39,9 +39,9 @@ _STATES: Mapping[str, str] = {
     "committed at a slave": "{who} committed to slave {what} until {end}, {took} after {who}'s route had the master",
     "lasts as long as set": "{who} put off the next pull of a queue for {took} ({what}), as recorded at {end}",
     "isolates as long as set": "{who} isolated a broker for {took}, until {end} (latencyMax, notAvailableDuration)",
-    "must have left": "{who} stayed with {what} until {end}, {took} after {what} was lost (or chosen, if later)",
-    "must have left the removed": "{who} stayed with {what} until {end}, {took} after the address server had removed "
-    "{what} (or {who} had chosen {what}, if later)",
+    "must have left": "{who} kept {what} as NameServer until {end}, {took} after {what} was lost (or chosen, if later)",
+    "must have left the removed": "{who} kept {what} as NameServer until {end}, {took} after the address server "
+    "had removed {what} (or {who} had chosen {what}, if later)",
     _RECOVERED: "{who} had no successful {operation} before {end}, {took}{since}",
 }
 _ACTS: Mapping[str, str] = {
@@ -68,7 +68,7 @@ _ACTS: Mapping[str, str] = {
     "queues of an old version": "{who} took queues of {about} from a registration of an unchanged dataVersion{because}",
     "queues of a slave": "{who} took queues of {about} from a slave's registration",
     "address of an old version": "{who} took an address of {about} with a smaller stateVersion than before{because}",
-    "keeps topics over a restart": "{who} had lost topic {topic}, or had another number of its queues, after a restart",
+    "keeps topics over a restart": "{who} had lost {topic}, or had other numbers of queues of {topic}, after a restart",
     "counts topics": "{who} answered a wipe or an addition of write permission with a wrong number of topics of {what}",
     "accepts registrations": "{who} refused a registration of {what}, though {who} had no reason to",
     "refuses a single topic": "{who} accepted the first registration of {what}, a registration of only one topic",
