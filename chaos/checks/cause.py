@@ -1,12 +1,12 @@
 """The guilty node of an INVALID run, the guarantee that it broke, and a sentence about it.
 
-One fault of a part shows in several checks. The check of what one part must do by itself comes before those of the
-whole, which may be broken by any part; routes come first, for what NameServers have is passed on, and nothing comes
-back; then what each process does by its own timers, then clients, messages and service.
+One defect of one node shows in several checks. A check of one node's own duties comes before a check of the whole
+cluster, which any node may break. Of the groups of checks, routes come first, because what NameServers have is passed
+on to clients; then timers, then clients, messages and service.
 
-A self-report has a second witness. Where a NameServer's table has the brokers that its transport read
-(`registrations_are_kept` is VALID), one that it lacks did not register. Of a queue that a group does not read, who
-holds it is guilty; of a message that is lost, who acknowledged it.
+If `registrations_are_kept` is VALID, NameServers' tables followed what NameServers read; then a broker that a
+NameServer lacks did not register. The holder of a queue is guilty if the group does not read the queue; the broker that
+acknowledged a message is guilty if the message is lost.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from .happened import happened
 
 class Cause(NamedTuple):
     node: str
-    """"" where no one node is named."""
+    """"" if no single node is named."""
     guarantee: str
     sentence: str
 
@@ -31,21 +31,21 @@ class Cause(NamedTuple):
 
 
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The INVALID verdict that is nearest to the cause; None if nothing is INVALID."""
+    """Return the INVALID verdict that is nearest to the cause; None if no verdict is INVALID."""
     wrong = sorted((verdict for verdict in verdicts if verdict.verdict is Validity.INVALID), key=_distance)
     begun = (v for name in _BEGINNINGS for v in wrong if v.name == name and _begins_with(v, wrong[0]))
     return next(begun, next(iter(wrong), None))
 
 
 def _begins_with(verdict: Verdict, other: Verdict) -> bool:
-    """Whether its first example is of the same node as one of the other check, and begins no later."""
+    """Whether the verdict's first example is of the same node as an example of `other`, and begins no later."""
     begun = [(example.who, example.from_ms or 0.0) for example in other.examples]
     first = [(example.who, example.from_ms or 0.0) for example in verdict.examples[:1]]
     return any(who == by and from_ms <= at_ms for who, from_ms in first for by, at_ms in begun)
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
-    """None if nothing is INVALID."""
+    """Return the cause that `first_wrong` shows; None if no verdict is INVALID."""
     first = first_wrong(verdicts)
     if first is None:
         return None
@@ -62,7 +62,7 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
 
 
 def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The other INVALID verdicts that show the same cause once more: each of their examples names the guilty node."""
+    """Return the other INVALID verdicts that show the same cause: each of their examples names the guilty node."""
     first, cause = first_wrong(verdicts), cause_of(verdicts)
     if cause is None or not cause.node:
         return ()
@@ -71,8 +71,8 @@ def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
 
 def guilty_nodes(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
-    """Each node that broke a guarantee, the nearest to the cause first, to the checks that it broke. Where a part broke
-    one of its own, a check of the whole accuses nobody else: what it saw may follow from that."""
+    """Return each node that broke a guarantee, the nearest to the cause first, with the names of these checks. If a
+    check of single nodes is INVALID, a check of the whole cluster adds no node: it may show the same cause."""
     cause, same = cause_of(verdicts), followed(verdicts)
     wrong = sorted((v for v in verdicts if v.verdict is Validity.INVALID), key=_distance)
     names_parts = any(not _is_of_the_whole(verdict) for verdict in wrong)
@@ -93,8 +93,8 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
 
 
 _BEGINNINGS = ("done_by_hand", "registrations_are_kept", "no_acknowledged_loss")
-"""What a NameServer made of an act, of a registration or of a silence comes before the table that it gives from then
-on; what a broker acknowledged and does not have, before how soon it answered."""
+"""These checks come first if their example begins no later: what a NameServer did with a command, a registration or a
+silence, and what a broker lost that it had acknowledged."""
 _NEAREST = (
     "routes_as_registered",
     "answers_are_true",
@@ -102,12 +102,12 @@ _NEAREST = (
     "routes_are_true",
     "no_acknowledged_loss",
 )
-"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what one
-NameServer has, before how two differ; what is lost for good, before what did not come."""
+"""The order of checks of one group: what brokers registered, and what NameServers answered, before `one_master`, which
+may show both; the table of one NameServer before the difference of two; a lost message before a late one."""
 _SKIP = "answered a wrong next offset"
-"""A message that a consumer was sent past is not lost at the broker."""
-_SIGN = "asks at its polls"
-"""What a client does because of its own mistake elsewhere: a look-up, at a queue that it should not pull."""
+"""A consumer that was sent past a message did not receive the message, but the broker has not lost the message."""
+_SIGN = "looks up at polls only"
+"""A look-up between polls follows from another mistake of the client: the client holds a queue wrongly."""
 _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
 
 
@@ -120,7 +120,7 @@ def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> 
 
 
 def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
-    """Whether a NameServer lacked a broker of which it read no registration: every NameServer's table was as read."""
+    """Whether a NameServer lacked a broker because the NameServer read no registration of the broker."""
     is_missing = verdict.name == "routes_are_true" and example.more.get("kind") == "must hold"
     is_missing = is_missing and not example.more.get("read")
     as_read = (v.name == "registrations_are_kept" and v.verdict is Validity.VALID for v in verdicts)
@@ -128,7 +128,7 @@ def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict
 
 
 def _distance(verdict: Verdict) -> tuple[bool, int, float]:
-    """How far from its cause what the check saw may be."""
+    """Return a sort key: the smaller, the nearer the verdict is to the cause."""
     check, example = CHECKS.get(verdict.name), next(iter(verdict.examples), None)
     if check is None:
         return True, len(_GROUPS), 0

@@ -1,4 +1,4 @@
-"""Makes a verdict of findings: the worst finding decides, with its bound and its measured value."""
+"""Makes a verdict of findings. The verdict shows the bound and the measured value of the worst finding."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from .tolerance import Tolerance
 
 
 class Rule(NamedTuple):
-    """What a finding is held against: the row it is from, in words, and its bounds in time, where it has any."""
+    """The rule that a finding was compared with: the rule in words (`row`), and its time limits, if it has any."""
 
     row: str
     formula: str = NEVER
@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 
 def at_no_time(row: str) -> Rule:
-    """What may never be, so that it is over its bound for as long as it is."""
+    """The rule for a state that may never be: the excess is the whole time for which the state lasted."""
     return Rule(row, NEVER, 0.0)
 
 
@@ -35,10 +35,10 @@ def finding(
     tolerance: Tolerance | None = None,
     **more: Any,
 ) -> Finding:
-    """Of `about`, which is its subject, or subject, object and topic: whether the rule held in `span`.
+    """Make the finding whether the rule held in `span` for `about`: a subject, or a subject, an object and a topic.
 
-    `out`: the stretch that was out of bounds. How long that is, is measured against a rule of what may be at no time.
-    With a `tolerance` it is wrong or late by how far it is over, unless `wrong` or `late` says so.
+    `out` is the stretch that was out of bounds; with a rule of `at_no_time` its length is the measured time and the
+    excess. With a `tolerance`, the excess decides whether the finding is wrong or late, unless `more` has either.
     """
     if isinstance(rule, Window):
         rule = Rule(rule.row, rule.formula, rule.latest_ms)
@@ -59,7 +59,7 @@ def finding(
 def at_a_moment(
     subject: str, object_: str, kind: str, at_ms: float, row: str, more: Mapping[str, Any], times: int = 1
 ) -> Finding:
-    """What must never be, and was: so often, the first time then."""
+    """Make the finding of an act that must never be, and that was done `times` times, the first time at `at_ms`."""
     at = at_ms, at_ms
     return finding((subject, object_), kind, at, Rule(row), out=at, examined=times, wrong=times, more=dict(more))
 
@@ -75,7 +75,8 @@ def of_many(
     to_ms: float | None = None,
     **more: Any,
 ) -> Finding:
-    """So many of what may be at no time; out of bounds from the first moment of `wrong_at` to the last, or `to_ms`."""
+    """Make one finding of `examined` acts of which those at `wrong_at` (ascending) may never be. The finding is out of
+    bounds from the first to the last of `wrong_at`, or to `to_ms`."""
     out = None
     if wrong_at:
         out = wrong_at[0], max(wrong_at[-1], wrong_at[0] + 1.0) if to_ms is None else to_ms
@@ -83,34 +84,35 @@ def of_many(
 
 
 def because(names: Iterable[str]) -> dict[str, Any]:
-    """`more` of a finding whose sentence ends with these names, each told once; {} without any."""
+    """Return `more` of a finding whose sentence ends with these names, each name once; {} without names."""
     told = ", ".join(sorted({*names}))
     return {"because": told} if told else {}
 
 
 def tolerated(tolerance: Tolerance) -> dict[str, Any]:
-    """The tolerance as a Finding keeps it."""
+    """Return the tolerance as the fields of a Finding."""
     return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
 
 
 def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
-    """`wrong` and `late` of one thing that was so far out of bounds."""
+    """Return `wrong` and `late` of one examined thing that exceeded its bound by `over_ms`."""
     wrong = over_ms > tolerance.unknown_up_to_ms
     return {"wrong": int(wrong), "late": int(not wrong and over_ms > tolerance.valid_up_to_ms)}
 
 
 def wrong_or_late(is_wrong: bool) -> dict[str, Any]:
-    """`wrong` and `late` of one thing that is wrong, or that the machine's lateness may explain."""
+    """Return `wrong` and `late` of one examined thing: wrong, or out of bounds by what the machine's lateness may
+    explain."""
     return {"wrong": int(is_wrong), "late": int(not is_wrong)}
 
 
 def rounded(value_ms: float | None) -> float | None:
-    """To a tenth of a millisecond, as verdicts show times."""
+    """Round to a tenth of a millisecond, as verdicts show times."""
     return None if value_ms is None else round(float(value_ms), 1)
 
 
 def allowed(finding: Finding) -> dict[str, Any]:
-    """The bound as `allowed` of a verdict shows it; `earliest_ms` where there is an early end, too."""
+    """Return the finding's bound as `allowed` of a verdict has it, with `earliest_ms` if there is an earliest time."""
     early = {} if finding.earliest_ms is None else {"earliest_ms": rounded(finding.earliest_ms)}
     return {
         "bound_ms": rounded(finding.bound_ms),
@@ -124,10 +126,10 @@ def allowed(finding: Finding) -> dict[str, Any]:
 def verdict_of(
     name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
 ) -> Verdict:
-    """The verdict; `allowed` and `max_ms` in `measured` are of the window nearest to its bound, or furthest over it;
-    `min_ms` in its place where that is the early end.
+    """Make the verdict. `allowed`, and `max_ms` in `measured`, are of the worst finding; `min_ms` replaces `max_ms` if
+    that finding came too early.
 
-    `nothing` says why nothing was examined, when that is so; `noun` names what a violation is, in the plural.
+    `nothing` says why nothing was examined. `noun` completes the sentence "2 of 9 …" of an INVALID verdict.
     """
     examined = sum(finding.examined for finding in findings)
     judged = [finding for finding in findings if finding.examined]
@@ -158,10 +160,10 @@ def verdict_of(
 
 
 def need_not_leave(client: str, server: str, lost_ms: float, window: Window) -> str:
-    """Why a loss shows nothing, and what would."""
+    """Return why this loss was too short to judge the client."""
     lost_s, due_s = lost_ms / 1000, window.latest_ms / 1000
     lost = f"{server} was lost for {lost_s:.0f} s"
-    return f"{lost}, and {client} need not leave it within {due_s:.0f} s: use a longer fault"
+    return f"{lost}, and {client} may go on using {server} for {due_s:.0f} s: use a longer fault"
 
 
 def verdict_by_counts(
@@ -177,9 +179,9 @@ def verdict_by_counts(
     findings: Iterable[Finding],
     **more: Any,
 ) -> Verdict:
-    """The verdict where all are counted, and the findings are only the first of them. UNKNOWN where none is wrong for
-    certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may be, `nothing` why nothing was
-    examined; `unclear`, if anything, why nobody knows whether what is wrong is."""
+    """Make a verdict of counts; the findings are only the first ones. The verdict is UNKNOWN if nothing is wrong for
+    certain, and `unsure` things may be wrong. `why` says what is wrong, `why_unsure` what may be wrong, and `nothing`
+    why nothing was examined. If `unclear` is given and something is wrong, the verdict is UNKNOWN for that reason."""
     if not examined or (wrong and unclear):
         details = {key: more[key] for key in ("measured", "allowed") if key in more}
         return Verdict.nothing_examined(name, unclear if examined else nothing, **details)
@@ -197,7 +199,7 @@ def verdict_by_counts(
 
 
 def _says(finding: Finding) -> str:
-    """What is allowed, by how much that was exceeded, and what it comes from."""
+    """Return the allowed time, the excess, and the formula and rule of the bound."""
     if finding.bound_ms is None and finding.earliest_ms is None and finding.formula != NEVER:
         return f"allowed: {finding.formula} ({finding.row})"
     comes_from = "; ".join(part for part in (finding.formula, finding.row) if part not in ("", NEVER))
@@ -205,19 +207,19 @@ def _says(finding: Finding) -> str:
 
 
 def wrongs(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many were out of bounds, tolerated for lateness or not, as a verdict's `measured` says it; {} for none."""
+    """Return how many things were out of bounds, tolerated or not, as an entry of `measured`; {} for none."""
     count = sum(finding.wrong + finding.late for finding in findings)
     return {"wrong": count} if count else {}
 
 
 def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
-    """The measured part of a finding of what may never be, and was, from when to when."""
+    """Return the measured fields of a finding of a state that may never be, and was from `from_ms` to `to_ms`."""
     length_ms = max(to_ms - from_ms, 0.0)
     return {"measured_ms": length_ms, "bound_ms": 0.0, "formula": NEVER, "over_ms": length_ms}
 
 
 def lasting(one: Stretch, window: Window, tolerance: Tolerance) -> dict[str, Any]:
-    """Of a finding of what may last no longer than the window."""
+    """Return the measured fields of a finding of a state that may last no longer than the window."""
     length_ms = one.end_ms - one.start_ms
     over_ms = max(length_ms - window.latest_ms, 0.0)
     out = (one.start_ms + window.latest_ms, one.end_ms) if over_ms else None
@@ -225,7 +227,7 @@ def lasting(one: Stretch, window: Window, tolerance: Tolerance) -> dict[str, Any
 
 
 def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Example, ...]:
-    """The first findings of this validity, as a verdict shows them."""
+    """Return the first findings of this validity as examples of a verdict."""
     return tuple(finding.example for finding in findings if finding.validity is validity)[:EXAMPLES_MAX]
 
 

@@ -182,9 +182,9 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     node, timers = world.node(broker), world.timers_of(broker)
     does = "unregisters" if one.f == UNREGISTERED else "registers"
     if node is None or one.name != broker_name(broker):
-        return f"{does} a name that no broker has" if one.name not in members_of(world) else f"{does} a name"
+        return f"{does} a name that no broker has" if one.name not in members_of(world) else f"{does} another's name"
     if not world.lists(broker, name_server):
-        return f"{does} at a NameServer that is on no list of it"
+        return f"{does} at a NameServer that is on no list of the broker"
     if one.address not in node.addresses:
         return f"{does} an address that it does not have"
     if elects(world, broker):
@@ -193,7 +193,7 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return f"{does} an id that it does not have"
     timeout_ms = one.said.get("timeout_ms")
     if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
-        return "registers a heartbeatTimeoutMillis that it does not have"
+        return "registers another heartbeatTimeoutMillis than its own"
     if timers.profile is Profile.V5_X and node.implementation == OURS and "timeout_ms" in one.said and not timeout_ms:
         return "registers without its heartbeatTimeoutMillis"
     acting = world.setting(broker, "enableSlaveActingMaster") if timers.profile is Profile.V5_X else None

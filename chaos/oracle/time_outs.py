@@ -185,12 +185,12 @@ _AGAIN = (
     ResponseCode.NOT_IN_CURRENT_UNIT,
 )
 _AGAIN_5_X = (ResponseCode.SYSTEM_BUSY, ResponseCode.GO_AWAY)
-TOO_MANY = "one try more than a send has"
-SELECTED = "tried again though its queue was selected"
-STORED_BEFORE = "tried again though it was stored"
-ENDED_BEFORE = "tried again after an answer that ends the send"
-OUT_OF_TIME = "tried again when its time was over"
-NOT_STORED = "reported as sent though no try was acknowledged"
+TOO_MANY = "one try too many"
+SELECTED = "selected, and tried again"
+STORED_BEFORE = "tried again though stored"
+ENDED_BEFORE = "tried again after a final answer"
+OUT_OF_TIME = "tried again after its time-out"
+NOT_STORED = "reported as sent wrongly"
 
 
 class SendRules(NamedTuple):

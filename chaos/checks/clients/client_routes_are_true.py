@@ -55,7 +55,7 @@ def judge(control: Control, world: World) -> Verdict:
         findings,
         measured=measured,
         nothing="no client took a route",
-        noun="times a client's route was not what a NameServer had told it",
+        noun="times a client's route was not the route that a NameServer had answered",
     )
 
 
@@ -71,7 +71,7 @@ CHECK = Check(
     ),
 )
 
-_TAKES = "takes what it is told"
+_TAKES = "takes the answered route"
 
 
 class _Judged:

@@ -51,7 +51,7 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
     UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
     found, short = judged_absences(world, facts.gone), too_short(world)
     if not found:
-        why = "no fault took a broker from a client, as broker-crash does, and none left a client's routes"
+        why = "no client lost a broker by a fault (as in broker-crash), and no broker left a client's routes"
         return Verdict.nothing_examined(NAME, _too_short(short) if short else why)
     promised = sum(not absence.address for absence in found)
     nothing = Uses()
@@ -62,8 +62,8 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
         NAME,
         findings,
         measured={"promised": promised, "last_use": _last_uses(lasts)},
-        nothing="no client did anything after the window of a lost broker",
-        noun="clients used a lost broker after its window",
+        nothing="no client sent or pulled after its time limit for a lost broker",
+        noun="clients used a lost broker after the time limit",
     )
     if short and not promised and verdict.verdict is Validity.VALID:
         return Verdict.nothing_examined(NAME, _too_short(short), measured=verdict.measured)
@@ -77,7 +77,7 @@ def _too_short(of: Sequence[Absence]) -> str:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a dead broker within the time that RocketMQ's timers allow",
+    says="each client stops using a lost broker, or one that left its routes, in the time that RocketMQ's timers allow",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,

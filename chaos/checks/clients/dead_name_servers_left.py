@@ -72,10 +72,10 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured=measured,
-        nothing="no client left a lost NameServer, or asked any after its window"
+        nothing="no client moved on from a lost NameServer, or asked any NameServer after the time limit"
         if chosen
-        else f"no client had chosen {' or '.join(sorted({e.name_server for e in found}))} before or while it was lost",
-        noun="NameServers were not left while they were lost",
+        else f"no client had chosen {' or '.join(sorted({e.name_server for e in found}))} before or during the loss",
+        noun="lost NameServers were still a client's choice after the time limit",
     )
 
 
@@ -95,7 +95,7 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     left, failed = measured.get("left") or (), measured.get("calls_failed", 0)
-    said = ["nobody was on a lost NameServer"]
+    said = ["no client had chosen a lost NameServer"]
     if left:
         last = left[0]
         said = [
@@ -111,7 +111,7 @@ def _may_stay(clients: Sequence[str]) -> str:
 
 def _no_loss(world: World) -> str:
     if not (short := too_short(world)):
-        return "no client lost its NameServer while it could choose another, as in the scenario name-server-crash"
+        return "no client lost its NameServer while another could be chosen, as in the scenario name-server-crash"
     longest = max(short, key=lambda loss: loss.end_ms - loss.start_ms)
     return need_not_leave(longest.client, longest.name_server, longest.end_ms - longest.start_ms, longest.window)
 

@@ -77,10 +77,10 @@ def judge(used: Used, world: World) -> Verdict:
         "retries": shares.retries,
         "reads": sum(finding.examined for finding in found if finding.kind.startswith(("read", "refused"))),
     }
-    nothing = "no producer sent in turn, no send was tried again, and no queue had to be read"
+    nothing = "no producer sent round-robin, no send was tried again, and no queue had to be read"
     if open_:
         nothing = "; ".join(f"{what}: {why}" for what, why in open_.items())
-    noun = "uses of the living were not as the rules say"
+    noun = "uses of living brokers broke a rule"
     said = verdict_of(NAME, found, measured=measured, nothing=nothing, noun=noun)
     return replace(said, undecided=open_) if said.examined else said
 

@@ -359,7 +359,7 @@ def _verdict(
     elif late:
         validity = Validity.UNKNOWN
         said = "; ".join(f"rule '{rule}' broken {len(rows)} times" for rule, rows in sorted(late.items()))
-        why.append(f"{said}, but their clients stood still for half of a try's time-out before")
+        why.append(f"{said}, but the clients had stood still for half of a try's time-out")
     elif unclear:
         validity = Validity.UNKNOWN
         why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
@@ -407,7 +407,7 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
 
 def _same(was: str) -> dict[str, str]:
     before, _, now = was.partition(" then ")
-    return {"because": "it is the NameServer that it had left"} if before == now else {}
+    return {"because": "it is the same NameServer as before"} if before == now else {}
 
 
 def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:

@@ -24,7 +24,7 @@ from ..record.control import Control
 from ..record.uses import PART_MS, BrokerShares
 from ..tolerance import tolerance
 
-_ROW = "a held pull is answered within 15 s, looked at every 5 s"
+_ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
 _ASKED_MS = 20_000.0
 _PARTS = 3
 """So many parts of 10 s without a pull are a queue that nobody reads."""

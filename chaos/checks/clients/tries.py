@@ -31,8 +31,8 @@ from ..record.uses import BrokerShares, Isolated, Try, isolated
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
 _ISOLATES = "MQFaultStrategy.updateFaultItem: each try that failed, or was slow by latencyMax, isolates its broker"
-_AVOIDS = "LatencyFaultToleranceImpl.FaultItem: an isolated broker is not sent to while another one is available"
-_TRIED = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
+_AVOIDS = "LatencyFaultToleranceImpl.FaultItem: no send to an isolated broker while another broker is available"
+_TRIED = "sendDefaultImpl: a message is sent again while it is not stored, and a try and time are left"
 _ROUNDING_MS = 1.0
 _NEAR_MS = 50.0
 

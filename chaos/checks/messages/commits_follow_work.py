@@ -39,11 +39,11 @@ from ..record.uncommitted import behind, forgotten, not_kept
 from ..tolerance import tolerance
 
 NAME = "commits_follow_work"
-_REPEATED = "went back as a pull was answered"
+_REPEATED = "set back by a pull"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 Unread = Set[tuple[str, float]]
-_ROW = "an offset is committed when all before it is consumed"
+_ROW = "an offset is committed when all messages before it are consumed"
 _RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten", "given_up")
 _COUNTS = ("commits", *_RULES, "at_brokers")
 
@@ -131,10 +131,10 @@ def judge(seen: Commits, world: World) -> Verdict:
     bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
-        f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
-        f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
-        f"{seen.forgotten} offsets not kept, {seen.given_up} for queues given up, "
-        f"{seen.at_brokers} of broadcasters at a broker"
+        f"{seen.older} queues were taken at a lower offset, {seen.behind} times work was not committed in time, "
+        f"{seen.left} queues were given up without a commit, {seen.misplaced} commits were at a slave, "
+        f"{seen.forgotten} offsets were not kept, {seen.given_up} commits were for queues given up, "
+        f"{seen.at_brokers} of broadcasting consumers at a broker"
     )
     why = f"of {seen.commits} commits: {said}"
     return verdict_by_counts(
@@ -143,7 +143,7 @@ def judge(seen: Commits, world: World) -> Verdict:
         wrong=bad - seen.unsure,
         unsure=bad,
         why=why,
-        why_unsure=f"{why}, which a killed consumer's last rows or the machine's lateness explain",
+        why_unsure=f"{why}, which a killed consumer's lost rows or the machine's lateness may explain",
         nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
         unclear=world.mixed_up_by_hand,
         measured=measured,
@@ -154,7 +154,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit what they received, in time; brokers keep offsets; only faults and rebalances set them back",
+    says="consumers commit received messages in time; brokers keep offsets; only faults or rebalances set offsets back",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     accuses_object=(_REPEATED,),
@@ -210,7 +210,7 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         span = one.committed_ms, world.end_ms if one.received_ms is None else one.received_ms
         yield finding(
             (node or one.group, one.broker_name, one.topic),
-            "committed past, and not received" if one.received_ms is None else "committed before it was received",
+            "committed, never received" if one.received_ms is None else "committed before receipt",
             span,
             at_no_time(_ROW),
             out=span,
@@ -288,7 +288,7 @@ def _older(
             continue  # `_begun` tells of this
         yield finding(
             (answered, one.consumer, one.topic),
-            "answered an older offset than was committed",
+            "answered a lower offset",
             (since_ms, one.taken_ms),
             Rule(_ROW, "SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query", bound_ms),
             out=(one.taken_ms, one.taken_ms),
@@ -322,7 +322,7 @@ def _begun(control: Control, groups: Mapping[str, Asker], unread: Unread) -> Ite
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
                 (row.node, row.broker_name or "", row.topic or ""),
-                "began at another offset than it was answered" if is_elsewhere else "began without an answer",
+                "began at a wrong offset" if is_elsewhere else "began without an answer",
                 (row.time_ms, row.time_ms),
                 at_no_time("RebalancePushImpl.computePullFromWhere"),
                 out=(row.time_ms, row.time_ms + 1.0),
@@ -356,7 +356,7 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
             row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
         yield finding(
             (one.consumer, one.broker_name, one.topic),
-            "committed after it had unregistered" if one.left else "committed for a queue that it had given up",
+            "committed after unregistering" if one.left else "committed without the queue",
             (one.dropped_ms, one.at_ms),
             Rule(row, "at once", 0.0),
             out=(one.at_ms, one.at_ms),
@@ -371,7 +371,7 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
 def _at_brokers(client: str, commits: int, world: World) -> Finding:
     return finding(
         client or "consumers",
-        "a broadcast group's offsets at a broker",
+        "broadcast offsets at a broker",
         (0.0, world.end_ms),
         Rule("with broadcasting each consumer keeps its own offsets"),
         wrong=1,

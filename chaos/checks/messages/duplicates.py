@@ -34,7 +34,7 @@ from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS, Repeat, Repeats, measure
 from ..tolerance import Tolerance
 
 NAME = "duplicates"
-_ROW = "at-least-once: what was not committed comes again"
+_ROW = "at-least-once: messages whose offset was not committed come again"
 
 
 def gather(gathering: Gathering, world: World) -> Repeats:
@@ -49,7 +49,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
     if world.shared_topic is not None:
-        why = f"several groups read {world.shared_topic}, and what each of them received is not told apart"
+        why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"
         return Verdict.nothing_examined(NAME, why)
     rules, tolerance_ = Redelivery.of(world), tolerance_of(world, repeats.lag_ms)
     first_ms = commit_ms(world)
@@ -84,7 +84,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
         unsure=repeats.late + repeats.perhaps_too_late,
         why="; ".join(f"{count:,} {what}" for count, what in wrong if count),
         why_unsure=f"{repeats.late or repeats.perhaps_too_late} {perhaps} may be the machine's lateness ({lateness}), "
-        "or the taking of their queue is missing",
+        "or no row says when their queue was taken",
         nothing="no message was received",
         measured=measured,
         allowed=allowed,

@@ -33,7 +33,7 @@ from ..tolerance import Tolerance, tolerance
 
 NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
-_ROW = "a held pull is woken by a message, and looked at every 5 s"
+_ROW = "a message wakes a held pull; a broker also checks held pulls every 5 s"
 _FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROMISED}, promised by the scenario"}
 """By the rule that made a message due; the others count D."""
 _CHAINED = 3
@@ -224,7 +224,7 @@ def _promised(world: World) -> str:
 
 def _what(message: Slow, due: Due) -> str:
     if due.rule == "passed over":
-        return "committed past" if message.received_ms is None else "committed past before it was received"
+        return "committed past" if message.received_ms is None else "committed past too early"
     return "late" if message.received_ms is not None else "not received"
 
 
@@ -243,8 +243,8 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
         for pull in message.pulls:
             if pull.code and pull.next_offset > message.offset:
                 broker = world.owners.get(pull.address, message.broker_name)
-                return broker, f"{broker} sent {pull.consumer} on beyond it"
-        return reader, f"{reader or 'a consumer'} went on to pull beyond it"
+                return broker, f"{broker} sent {pull.consumer} on beyond the message"
+        return reader, f"{reader or 'a consumer'} went on to pull beyond the message"
     before = [pull for pull in message.pulls if pull.began_ms <= due.at_ms]
     if due.consumer and before and before[-1].failed and before[-1].consumer == due.consumer:
         delay = pull_delay(world, due.consumer, "exception")
@@ -254,9 +254,9 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     vain = [pull for pull in asked if pull.ended_ms > due.at_ms or pull.code or pull.failed]
     if vain:
         broker = world.owners.get(vain[-1].address, message.broker_name)
-        return broker, f"{broker} did not answer {vain[-1].consumer}'s pull with it"
+        return broker, f"{broker} did not send {vain[-1].consumer} the message"
     is_told = due.consumer and world.made_by(due.consumer) == OURS  # whoever it is not records no pulls
-    return (due.consumer, f"{due.consumer} did not ask for it") if is_told else ("", "")
+    return (due.consumer, f"{due.consumer} did not ask for the message") if is_told else ("", "")
 
 
 def _lives_on(pull: Pull, at_ms: float, world: World) -> bool:

@@ -78,12 +78,12 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _unsafe(send: Missing) -> Finding:
-    rule = Rule("brokerRole=SYNC_MASTER: SEND_OK once a slave has it", "SLAVE_NOT_AVAILABLE")
+    rule = Rule("brokerRole=SYNC_MASTER: SEND_OK when a slave has the message", "SLAVE_NOT_AVAILABLE")
     return _of_send(send, (send.producer, send.broker_name), "acknowledged without a slave", rule)
 
 
 def _forgotten(send: Missing) -> Finding:
-    rule = Rule("CommitLog: what was acknowledged is there again when the broker is started again", "0 forgotten")
+    rule = Rule("CommitLog: a restarted broker has every message that it had acknowledged", "0 forgotten")
     return _of_send(send, (send.broker_name, send.producer), "forgotten at a start", rule)
 
 

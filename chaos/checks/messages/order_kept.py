@@ -23,23 +23,23 @@ from ..plain.order import ORDER, Misplaced, Order, is_ordered
 NAME = "order_kept"
 _ROW = "order within a queue"
 _OF_SENDS = "a later send of the producer has the higher offset in its queue"
-_OF_RECEIPTS = "a holding hands over by rising offset"
+_OF_RECEIPTS = "a consumer hands a queue's messages over by rising offset"
 _OF_PULLS = (
     "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and as many messages as are there "
     "and were asked for; where there is none, the pull is held first"
 )
 _ANSWERS = {
-    "place": "acknowledged where another message is",
+    "place": "two messages at one offset",
     "min": "answered a wrong first offset",
     "max": "answered a wrong end",
-    "count": "answered with more messages than asked for",
-    "fewer": "answered with fewer messages than there were",
-    "held": "answered before the pull was held",
-    "messages": "answered with messages out of order",
-    "code": "answered that nothing matched where nothing was",
+    "count": "answered too many messages",
+    "fewer": "answered too few messages",
+    "held": "answered a pull too soon",
+    "messages": "unordered answer",
+    "code": "code 20 for 19",
     "next": "answered a wrong next offset",
 }
-_STORED = "send after one with a higher offset, or the same"
+_STORED = "send out of order"
 
 
 def judge(order: Order, world: World) -> Verdict:
@@ -54,7 +54,7 @@ def judge(order: Order, world: World) -> Verdict:
         NAME,
         examined=examined,
         wrong=wrong,
-        why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of the order of their queue",
+        why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
         unclear=world.mixed_up_by_hand,
         measured=measured,
@@ -81,7 +81,7 @@ CHECK = Check(
 def _finding(row: Misplaced) -> Finding:
     return finding(
         (row.node, row.broker_name, row.topic),
-        _ANSWERS.get(row.what, f"{row.what} after one with a higher offset, or the same"),
+        _ANSWERS.get(row.what, f"{row.what} out of order"),
         (row.from_ms, row.to_ms),
         Rule(_ROW, {"send": _OF_SENDS, "place": _OF_SENDS, "receipt": _OF_RECEIPTS}.get(row.what, _OF_PULLS)),
         out=(row.from_ms, row.to_ms),

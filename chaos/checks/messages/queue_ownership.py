@@ -37,7 +37,7 @@ from ..tolerance import Tolerance, tolerance
 from .shares import share, shares_taken
 
 NAME = "queue_ownership"
-_ROW = "each queue has one owner when its group has shared its queues anew"
+_ROW = "each queue has one owner when its group has rebalanced"
 _CHAINED = 2
 """The rebalance, and its question."""
 
@@ -51,7 +51,7 @@ def judge(control: Control, world: World) -> Verdict:
     stretches = _judged(control, world, held)
     taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):
-        why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
+        why = "there was no quiet time: no consumer was assigned queues, or changes followed one another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
     late = ((nodes, one.change.at_ms, one.start_ms) for *_, one in stretches)
@@ -160,7 +160,7 @@ def _finding(
             more |= {"holder": next(due)}
     return finding(
         (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", topic),
-        "must own" if worst and not worst.owners else "must alone own",
+        "must have an owner" if worst and not worst.owners else "must have one owner",
         (stretch.start_ms, stretch.end_ms),
         Rule(_ROW, ""),
         out=(max(worst.start_ms, stretch.start_ms), worst.end_ms) if worst else None,
@@ -188,8 +188,8 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
     }
 
 
-FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered that there is no offset"
-_FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
+FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered no offset"
+_FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 if the whole queue is in memory"
 
 
 def first_takes(control: Control, world: World) -> Iterator[Finding]:

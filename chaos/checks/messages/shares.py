@@ -134,7 +134,7 @@ def _finding(
         out=out,
         examined=len(judged),
         wrong=len(wrong),
-        more={"holder": misled_by, "because": f"{misled_by} listed others"} if misled_by else {},
+        more={"holder": misled_by, "because": f"{misled_by} listed other members"} if misled_by else {},
     )
 
 

@@ -20,9 +20,9 @@ from ..record.lateness import Lateness
 from ..tolerance import Tolerance, tolerance
 from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, rows_in
 
-TOO_LATE = "received after its consumer had given the queue up"
-MISNAMED = "acknowledged at an offset where it is not"
-SENT_BACK = "sent back though its listener had consumed it"
+TOO_LATE = "received without the queue"
+MISNAMED = "acknowledged a wrong offset"
+SENT_BACK = "sent back after success"
 
 
 class Repeat(NamedTuple):
@@ -243,10 +243,10 @@ def _first(found: Iterable[Repeat]) -> tuple[Repeat, ...]:
 
 def _what(*, twice: bool, over_ms: float | None) -> str:
     if twice:
-        return "received twice from one holding of its queue"
+        return "received twice without a rebalance"
     if over_ms is None:
-        return "nothing says when its queue was taken"
-    return "received again, and no change of hands explains it"
+        return "queue taken at unknown time"
+    return "received again"
 
 
 def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 _ROUNDING_MS = 1.0
 _OP = ("node", "incarnation", "op_id")
-ELSEWHERE = "acknowledged in another queue than asked"
+ELSEWHERE = "acknowledged in another queue"
 
 
 def shares(part: Part, world: World) -> BrokerShares:
@@ -191,7 +191,7 @@ def tries(part: Part, world: World) -> BrokerShares:
     outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))}
     second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
     same = [
-        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], "tried again on the broker that had failed")
+        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], "tried again on the same broker")
         for key, before in ((key, (*key[:3], key[3] - 1)) for key in second)
         if tried[key]["broker_name"] == tried[before]["broker_name"]
         and (before not in outcome or outcome[before]["type"] != "ok")  # of what was stored, `_odd` tells
@@ -301,7 +301,7 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
         left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
         over = one["type"] == "ok" or rule.ends(one["code"])
         if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
-            kind = "given up with a try and time left"
+            kind = "given up too soon"
             found.append(Try(*op, last[op], one["broker_name"], one["time_ms"], kind, left_ms))
     return found
 

@@ -30,7 +30,7 @@ from .uses import PART_MS, BrokerShares
 ANSWERED_MS = 5_000.0
 """A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
 _ROW = "RemoteBrokerOffsetStore: commits go to the master that the route has"
-_PULLED = "PullAPIWrapper: pulls go to the master that the route has, but where it suggests another (slaveReadEnable)"
+_PULLED = "PullAPIWrapper: pulls go to the route's master, unless a broker suggests a slave (slaveReadEnable)"
 _SENT_MS = 1_000.0
 """What was on its way when the route came."""
 

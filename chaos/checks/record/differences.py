@@ -27,8 +27,8 @@ from .settling import Wrong
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
 TWICE, ACTING = "under two ids", "another slave acts"
-WRITABLE = "without a master, and with the write permission"
-UNCHANGED, OF_SLAVE, REFUSED = "taken though unchanged", "taken from a slave", "taken though an older one"
+WRITABLE = "writable without a master"
+UNCHANGED, OF_SLAVE, REFUSED = "queues of an old version", "queues of a slave", "address of an old version"
 OF_RULES = (WRITABLE, UNCHANGED, OF_SLAVE, REFUSED)
 """Which rule of RouteInfoManager it broke: none of it is an act by hand."""
 

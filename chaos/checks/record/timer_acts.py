@@ -217,7 +217,7 @@ class Process(Stops):
         gone: Iterable[tuple[Row, str]],
         peers: Collection[str],
         row: str,
-        kind: str = "everywhere, as it stops",
+        kind: str = "unregisters everywhere",
         *,
         of: str = "",
     ) -> Iterator[Finding]:

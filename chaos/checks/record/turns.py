@@ -112,7 +112,7 @@ def _of_keys(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequ
         span = segment.start_ms, _end(all_edges, segment.start_ms, world.end_ms)
         yield finding(
             (segment.node, others[0][0] if others else due[0], segment.topic),
-            "not the queue of its key" if others else "the queue of its key",
+            "not its key's queue" if others else "the queue of its key",
             span,
             Rule(KEY),
             out=span if others else None,
@@ -162,7 +162,7 @@ def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
         yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=shares.in_turn)
     for one in islice(shares.strays, FINDINGS_MAX):
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
-        kind = "sent to another queue than the next" if one.is_routed else "sent to a queue that it may not write"
+        kind = "sent to a wrong queue" if one.is_routed else "sent to an unwritable queue"
         more = {"queue": queue, "next": due, "after": before}
         yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)
 

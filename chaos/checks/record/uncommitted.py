@@ -30,7 +30,7 @@ from .control import Control
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
-_LEFT_ROW = "RebalancePushImpl, shutdown: what is given up is committed first"
+_LEFT_ROW = "RebalancePushImpl, shutdown: a queue's offset is committed before the queue is given up"
 _CHAINED = 2
 """The consumer's turn, and the broker's."""
 _JUST_MS = 1_000.0
@@ -173,7 +173,7 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[s
         holder = rules.holder(one.queue, groups[one.group], one.at_ms) or one.group
         yield finding(
             (one.group, one.broker_name, one.topic) if broadcasting else (one.broker_name, holder, one.topic),
-            "lost its own offset" if broadcasting else "had another offset than was committed",
+            "lost its own offset" if broadcasting else "did not keep a committed offset",
             (one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.told_ms, one.at_ms),

@@ -47,7 +47,7 @@ def judge(control: Control, world: World) -> Verdict:
         of[answer.name_server, answer.asker, answer.topic if kind else "", kind].append((answer, due))
     findings = [_finding(*key, answers) for key, answers in of.items()]
     measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
-    nothing = "no look-up was answered, or nobody recorded with what"
+    nothing = "no look-up was answered, or no client recorded answers"
     verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
     if not findings:
         return verdict
@@ -60,7 +60,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each answer to a route look-up is the route that the answering NameServer had at that moment",
+    says="each answer to a look-up is what the NameServer's own table had during the call: a route, or none (code 17)",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),
@@ -107,12 +107,12 @@ class _Judged:
         if values is None:
             return self._not_registered(answer)
         if values and answer.value not in values and _without_order(answer.route) not in routes:
-            return "not its table", due
+            return "unlike its table", due
         if answer.code == ResponseCode.TOPIC_NOT_EXIST and is_stopping(self._world, answer.name_server, *span):
             every = (received(self._control, self._world).routes(life) for life in lives)
             had = [read.at(answer.topic, answer.from_ms) if read else None for read in every]
             if had and had[0] and all(had):  # a process that was just started may have answered, too
-                return "gone while it was being stopped", words(had[0])
+                return "code 17 while stopping", words(had[0])
         return _RIGHT
 
     def _not_registered(self, answer: RouteAnswer) -> tuple[str, str]:
@@ -125,7 +125,7 @@ class _Judged:
         for broker, row in (route.get("queues") or {}).items():
             rows = self._rows.due(answer.name_server, answer.topic, broker, answer.from_ms, answer.to_ms)
             if self._rows.knows(broker) and row_of(row) not in rows:
-                return "not as registered", f"{broker} {_said(rows)}"
+                return "unlike registered", f"{broker} {_said(rows)}"
         return _RIGHT
 
 

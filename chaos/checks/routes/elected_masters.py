@@ -29,7 +29,7 @@ from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
 _ROW = "one master"
-_WAITS = "an id that its broker only waits with"
+_WAITS = "id -1 for too long"
 _Routes = Mapping[tuple[str, int, str], Sequence[Row]]
 """Node, incarnation and topic to the routes that it had, in order of time."""
 
@@ -154,5 +154,5 @@ def _kind(members: Members, ids: Mapping[str, str], row: Sequence[int] | None) -
         return _WAITS
     is_led = not is_slave(members.owner(ids.get(MASTER_ID, "")) or "broker/1")
     if members.has_acting_master and not members.elects and not is_led and row is not None and row[2] & PERM_WRITE:
-        return "without a master, and with the write permission"
+        return "writable without a master"
     return ""

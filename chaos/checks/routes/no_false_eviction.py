@@ -66,14 +66,14 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured=measured,
-        nothing="no NameServer took a registration in that it had to keep",
-        noun="drops of brokers that were alive, reachable or not silent for long enough",
+        nothing="no NameServer accepted a registration that it had to keep",
+        noun="drops came before the broker's channel had ended, or before the broker was silent for long enough",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="no NameServer dropped a broker that was alive and could reach the NameServer",
+    says="no NameServer dropped a broker before the broker's channel ended or the broker was silent for long enough",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS),

@@ -22,7 +22,7 @@ from ..record.route_tables import Presence, route_tables
 from ..tolerance import tolerance
 
 NAME = "no_resurrection"
-_ROW = "a broker that is down sends no registration"
+_ROW = "only a registration brings a dropped broker back"
 
 
 class _Return(NamedTuple):
@@ -48,14 +48,14 @@ def judge(control: Control, world: World) -> Verdict:
         "dropped_by_name_servers": sum(finding.examined for finding in findings),
         "returns": sum(finding.wrong + finding.late for finding in findings),
     }
-    nothing = "no broker was dropped while it was down, so none could come back"
-    noun = "brokers came back into a table while they were down"
+    nothing = "no NameServer dropped a dead or cut-off broker, so no broker could come back"
+    noun = "brokers came back into a table without a registration"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 
 
 CHECK = Check(
     name=NAME,
-    says="no NameServer that had dropped a dead broker listed the dead broker again",
+    says="no NameServer that had dropped a broker listed the broker again without a new registration",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

@@ -34,7 +34,7 @@ from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 NAME = "one_master"
-SLAVE_TOLD, SLAVE_COPIES = "tells a slave its master", "copies from its master"
+SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master"
 _NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
 
 
@@ -54,14 +54,14 @@ def judge(control: Control, world: World) -> Verdict:
             ),
         },
         nothing="no broker registered as master",
-        noun="names had two masters, or none",
+        noun="registrations, routes or answers showed two masters, none, or a wrong one",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters at once, or was without a master for longer than an election takes; slaves "
-    "copied their master's log",
+    says="no broker name had two masters at once; a name that elects its master had a new one in time; slaves copied "
+    "their master's log",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),
@@ -73,12 +73,12 @@ CHECK = Check(
 def _told(measured: Mapping[str, Any]) -> str:
     said = (
         f"{measured.get('claims', 0):,} registrations as master, "
-        f"two at once for {(measured.get('longest_two_masters_ms') or 0) / 1000:.1f} s at most"
+        f"two masters at once for {(measured.get('longest_two_masters_ms') or 0) / 1000:.1f} s at most"
     )
     if "longest_without_master_ms" in measured:
-        said += f"; none for {measured['longest_without_master_ms'] / 1000:.1f} s at most"
+        said += f"; no master for {measured['longest_without_master_ms'] / 1000:.1f} s at most"
         if (told_ms := measured.get("longest_until_told_ms")) is not None:
-            said += f", clients told after {told_ms / 1000:.1f} s"
+            said += f", clients had its route after {told_ms / 1000:.1f} s"
     return said
 
 
@@ -150,7 +150,7 @@ def is_live(requests: Iterable[Request], address: str, from_ms: float, to_ms: fl
     return not any(one.f == UNREGISTERED and since_ms <= one.at_ms <= to_ms for one in of_address)
 
 
-_COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that it was answered"
+_COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that NameServers answered"
 
 
 def _copies(control: Control, world: World) -> Iterator[Finding]:

@@ -26,11 +26,14 @@ from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteStretch, route_tables
 
 NAME = "registrations_are_kept"
-_HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
-_NEVER = "must not hold what never registered", "registerBroker: only a registration brings a broker into the table"
-_SILENT = "must not hold what was silent", "silence counts from the last registration that arrived"
-_CLOSED = "must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"
-_LEFT = "must not hold what was unregistered", "unregisterBroker: at once, of 4.9 whatever address is named"
+_HOLD_ROW = "an acknowledged broker stays until it unregisters, its channel ends, or it is silent for min(E, I, i)"
+_NEVER = "must not hold an unknown broker", "registerBroker: only a registration brings a broker into the table"
+_SILENT = "must not hold a silent broker", "scanNotActiveBroker, IdleStateHandler: a silent broker goes"
+_CLOSED = (
+    "must not hold a broker that left",
+    "onChannelDestroy: a broker goes when the channel of its last registration ends",
+)
+_LEFT = "must not hold an unregistered broker", "unregisterBroker: a broker goes at once; 4.9 ignores the address"
 _GONE = {"closed": _CLOSED, UNREGISTERED: _LEFT}
 
 
@@ -61,8 +64,8 @@ def judge(control: Control, world: World) -> Verdict:
             "acknowledged": sum(f.examined for f in holds),
             "silences": sum(f.kind == _SILENT[0] for f in expiries),
         },
-        nothing="no NameServer acknowledged a registration, or no broker recorded it",
-        noun="acknowledged registrations or silences were not kept",
+        nothing="no NameServer acknowledged a registration, or no broker recorded an acknowledgement",
+        noun="acknowledged registrations or silences did not show in the NameServer's table",
     )
 
 
@@ -73,7 +76,7 @@ CHECK = Check(
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
     judge=judge,
-    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged, {m.get('silences', 0):,} silences",
+    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged registrations, {m.get('silences', 0):,} silences",
 )
 
 
@@ -110,7 +113,7 @@ class _Pair:
             said = {"wrong": 0, "late": 1} if is_explained else said
         return finding(
             (self.life.node, self.broker, topic),
-            "must hold what it acknowledged",
+            "must hold an acknowledged broker",
             (hold.from_ms, hold.to_ms),
             at_no_time(_HOLD_ROW),
             out=stretch,

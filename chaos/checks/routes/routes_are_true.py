@@ -24,7 +24,7 @@ from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
 NAME = "routes_are_true"
-UNCALLED = "must not hold what registered uncalled"
+UNCALLED = "must not hold a broker of another list"
 _SHOWN = 60
 
 
@@ -32,7 +32,7 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: (obligation, topic) pairs. Violations: those where a broker was missing, or was still there."""
     demanded = obligations(world)
     if not demanded:
-        why = "no NameServer and broker lived together for longer than the window of their last change"
+        why = "no NameServer and broker ran together for longer than the time limit of their last change"
         return Verdict.nothing_examined(NAME, why)
     tables, found = route_tables(control, world), received(control, world)
     demanded = [o for o in demanded if not (o.demand is ObligationKind.KEEP and _was_under_way(control, world, o))]
@@ -46,8 +46,8 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured=measured,
-        nothing="no topic was ever due to be in a table",
-        noun="times a NameServer's route did not equal what was alive and reachable",
+        nothing="at no time did a topic have to be in a table",
+        noun="times a NameServer's route did not list exactly the living and reachable brokers",
     )
     if verdict.verdict is Validity.VALID and (still_open := open_at_the_end(tables, world)):
         return replace(verdict, verdict=Validity.UNKNOWN, why=still_open)

@@ -53,7 +53,7 @@ _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
 _VERSION_ROW = "TopicConfigManager: nextVersion at each change of a topic, and at no other time; topics.json keeps it"
 _GROUP_ROW = "ClientManageProcessor.heartBeat: a group's retry topic has retryQueueNums queues, by default 1"
-_RETRY_ROW = "ClientManageProcessor.heartBeat: a group's retry topic is made when its first member beats"
+_RETRY_ROW = "ClientManageProcessor.heartBeat: the first heartbeat of a member creates the group's retry topic"
 _OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 _LAST_MS = 1000.0
 """What is done to a broker that is being killed it may not live to record."""
@@ -80,14 +80,14 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured={"routes": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)},
-        nothing="no NameServer held a route",
-        noun="routes, or registrations, named what no broker is, or has",
+        nothing="no NameServer had a route",
+        noun="routes or registrations did not match what the brokers are and have",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="every route lists existing brokers with the addresses, queues and permissions that these brokers registered",
+    says="brokers register their own names, ids, addresses and topics; each route lists just what brokers registered",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),
@@ -120,7 +120,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
 _ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refuses a first registration of one topic"
 
 
-_TAKES_ROW = "DefaultRequestProcessor.registerBroker: what a broker sent whole is registered"
+_TAKES_ROW = "DefaultRequestProcessor.registerBroker: a complete registration is accepted"
 
 
 def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             said = [row.decoded or {} for row in near]
             counted = [one.get("wiped", one.get("added")) for one in said]
             numbers = [row.code for row in near] if is_registration else counted
-            kind = "refuses one topic" if is_registration else "counts topics"
+            kind = "refuses a single topic" if is_registration else "counts topics"
             of[asked.name, kind].append((near[0].time_ms, due in numbers))
     for (name, kind), told in of.items():
         wrong = [at_ms for at_ms, is_right in told if not is_right]
@@ -151,7 +151,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             if any(one.is_taken and one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS for one in read):
                 refused[row.broker_name or ""].append(row.time_ms)
     for name, wrong in refused.items():
-        yield of_many((life.node, name), "takes a registration", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
+        yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
 
 
 # -- what brokers register
@@ -229,7 +229,7 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
-        yield of_many(about, "keeps its topics", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+        yield of_many(about, "keeps topics over a restart", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
 
 
 def _versions(control: Control, world: World) -> Iterator[Finding]:
@@ -274,7 +274,7 @@ def _of_groups(control: Control, world: World) -> Iterator[Finding]:
         about, span = (broker, "topics", (wrong or rows)[0].topic or ""), (rows[0].time_ms, rows[-1].time_ms)
         more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
         times = [row.time_ms for row in wrong]
-        yield of_many(about, "makes one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
+        yield of_many(about, "one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
     yield from _of_members(control, world, {act.topic for act in world.acts}, of)
 
 

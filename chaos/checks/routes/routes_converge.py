@@ -39,14 +39,14 @@ def judge(control: Control, world: World) -> Verdict:
     found, tables = segments(world), route_tables(control, world)
     promised = [*tables_agree(control, tables, world)]
     if not found and not promised:
-        return Verdict.nothing_examined(NAME, "never could the same brokers reach two NameServers at once")
+        return Verdict.nothing_examined(NAME, "at no time could the same brokers reach two NameServers")
     seen = [(segment, _look(control, world, segment, tables)) for segment in found]
     findings = [_finding(segment, of, tables) for segment, of in seen]
     return verdict_of(
         NAME,
         [*findings, *promised],
         measured={"converged": _converged(seen), **wrongs(findings)},
-        nothing="no segment between two changes was longer than its window",
+        nothing="each change was followed by another change before its time limit was over",
         noun="topics differed between NameServers" + ("" if promised else " that the same brokers reach"),
     )
 

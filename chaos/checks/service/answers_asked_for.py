@@ -77,7 +77,7 @@ def judge(answers: Answers, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no client received a response to a request that it had not sent, or two responses to one request",
+    says="no client received a response that no request had asked for, or two responses to one request",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     accuses_object=("unasked",),

@@ -34,9 +34,9 @@ from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
-FORBIDDEN_KIND, MASTER_KIND = "refuses what its topic forbids", "takes what it is sent"
+FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
 _BELOW = "below the scenario's availability_floor"
-_ROW = "quiet from R + C + P + J + A + T after a heal"
+_ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
 def gather(gathering: Gathering, world: World) -> Tallies:
@@ -70,7 +70,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
     done = sum(one.wrong for one in forbidden)
     whys = [f"{failed} of {examined} operations failed where fewer may: {wrong[0].why}"] if wrong else []
-    whys += [f"{done} were done that the topic forbids"] if done else []
+    whys += [f"{done} requests succeeded that the topic forbids"] if done else []
     lag_ms = max((lag_ms for lag_ms in late_ms if lag_ms is not None), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
@@ -80,7 +80,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         unsure=unsure,
         why="; ".join(whys),
         why_unsure=f"{unsure} of {examined} operations failed, but {said}",
-        nothing="no operation ended in a quiet time, or where a floor holds",
+        nothing="no operation ended in a quiet time, or in a time of the scenario's availability_floor",
         measured=tallied.measured(world),
         allowed=allowed,
         findings=[

@@ -58,11 +58,11 @@ class BrokerTasks(Tasks):
         row = "BrokerOuterAPI: a registration ends by registerBrokerTimeoutMills"
         yield from self.finding(_TASK, "ends by its time-out", row, map(self._registration, self.calls))
         row = "BrokerOuterAPI.registerBrokerAll: a task for each NameServer, all at once"
-        yield from self.finding(_TASK, "begins everywhere at once", row, self._machine.everywhere(self.end_ms))
+        yield from self.finding(_TASK, "begins at all NameServers at once", row, self._machine.everywhere(self.end_ms))
         row = "BrokerController.start: registers before its timer does"
         yield from self.finding(_TASK, "registers at its start", row, self._machine.first(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
-        yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
+        yield from self.finding(_TASK, "registers changes at once", row, self._machine.changes(self.end_ms))
         yield from self._beats()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
@@ -89,7 +89,7 @@ class BrokerTasks(Tasks):
                     wrong.append(run.began_ms)
             if examined:
                 span = rounds[0].began_ms, rounds[-1].ended_ms
-                yield of_many((self.life.node, server), "beats everywhere", span, _BEATS, examined, wrong)
+                yield of_many((self.life.node, server), "heartbeats everywhere", span, _BEATS, examined, wrong)
 
     def _has(self, server: str, from_ms: float, to_ms: float) -> bool:
         """Whether the NameServer is on the broker's list in that time, and the process has fetched such a list."""

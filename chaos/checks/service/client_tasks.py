@@ -38,7 +38,7 @@ class ClientTasks(Tasks):
         if self.kind == "consumer":
             row = "RebalanceService: waits Qr after each round"
             yield from self.finding(REBALANCE, "each Qr after the last", row, self._waits())
-            yield from self.finding(REBALANCE, "takes no longer than its calls", row, self._rebalances())
+            yield from self.finding(REBALANCE, "takes no longer than the round's calls", row, self._rebalances())
         yield from self._polls()
         row = "a look-up ends by mqClientApiTimeout"
         yield from self.finding("look-up", "ends by its time-out", row, self._look_ups())

@@ -33,7 +33,7 @@ from ..tolerance import tolerance
 
 NAME = "done_by_hand"
 RW, _PERMISSION = PERM_READ | PERM_WRITE, "brokerPermission"
-_ROW = "what was done by hand is in the table at once, until a broker or somebody else has the next say"
+_ROW = "an operator's change is in the table at once, until the next registration or command"
 _KINDS = {
     "register": "registered",
     "unregister": "unregistered",
@@ -57,8 +57,8 @@ def judge(control: Control, world: World) -> Verdict:
         NAME,
         findings,
         measured={"acts": len({finding.after for finding in findings}), "wrong": sum(f.wrong for f in findings)},
-        nothing="nobody did anything by hand, or nothing was answered, or nobody recorded what NameServers read",
-        noun="acts by hand did not show as they must",
+        nothing="no operator's command was answered with success, or no NameServer recorded what it read",
+        noun="operators' commands did not take effect as they must",
     )
 
 

@@ -73,7 +73,7 @@ def gather(gathering: Gathering, world: World) -> Evidence:
 def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     if world.run.get("imported"):
-        return Verdict.nothing_examined(NAME, "it was no experiment: nobody injected these faults")
+        return Verdict.nothing_examined(NAME, "the history was imported: nobody injected these faults")
     by_id: dict[str, list[Fault]] = defaultdict(list)
     for fault in world.faults:
         if fault.injected:
@@ -86,7 +86,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     effects = _effects(evidence, world)
     switches, used = _switches(evidence.control, world)
     missing = [
-        _finding(client, "it never had a success", 0.0, world.end_ms)
+        _finding(client, "none of its operations succeeded", 0.0, world.end_ms)
         for client in clients
         if client not in evidence.worked
     ]
@@ -137,7 +137,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="the faults, time-outs and NameServer changes that the scenario asks for really happened during the run",
+    says="each fault of the scenario happened and had an effect, and each client had a successful operation",
     group=Group.EXERCISED,
     section=Section.RUN,
     is_of_the_whole=True,

@@ -35,7 +35,9 @@ class ExpiredChannels(Process):
         if ended:
             wrong = [at_ms for at_ms, channel in read if at_ms > ended.get(channel, at_ms)]
             span, row = (min(ended.values()), self.end_ms), "a scan closes the channel of each peer that it drops"
-            yield of_many((self.life.node, CHANNEL), "is closed", span, row, len(ended) + len(wrong), wrong)
+            yield of_many(
+                (self.life.node, CHANNEL), "closes channels of dropped peers", span, row, len(ended) + len(wrong), wrong
+            )
         if self.kind == "broker":
             yield from self._left()
         yield from self._early()
@@ -69,9 +71,9 @@ class ExpiredChannels(Process):
                         wrong[at_ms] = client
                     last_ms = None
         if ended:
-            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed when it was idle"
+            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
             span, more = (self.start_ms, self.end_ms), because(wrong.values())
-            yield of_many((node, CHANNEL), "is idle first", span, row, ended, sorted(wrong), more=more)
+            yield of_many((node, CHANNEL), "closes only idle channels", span, row, ended, sorted(wrong), more=more)
 
     def _used(self) -> Mapping[str, list[float]]:
         """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups that it
@@ -101,7 +103,9 @@ class ExpiredChannels(Process):
                 left[channel] = row.time_ms
         if left:
             rule, span = "ProducerManager, ConsumerManager: doChannelCloseEvent", (min(left.values()), self.end_ms)
-            yield of_many((self.life.node, CHANNEL), "has no client", span, rule, len(left) + len(twice), twice)
+            yield of_many(
+                (self.life.node, CHANNEL), "forgets clients that left", span, rule, len(left) + len(twice), twice
+            )
 
     def _at_name_server(self) -> tuple[Iterable[tuple[float, str]], Iterable[tuple[float, str]]]:
         of = received(self.control, self.world)

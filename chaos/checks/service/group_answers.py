@@ -95,7 +95,7 @@ class GroupAnswers(Process):
                 may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
                 if is_there or not may_be:
                     told[broker].append((run.ended_ms, (member in listed) is is_there))
-        row = "ConsumerManageProcessor.getConsumerListByGroup: the members that it has heard of"
+        row = "ConsumerManageProcessor.getConsumerListByGroup: the members whose heartbeats the broker read"
         for broker, of in sorted(told.items()):
             wrong = [at_ms for at_ms, is_right in of if not is_right]
             yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
@@ -104,7 +104,7 @@ class GroupAnswers(Process):
         for broker in sorted({broker for broker, _ in lists}):
             at_ms = [run.ended_ms for of, run in lists if of == broker]
             wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
-            yield of_many((broker, "members"), "lists nobody", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+            yield of_many((broker, "members"), "refuses without members", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
 
     def _strangers(self) -> Iterator[Finding]:
         """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
@@ -132,7 +132,7 @@ class GroupAnswers(Process):
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
         row_ = "PullMessageProcessor: a pull of a group without a member is refused"
-        yield from self._told("serves no strangers", row_, told)
+        yield from self._told("refuses strangers", row_, told)
 
     def _newest(self) -> Iterator[Finding]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
@@ -161,8 +161,8 @@ class GroupAnswers(Process):
             ]
             if named:
                 told[named[0]].append((run.ended_ms, not all(had)))
-        row = "ConsumerGroupInfo.updateSubscription: a group's subscription gives way to a newer one alone"
-        yield from self._told("keeps the newest", row, told)
+        row = "ConsumerGroupInfo.updateSubscription: only a newer subscription replaces a group's subscription"
+        yield from self._told("newest subscription", row, told)
 
     def _drawn(self) -> Iterator[Finding]:
         """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
@@ -193,7 +193,7 @@ class GroupAnswers(Process):
             about, span = (self.life.node, most), (of[0][0], of[-1][0])
             row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
             wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
-            yield of_many(about, "asks any broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
+            yield of_many(about, "asks a random broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
 
     def _known(self) -> Iterator[Finding]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of

@@ -32,7 +32,7 @@ from .expired_channels import CHANNEL
 from .group_answers import heard_by_brokers
 
 NOTICE = "notifyConsumerIdsChanged"
-_EACH, _MOVED = "reaches every broker", "when its queues change"
+_EACH, _MOVED = "heartbeats reach every broker", "heartbeats at new queues"
 _ROUNDS = {
     _EACH: "MQClientInstance: each round goes to every broker of its routes",
     _MOVED: "RebalancePushImpl.messageQueueChanged: sendHeartbeatToAllBrokerWithLock",
@@ -68,24 +68,24 @@ class Members(Process):
     def findings(self) -> Iterator[Finding]:
         if self.kind == "consumer":
             changes = list(self._changes())
-            row = "ConsumerManager: a group is told at once that its members change"
+            row = "ConsumerManager: a group is notified at once when its members change"
             for broker in sorted({change.node for change in changes}):
                 told = self._notices([change for change in changes if change.node == broker])
-                yield from self.finding(NOTICE, "tells a group that its members change", row, told, of=broker)
-            row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
-            yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
+                yield from self.finding(NOTICE, "reports a change at once", row, told, of=broker)
+            row = "DefaultConsumerIdsChangeListener: a consumer that is notified rebalances at once"
+            yield from self.finding(REBALANCE, "rebalances at changes", row, self._rebalances())
         yield from self._heartbeats()
         gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
         brokers = self._routed(self.end_ms, self.life.end_ms)
-        row = "MQClientInstance: who stops unregisters at every broker of its routes"
+        row = "MQClientInstance: a client that stops unregisters at every broker of its routes"
         answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers
         yield from self.leave(gone, brokers - answered, row)
-        row = "ClientManageProcessor.unregisterClient: who unregisters is a member no longer"
+        row = "ClientManageProcessor.unregisterClient: a client that unregisters is a member no longer"
         for broker in sorted(answered):
-            yield from self.leave(gone, [broker], row, "takes out who unregisters", of=broker)
+            yield from self.leave(gone, [broker], row, "forgets unregistered clients", of=broker)
         row = "ConsumerManager, ProducerManager: doChannelCloseEvent"
         for broker, act in self._killed():
-            yield from self.finding(CHANNEL, "takes out who is gone", row, [act], of=broker)
+            yield from self.finding(CHANNEL, "forgets killed clients", row, [act], of=broker)
 
     def _killed(self) -> Iterator[tuple[str, Act]]:
         """Broker to how long after this process was killed, when the kernel closed its channel, it still had it."""

@@ -28,12 +28,12 @@ class HeldPulls(Process):
     def findings(self) -> Iterator[Finding]:
         row = "PullRequestHoldService: looks at held pulls each 5 s"
         yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._checks())
-        yield from self.finding(LONG_POLL, "held until the check after its time", row, self._holds())
+        yield from self.finding(LONG_POLL, "answers pulls at the check", row, self._holds())
         if not is_slave(self.life.node):  # there a message may be late, and in 4.9 it wakes nobody
             row = "PullRequestHoldService.notifyMessageArriving: a message wakes the pulls that wait for it"
-            yield from self.finding(LONG_POLL, "woken by a message at once", row, self._wakes())
+            yield from self.finding(LONG_POLL, "wakes held pulls at once", row, self._wakes())
         row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
-        yield from self.finding(EXPIRY, "120 s after the last heartbeat", row, self._expiries())
+        yield from self.finding(EXPIRY, "120 s after a heartbeat", row, self._expiries())
 
     def _checks(self) -> Iterator[Act]:
         """From the end of each check of held pulls until the next began; and the one that never came."""

@@ -28,8 +28,8 @@ class Isolations(Process):
     def findings(self) -> Iterator[Finding]:
         row = "LatencyFaultToleranceImpl: by latencyMax and notAvailableDuration"
         isolated, avoided = self._isolations()
-        yield from self.finding(ISOLATION, "as long as its latency says", row, isolated)
-        yield from self.finding(ISOLATION, "ends when it has passed", row, avoided)
+        yield from self.finding(ISOLATION, "isolates as long as set", row, isolated)
+        yield from self.finding(ISOLATION, "ends isolations in time", row, avoided)
 
     def _isolations(self) -> tuple[Sequence[Act], Sequence[Act]]:
         """How long each attempt isolated its broker; and how long each broker was avoided."""

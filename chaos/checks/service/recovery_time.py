@@ -35,8 +35,8 @@ def judge(seen: Slots, world: World) -> Verdict:
     late = (((one.client, *servers), one.moment.at_ms, min(one.due_ms, one.until_ms)) for one in judged)
     lags = zip(judged, seen.lateness.largest_of_each(world, late), strict=True)
     findings = [_finding(one, tolerance(world.timers, lag_ms, one.bound.timers)) for one, lag_ms in lags]
-    nothing = "no client had the time that its bound allows after any fault or heal"
-    noun = "recoveries were later than allowed"
+    nothing = "after no begin or end of a fault was there time enough to judge a client"
+    noun = "recoveries took longer than allowed"
     return verdict_of(NAME, findings, measured=measured(found), nothing=nothing, noun=noun)
 
 

@@ -62,7 +62,7 @@ class Tasks(Process):
             for one in self.schedules:
                 yield from self.finding(one.task, f"each {one.symbol}", one.row, self._ticks(one))
                 row = "a call ends by its time-out"
-                yield from self.finding(one.task, "takes no longer than its calls", row, self._lengths(one))
+                yield from self.finding(one.task, "takes no longer than the round's calls", row, self._lengths(one))
             yield from self.others()
 
     def others(self) -> Iterator[Finding]:

@@ -51,16 +51,16 @@ class Waits(Process):
     def findings(self) -> Iterator[Finding]:
         for what, acts in self._time_outs().items():
             row = "NettyRemotingClient: a call ends by its time-out, a send by sendMsgTimeout"
-            yield from self.finding(f"{what} {TIME_OUT}", "runs out when its setting says", row, acts)
+            yield from self.finding(f"{what} {TIME_OUT}", "times out when set", row, acts)
         if self.kind in ("producer", "consumer"):
             if self.timers.Z:
-                row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
-                yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
+                row = "NettyRemotingClient: a call that times out closes its channel (clientCloseSocketIfTimeout)"
+                yield from self.finding(CHANNEL, "closes channels of time-outs", row, self._closes())
             yield from self._waited_on()
             yield from self._unanswered()
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in self._pull_delays().items():
-            yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
+            yield from self.finding(f"{PULL_DELAY}: {why}", "lasts as long as set", row, acts)
 
     def _waited_on(self) -> Iterator[Finding]:
         """The calls that ran out although their channel had ended before: of a send its last try; of a look-up nobody

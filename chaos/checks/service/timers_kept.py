@@ -46,7 +46,7 @@ def judge(control: Control, world: World) -> Verdict:
         findings,
         measured={"tasks": len({(f.subject, f.object) for f in findings}), "acts": sum(f.examined for f in findings)},
         nothing="no node recorded a periodic task",
-        noun="timed acts were early or late",
+        noun="acts were early, late or without a reason",
     )
     return replace(verdict, undecided=_untold(world)) if verdict.examined else verdict
 
@@ -84,7 +84,7 @@ def _untold(world: World) -> dict[str, str]:
 
 CHECK = Check(
     name=NAME,
-    says="each scan, registration, poll, heartbeat, commit, rebalance and time-out happens at its configured time",
+    says="each periodic task, wait and time-out comes at its configured time; no client or broker acts without reason",
     group=Group.TIMERS,
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),

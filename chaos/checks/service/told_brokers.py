@@ -112,7 +112,7 @@ class Told(Process):
         if examined:
             about, span = (self.life.node, HEARTBEAT), (self.start_ms, self.end_ms)
             rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
-            yield of_many(about, "has another subVersion", span, rule, examined, wrong)
+            yield of_many(about, "has a new subVersion", span, rule, examined, wrong)
 
 
 def _text(said: object) -> str:

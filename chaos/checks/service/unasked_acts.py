@@ -54,37 +54,35 @@ class Unasked(Process):
     """The acts of one process of a client."""
 
     def findings(self) -> Iterator[Finding]:
-        row = "MQClientInstance: asks for every topic each P, and between for what it has no route of"
-        yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
+        row = "MQClientInstance: looks up every topic each P, and at other times a topic without a route"
+        yield from self._told("look-up", "looks up at polls only", row, *self._look_ups())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
-        yield from self._told(POLL, "goes on without an answer", row, *self._cut_short())
+        yield from self._told(POLL, "stops a poll without an answer", row, *self._cut_short())
         yield from self._dropped()
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
-        yield from self._told("dial", "of brokers of its routes", row, *self._dials())
-        yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
-        row = (
-            "NettyRemotingClient.invokeSync: closes a channel on which a call has run out (clientCloseSocketIfTimeout)"
-        )
-        kind = "of a channel on which a call ran out" if self.timers.Z else "when its setting keeps channels"
+        yield from self._told("dial", "connects to routed brokers", row, *self._dials())
+        yield from self._told("heartbeat", "heartbeats to routed brokers", row, *self._heartbeats())
+        row = "NettyRemotingClient.invokeSync: closes a channel on which a call timed out (clientCloseSocketIfTimeout)"
+        kind = "closes after time-outs only" if self.timers.Z else "keeps channels open"
         yield from self._told("close", kind, row, *self._closes())
         row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
-        yield from self._told("close", "is idle first", row, *self._idle_closes())
+        yield from self._told("close", "closes only idle channels", row, *self._idle_closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
-        yield from self._told(DROP, "what its share has no more", row, *self._drops())
+        yield from self._told(DROP, "drops only lost queues", row, *self._drops())
         if self.kind == "producer":
-            row = "MQClientInstance.sendHeartbeatToAllBroker: who has no consumer beats masters alone"
-            yield from self._told("heartbeat", "to masters alone", row, *self._at_slaves())
+            row = "MQClientInstance.sendHeartbeatToAllBroker: without a consumer, heartbeats go to masters only"
+            yield from self._told("heartbeat", "heartbeats to masters only", row, *self._at_slaves())
         elif not self.world.workload.get("broadcasting"):
             row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
-            yield from self._told(REBALANCE, "shares by a list of members", row, *self._shared_out())
+            yield from self._told(REBALANCE, "shares by listed members", row, *self._shared_out())
             row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
-            yield from self._told(LEAVE, "after its queues", row, *self._left())
+            yield from self._told(LEAVE, "unregisters after its queues", row, *self._left())
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
-            row = "ConsumerManager: a group is told when its members change"
+            row = "ConsumerManager: a group is notified only when its members change"
             for broker, (examined, wrong) in self._notices().items():
-                yield from self._told(NOTICE, "tells of a change of members", row, examined, wrong, of=broker)
+                yield from self._told(NOTICE, "reports changes of members only", row, examined, wrong, of=broker)
 
     def _told(
         self,

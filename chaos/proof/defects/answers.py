@@ -36,7 +36,7 @@ planted = Planted()
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find("living_are_used")
 def name_server_always_tells_of_order(server: NameServer) -> None:
-    """a NameServer adds an orderTopicConf with one broker to a route, although orderMessageEnable is off"""
+    """a NameServer adds an orderTopicConf to the routes of topic orders, although orderMessageEnable is false"""
 
     @around(server.processor, "_route")
     def route_in_order(route: Any, topic: str) -> TopicRouteData | None:
@@ -68,7 +68,7 @@ def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> 
 @planted(NAME_SERVERS, "quiet", caught_by="prompt_answers")
 @may_find("availability")
 def name_servers_answer_late(server: NameServer) -> None:
-    """every NameServer answers look-ups after 2 s"""
+    """every NameServer answers each look-up 2 s late"""
     _answers_late(server._server, server._context.clock, RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
@@ -101,21 +101,21 @@ def name_servers_close_channels_in_use(server: NameServer) -> None:
 
 @planted(NS_0, "quiet", caught_by="prompt_answers")
 def name_server_acknowledges_late(server: NameServer) -> None:
-    """a NameServer acknowledges registrations after 2 s"""
+    """a NameServer acknowledges each registration 2 s late"""
     _answers_late(server._server, server._context.clock, RequestCode.REGISTER_BROKER)
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers")
 @in_its_parts
 def broker_acknowledges_late(broker: Broker) -> None:
-    """a broker acknowledges sends after 2 s"""
+    """a broker acknowledges each send 2 s late"""
     _answers_late(broker._server, broker._context.clock, *_SENDS)
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
 @in_its_parts
 def broker_wakes_no_pull(broker: Broker) -> None:
-    """a broker answers waiting pulls only at its check every 5 s, and not when a message comes"""
+    """a broker answers held pulls only at its check every 5 s, not as soon as a message comes"""
     replace_part(broker._pull, "arrived", does_nothing)
 
 
@@ -168,7 +168,7 @@ def broker_keeps_the_permission_that_it_lacked(broker: Broker) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true recovery_time")
 def name_server_answers_as_before(server: NameServer) -> None:
-    """every NameServer goes on answering with cached routes that contain a broker that it has dropped"""
+    """every NameServer that has dropped a broker still answers with cached routes that contain the broker"""
     dropping = False
 
     @around(server, "_settle")
@@ -187,7 +187,7 @@ def name_server_answers_as_before(server: NameServer) -> None:
 
 @planted(NAME_SERVERS, "smoke", caught_by="answers_asked_for")
 def name_server_answers_twice(server: NameServer) -> None:
-    """every NameServer answers each route request twice"""
+    """every NameServer sends each answer with a cached route twice"""
 
     @around(server._server._endpoint, "fast_path")
     def answer_twice(fast_path: Any, frame: bytes, connection: Connection) -> bytes | None:
@@ -247,7 +247,7 @@ def name_server_answers_not_found(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} dead_brokers_avoided")
 def name_server_answers_an_old_route(server: NameServer) -> None:
-    """every NameServer answers look-ups with the route of 60 s ago"""
+    """every NameServer answers look-ups with the route that the topic had 60 s ago"""
     clock, given = server._context.clock, dict[str, list[tuple[float, RemotingCommand]]]()
 
     def old(topic: str, answer: RemotingCommand) -> RemotingCommand:
@@ -289,21 +289,21 @@ def name_server_waits_milliseconds(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_a_queue_more(server: NameServer) -> None:
-    """a NameServer answers each route with one write queue more than its route table has"""
+    """a NameServer answers look-ups with one write queue more at each broker than its route table has"""
     _with_rows(server, lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability")
 def name_server_answers_without_write_permission(server: NameServer) -> None:
-    """a NameServer answers each route without write permission for any queue"""
+    """a NameServer answers look-ups with routes without write permission"""
     _with_rows(server, lambda row: replace(row, perm=row.perm & ~PERM_WRITE))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability commits_follow_work duplicates one_master")
 def name_server_answers_swapped_addresses(server: NameServer) -> None:
-    """a NameServer answers each route with the address of the next broker in place of a broker's own"""
+    """a NameServer answers look-ups with routes in which each broker has the addresses of the next broker"""
 
     def swapped(route: TopicRouteData) -> TopicRouteData:
         brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
@@ -317,7 +317,7 @@ def name_server_answers_swapped_addresses(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability one_master")
 def name_server_answers_with_slaves(server: NameServer) -> None:
-    """a NameServer answers each route with slaves only: every master has a slave's id"""
+    """a NameServer answers look-ups with broker ids that are one too high, so that masters look like slaves"""
 
     def slave(broker: BrokerData) -> BrokerData:
         return replace(broker, broker_addrs={id_ + 1: address for id_, address in broker.broker_addrs.items()})
@@ -328,7 +328,7 @@ def name_server_answers_with_slaves(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_without_a_broker(server: NameServer) -> None:
-    """a NameServer leaves one broker out of every route"""
+    """a NameServer leaves the last broker, by name, out of every route that it answers"""
 
     def without_the_last(route: TopicRouteData) -> TopicRouteData:
         last = max(broker.broker_name for broker in route.broker_datas)

@@ -31,7 +31,7 @@ planted = Planted(of_apache=True)
 @planted(BROKER_A, "broker-crash", caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def apache_broker_is_not_heard(node: Any) -> None:
-    """for 45 s after its restart a broker gets success for its registrations, but ns-0 never receives them"""
+    """for 45 s after a broker's restart, a proxy acknowledges the broker's registrations in place of ns-0"""
     if not node._context.incarnation:
         return
     front = node._dialler.front("ns-0")
@@ -77,7 +77,7 @@ def apache_member_elects_itself(node: Any) -> None:
 @planted(NS_0, "smoke", caught_by="routes_are_true registrations_are_kept no_false_eviction")
 @may_find(_OF_ROUTES)
 def apache_name_server_is_emptied(node: Any) -> None:
-    """a NameServer's JVM is replaced by one with an empty table, without a recorded fault
+    """a NameServer's JVM is replaced by a JVM with an empty table, without a recorded fault
 
     The second JVM is started before the first is killed, because brokers that waited while a JVM starts would fill its
     table at once.

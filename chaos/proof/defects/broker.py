@@ -107,7 +107,7 @@ def broker_refuses_sends(broker: Broker) -> None:
 )
 @in_its_parts
 def broker_registers_a_wrong_address(broker: Broker) -> None:
-    """a broker registers with a port that it does not listen on"""
+    """a broker registers an address with a port on which the broker does not listen"""
 
     def next_port(address: str) -> str:
         parsed = Address.parse(address)
@@ -161,7 +161,7 @@ def broker_registers_rarely(broker: Broker) -> None:
 @may_find("client_routes_are_true no_false_eviction routes_are_true routes_converge")
 @in_its_parts
 def broker_registers_its_time_out_in_seconds(broker: Broker) -> None:
-    """a broker registers heartbeatTimeoutMillis in seconds, so NameServers drop it at their next scan"""
+    """a broker registers heartbeatTimeoutMillis in seconds, so NameServers drop the broker at their next scan"""
     registers_with(broker, heartbeatTimeoutMillis=lambda text: str(int(text) // 1000))
 
 
@@ -221,7 +221,7 @@ def broker_forgets_its_last_record(broker: Broker) -> None:
 @planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")
 @may_find("prompt_answers duplicates messages_delivered order_kept timers_kept")
 def broker_acknowledges_before_store(broker: Broker) -> None:
-    """a broker acknowledges a message 5 s before it stores it"""
+    """a broker acknowledges a message 5 s before it stores the message"""
     store, clock, pending = broker.store, broker._context.clock, Counter[tuple[str, int]]()
 
     @around(store, "append")
@@ -375,13 +375,13 @@ def broker_skips_messages(broker: Broker) -> None:
 @planted(BROKERS, "slave-backlog", caught_by="order_kept")
 @may_find("duplicates")
 def broker_goes_back_one_after_a_batch(broker: Broker) -> None:
-    """a broker answers a pull that finds a full batch with a nextBeginOffset that is one too low"""
+    """brokers answer a pull that finds a full batch with a nextBeginOffset that is one too low"""
     _finds(broker, lambda found, _: replace(found, next_offset=found.next_offset - (found.count >= BATCH)))
 
 
 @planted(BROKERS, "slave-backlog", caught_by="order_kept")
 def broker_gives_more_than_asked(broker: Broker) -> None:
-    """a broker answers a pull with up to twice as many messages as the pull asks for"""
+    """brokers answer a pull with up to twice as many messages as the pull asks for"""
 
     @around(broker.store, "get")
     def get_twice_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
@@ -390,7 +390,7 @@ def broker_gives_more_than_asked(broker: Broker) -> None:
 
 @planted(BROKERS, "slave-backlog", caught_by="order_kept")
 def broker_gives_half_of_what_was_asked(broker: Broker) -> None:
-    """a broker answers a pull with at most half as many messages as the pull asks for"""
+    """brokers answer a pull with at most half as many messages as the pull asks for"""
 
     @around(broker.store, "get")
     def get_half_as_many(get: Any, *queue: Any, max_messages: int, **limits: Any) -> Any:
@@ -400,7 +400,7 @@ def broker_gives_half_of_what_was_asked(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @in_its_parts
 def broker_answers_pulls_without_holding_them(broker: Broker) -> None:
-    """a broker does not hold every 4th pull, and answers at once that there is no message"""
+    """a broker does not hold every 4th pull, but answers at once, even without a message"""
     methods, is_let_go = broker._processor._methods, every(4)
     pull = methods[RequestCode.PULL_MESSAGE]
 
@@ -453,7 +453,7 @@ def broker_says_a_later_beginning(broker: Broker) -> None:
 @planted(BROKERS, "broker-crash", caught_by="commits_follow_work duplicates")
 @in_its_parts
 def broker_forgets_offsets(broker: Broker) -> None:
-    """brokers forget the offsets that consumer groups commit"""
+    """brokers do not store the offsets that consumer groups commit"""
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
 
 
@@ -506,7 +506,7 @@ def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
 @may_find("messages_delivered queue_ownership")
 @in_its_parts
 def broker_forgets_the_group_of_who_unregisters(broker: Broker) -> None:
-    """a broker forgets the whole group when one of its consumers unregisters"""
+    """a broker forgets a whole group when one of the group's consumers unregisters"""
     clients = broker.services.clients
 
     @around(clients, "unregister")
@@ -597,7 +597,7 @@ def broker_answers_oneway(broker: Broker) -> None:
 @may_find("messages_delivered")
 @in_its_parts
 def broker_takes_older_subscriptions(broker: Broker) -> None:
-    """a broker lets each heartbeat of a member set the group's subscription, with a smaller subVersion too"""
+    """a broker lets each heartbeat of a member set the group's subscription, even with a smaller subVersion"""
     clients = broker.services.clients
 
     @around(clients, "register_consumer")

@@ -37,7 +37,7 @@ def name_server_goes_by_another_clock(server: NameServer) -> None:
     "registrations_are_kept routes_converge recovery_time"
 )
 def name_server_feels_steps_twice(server: NameServer) -> None:
-    """a NameServer's wall clock jumps twice as far as the operator sets it, so healthy brokers are dropped"""
+    """a NameServer's wall clock jumps twice as far as the operator sets the clock, so healthy brokers are dropped"""
 
     @around(_clock_of(server), "adjust")
     def adjust_twice(adjust: Any, step_ms: float | None, rate: float) -> None:
@@ -47,14 +47,14 @@ def name_server_feels_steps_twice(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("registrations_are_kept")
 def name_server_takes_out_nobody(server: NameServer) -> None:
-    """a NameServer answers unregistrations without dropping the broker; it still drops brokers for closed channels and
+    """a NameServer answers unregistrations without dropping the broker, but still drops brokers for closed channels and
     silence"""
     replace_part(server.table, "unregister", lambda _: ())
 
 
 @planted(NS_0, _SCENARIO, caught_by="routes_as_registered")
 def name_server_counts_all_topics(server: NameServer) -> None:
-    """a NameServer answers wipeWritePermOfBroker with the number of all topics, instead of those of the broker"""
+    """a NameServer answers wipeWritePermOfBroker with the number of all topics, not of the broker's topics"""
     table = server.table
     around(table, "wipe_write_perm")(lambda wipe, name: wipe(name) and len(table.topic_queue_table))
 
@@ -131,7 +131,7 @@ def name_server_keeps_strangers(server: NameServer) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
 @in_its_parts
 def broker_keeps_permissions(broker: Broker) -> None:
-    """a broker changes a topic's queues, but not its permission"""
+    """a broker changes a topic's queues, but not the topic's permission"""
     topics = broker.services.topics
 
     @around(topics, "put")
@@ -159,7 +159,7 @@ def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
 @in_its_parts
 def broker_changes_no_topic(broker: Broker) -> None:
-    """a broker acknowledges changes of a topic without executing them; it still creates topics"""
+    """a broker acknowledges changes of a topic without executing the changes, but still creates topics"""
     topics = broker.services.topics
 
     @around(topics, "put")

@@ -50,7 +50,7 @@ def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData]
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="client_routes_are_true")
 @may_find("recovery_time availability queue_ownership no_acknowledged_loss dead_brokers_avoided")
 def client_takes_no_broker_back(node: Node) -> None:
-    """clients ignore brokers that were not in their first routes"""
+    """clients ignore a broker that was not in their previous route of the topic, so no broker comes back"""
 
     def without_new_brokers(old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
         if old is None:
@@ -120,7 +120,7 @@ def client_never_starts_at_the_last(client: NameServerClient) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_knows_only_the_first(client: NameServerClient) -> None:
-    """every client uses only one NameServer of its list"""
+    """every client uses only the first NameServer of its configured list"""
     replace_part(client, "_configured", client._configured[:1])
 
 
@@ -147,7 +147,7 @@ def client_goes_on_at_random(client: NameServerClient) -> None:
 @may_find("client_routes_are_true recovery_time")  # no look-up is answered before the fault ends
 @in_every_name_server_client
 def client_never_moves_on(client: NameServerClient) -> None:
-    """clients go back to the NameServer that has just failed"""
+    """clients choose the NameServer that has just failed again"""
     first: list[int] = []
 
     @around(client.selector, "next_index")
@@ -263,7 +263,7 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
 @planted(LASTING_CLIENTS, "name-servers-restart", caught_by="timers_kept availability")
 @may_find("client_routes_are_true commits_follow_work living_are_used messages_delivered queue_ownership recovery_time")
 def client_clears_routes_on_17(node: Node) -> None:
-    """clients forget a topic's route when a newly started NameServer does not know the topic yet (code 17)"""
+    """clients forget a topic's route when a NameServer answers code 17, as a newly started NameServer does"""
     instance = instance_of(node)
 
     @around(instance.name_server, "query_route")

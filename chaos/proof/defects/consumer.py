@@ -47,7 +47,7 @@ Queues = set[MessageQueue] | None
 @planted(CONSUMER_0, "smoke", caught_by="timers_kept")
 @may_find("commits_follow_work messages_delivered queue_ownership")
 def consumer_announces_one_topic(node: ConsumerNode) -> None:
-    """a consumer's heartbeats name its own topic, and not the retry topic of its group"""
+    """a consumer's heartbeats name only the workload's topic, not the retry topic of the consumer's group"""
 
     @around(node.client, "consumer_data")
     def one_topic(consumer_data: Any) -> Any:
@@ -113,7 +113,7 @@ def consumer_tells_of_no_new_queues(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
 def consumer_notes_no_pull(node: ConsumerNode) -> None:
-    """120 s after it took a queue, a consumer drops and retakes the queue, as if it had never pulled from it"""
+    """120 s after a consumer took a queue, it drops and retakes the queue, as if it had never pulled from the queue"""
     clock = node._context.clock
 
     @around(_rebalancer(node), "_on_queue_taken")
@@ -172,14 +172,14 @@ def consumer_announces_another_expression(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "broadcast", caught_by="timers_kept")
 def consumer_announces_clustering(node: ConsumerNode) -> None:
-    """the heartbeats of a member of a broadcast group say CLUSTERING"""
+    """the heartbeats of a member of a broadcast group name the message model CLUSTERING"""
     _saying(node, lambda data: replace(data, message_model="CLUSTERING"))
 
 
 @planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
 @may_find("living_are_used messages_delivered queue_ownership recovery_time")
 def consumer_announces_its_first_client_id(node: ConsumerNode) -> None:
-    """a consumer that is started again sends heartbeats with the clientId of its default instance name alone"""
+    """after a restart, a consumer sends heartbeats with ip@NODE in place of its clientId, ip@NODE#START_MS"""
     if not node._context.incarnation:
         return
     instance = node.instance
@@ -204,7 +204,7 @@ def consumer_keeps_its_sub_version(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
 def consumer_asks_one_broker_for_members(node: ConsumerNode) -> None:
-    """a consumer asks always the first broker of the route for the members of its group"""
+    """a consumer always asks the first broker of the route for the members of its group"""
     cache = node.instance.route_cache
 
     @around(node.instance, "find_broker_address_by_topic")
@@ -217,7 +217,7 @@ def consumer_asks_one_broker_for_members(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "group-shrinks-5x", caught_by="timers_kept")
 @may_find("messages_delivered queue_ownership")
 def consumer_counts_each_round_as_balanced(node: ConsumerNode) -> None:
-    """consumers of 5.x wait 20 s, not 1 s, after a rebalance in which it could not take a queue"""
+    """consumers of 5.x wait 20 s, not 1 s, after a rebalance in which they could not take a queue"""
 
     @around(_rebalancer(node), "rebalance")
     async def always_balanced(rebalance: Any) -> bool:
@@ -254,7 +254,7 @@ def consumer_asks_to_be_held_briefly(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "broker-crash-5x", caught_by="timers_kept")
 def consumer_pulls_new_queues_at_once(node: ConsumerNode) -> None:
-    """a consumer of 5.x pulls a queue as soon as it has taken it, not 500 ms later"""
+    """a consumer of 5.x pulls a queue as soon as it has taken the queue, not 500 ms later"""
 
     @around(node.client._pull_service, "_later")
     async def put_off_all_but_the_first(later: Any, delays: Any, why: str, *how: Any) -> None:
@@ -289,7 +289,7 @@ def consumer_pulls_the_wrong_queue(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="living_are_used messages_delivered")
 def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
-    """a consumer takes the first queue of a broker, but never pulls it"""
+    """a consumer takes queue 0 of each broker, but never pulls from these queues"""
 
     @around(node.client._pull_service, "pull_queue")
     def pull_the_others(pull_queue: Any, queue: MessageQueue, held: ProcessQueue, offset: int) -> None:
@@ -415,7 +415,7 @@ def consumer_hands_over_late(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work messages_delivered")
 @may_find("prompt_answers")
 def consumer_commits_ahead(node: ConsumerNode) -> None:
-    """consumers commit messages when they pull them, and deliver them 4 s later"""
+    """consumers commit the offsets of messages that they have just pulled, and deliver the messages 4 s later"""
     service = node.client._consume_service
     clock = service._context.clock
 
@@ -433,7 +433,7 @@ def consumer_misses_a_broadcast(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work")
 def consumer_commits_older_offsets(node: ConsumerNode) -> None:
-    """every second commit of a consumer is 5 offsets lower than the consumer's previous commit"""
+    """every second commit of a consumer has an offset that is 5 too low"""
     is_right = every(2)
 
     @around(node.client._offsets, "_send")
@@ -497,7 +497,7 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
 @may_find("duplicates")
 @in_its_parts
 def broker_stops_without_writing_offsets(broker: Broker) -> None:
-    """a broker that is shut down does not write the offsets that were committed since it last wrote offsets"""
+    """a broker that is shut down does not write the offsets that were committed since its last write of offsets"""
 
     @around(broker._registration, "stop")
     async def leave_and_write_no_more(leave: Any) -> None:
@@ -551,7 +551,7 @@ def consumer_unregisters_before_it_commits(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_commits_after_it_has_left(node: ConsumerNode) -> None:
-    """a consumer commits with its pulls alone, and when it is shut down once more, after it has unregistered"""
+    """a consumer commits only with its pulls, and once at its shutdown, after it has unregistered"""
     instance, offsets, kept = node.instance, node.client._offsets, list[MessageQueue]()
 
     @around(node.client, "persist_offsets")
@@ -566,7 +566,7 @@ def consumer_commits_after_it_has_left(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "master-lost-slave-serves", caught_by="timers_kept")
 def consumer_asks_only_masters_for_members(node: ConsumerNode) -> None:
-    """consumers ask only masters for the members of their group, also when a broker name has only a slave"""
+    """consumers ask only masters for the members of their group, even if a broker name has only a slave"""
     instance = node.instance
 
     @around(instance, "find_broker_address_by_topic")
@@ -618,7 +618,7 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_finds_no_offset(broker: Broker) -> None:
-    """a broker answers "not found" instead of 0 to a group without a committed offset, although it has all messages in
+    """a broker answers "not found" instead of 0 to a group without a committed offset, although all messages are in
     memory"""
     replace_part(broker._clients, "_in_memory", lambda topic, queue_id: False)
 
@@ -626,7 +626,7 @@ def broker_finds_no_offset(broker: Broker) -> None:
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
 @in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
-    """a broker answers the queue's end instead of 0 to a group without a committed offset, although it has all messages
+    """a broker answers the queue's end instead of 0 to a group without a committed offset, although all messages are
     in memory"""
     store = broker.services.store
 

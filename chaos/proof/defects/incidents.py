@@ -41,7 +41,7 @@ def broker_never_takes_a_new_list(broker: Broker) -> None:
 
 @planted(BROKERS, "i19-list-shrunk")
 def broker_keeps_the_removed_name_server(broker: Broker) -> None:
-    """brokers go on registering with NameServers that left their list"""
+    """brokers go on registering with NameServers that were removed from the brokers' list"""
     seen = dict[Address, None]()
 
     @around(broker, "_registration_targets")

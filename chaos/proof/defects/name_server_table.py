@@ -178,7 +178,7 @@ def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership recovery_time routes_converge")
 def name_server_ignores_close(server: NameServer) -> None:
-    """every NameServer keeps a broker whose connection closed, until it expires"""
+    """every NameServer keeps a broker whose connection closed, until the broker's registration expires"""
     replace_part(server, "_channel_lost", does_nothing)
 
 
@@ -219,7 +219,7 @@ def name_server_drops_whole_topics(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-stop", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership")
 def name_server_unregisters_by_half(server: NameServer) -> None:
-    """every NameServer removes an unregistered broker from its list of live brokers, but keeps the broker's routes"""
+    """every NameServer removes an unregistered broker from its table of live brokers, but keeps the broker's routes"""
     table = server.table
 
     def unregister(request: Unregistration) -> tuple[Dropped, ...]:

@@ -115,7 +115,7 @@ def producer_avoids_though_off(node: ProducerNode) -> None:
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used no_acknowledged_loss")
 @may_find("messages_delivered order_kept")  # the queue offset that it makes up is out of order, too
 def producer_calls_failures_sent(node: ProducerNode) -> None:
-    """producers report a message as sent although no broker could be reached"""
+    """producers report a message as sent although the broker was not reached, or did not answer"""
 
     @around(node.client._sender, "send_once")
     async def send_once_gladly(
@@ -131,7 +131,7 @@ def producer_calls_failures_sent(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "broker-hang", caught_by="living_are_used")
 def producer_sends_on_after_its_time(node: ProducerNode) -> None:
-    """each try of a producer's send may take as long as the whole send (sendMsgTimeout)"""
+    """producers give each try of a send all of sendMsgTimeout, so that a send may take three times as long"""
     client = node.client
     around(client._sender, "send")(lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
     replace_part(client._sender, "_cap", lambda left_ms, *, last: min(left_ms, client._config.send_msg_timeout_ms))
@@ -205,7 +205,7 @@ def producer_beats_slaves(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "slow-brokers-5x", caught_by="living_are_used")
 def producer_ends_isolations_when_quick(node: ProducerNode) -> None:
-    """producers of 5.x end the isolation of a broker as soon as one send to it is quick"""
+    """producers of 5.x end the isolation of a broker as soon as one send to the broker is quick"""
     fault = node.client._fault
 
     @around(fault, "attempt_succeeded")

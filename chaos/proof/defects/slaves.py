@@ -50,7 +50,7 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
-    """a NameServer leaves queues writable although their master is gone"""
+    """a NameServer leaves queues writable although the queues' master is gone"""
 
     @around(server.table, "_put_row")
     def put_writable(put_row: Any, topic: str, row: QueueData) -> None:
@@ -136,7 +136,7 @@ def slave_registers_as_master(broker: Broker) -> None:
 @may_find("answers_are_true client_routes_are_true one_master routes_are_true routes_converge")
 @in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
-    """a slave registers with broker id -1, like a broker that waits to be given an id"""
+    """a slave registers with broker id -1, like a broker that waits until the controller gives an id"""
     registers_with(broker, brokerId=lambda _: str(NO_ID))
 
 
@@ -146,7 +146,7 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 @planted(CONSUMERS, _READS_LATE, caught_by="living_are_used")
 @may_find("commits_follow_work recovery_time timers_kept")
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
-    """a consumer pulls only from masters, even if the master is gone"""
+    """consumers pull only from masters, even if the master is gone"""
 
     @around(node.instance, "find_broker_address_in_subscribe")
     def find_master(find: Any, broker_name: str, _id: int) -> FindBrokerResult | None:
@@ -186,7 +186,7 @@ def slave_stops_copying(broker: Broker) -> None:
 @may_find("availability commits_follow_work duplicates no_acknowledged_loss living_are_used messages_delivered")
 @in_its_parts
 def slave_copies_its_first_master(broker: Broker) -> None:
-    """a slave goes on copying from its master's first address after the master has moved to another"""
+    """a slave goes on copying from its master's first address after the master has moved to another address"""
     first: list[Address] = []
 
     @around(broker._copying, "follow")
@@ -256,7 +256,7 @@ def sync_master_acknowledges_alone(broker: Broker) -> None:
 @planted(CONSUMERS, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work duplicates")
 def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
-    """a consumer that has pulled from a slave goes on pulling there when the master is back"""
+    """consumers that have pulled from a slave go on pulling from the slave when the master is back"""
     served = set[str]()
 
     @around(node.instance, "find_broker_address_in_subscribe")
@@ -278,7 +278,7 @@ def slave_takes_over_no_topics(broker: Broker) -> None:
 @planted(NS_0, _READS, caught_by="one_master")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered recovery_time")
 def name_server_tells_no_master(server: NameServer) -> None:
-    """a NameServer tells a slave its master's address only once"""
+    """a NameServer answers only one registration of each slave with the master's address"""
     told = set[str]()
 
     @around(server.table, "_master_of")

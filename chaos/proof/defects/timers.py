@@ -185,7 +185,7 @@ for _name, _where, _scenario, _change, _factor, _what in _TIMES:
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
 @may_find("living_are_used")
 def producer_ends_isolations_early(node: ProducerNode) -> None:
-    """a producer sends to a slow broker 5 s before its isolation is over"""
+    """a producer sends to a slow broker 5 s before the broker's isolation is over"""
     ends_isolations(node, 5_000)
 
 
@@ -301,7 +301,7 @@ def client_closes_its_channel_at_each_heartbeat(node: Node) -> None:
 
 @planted(CONSUMERS, "channels-kept", caught_by="timers_kept")
 def client_closes_a_channel_that_it_keeps(node: Node) -> None:
-    """consumers close a channel when a call on it runs out, though their clientCloseSocketIfTimeout is false"""
+    """consumers close a channel on which a call has timed out, though their clientCloseSocketIfTimeout is false"""
     instance_of(node).remoting._close_on_timeout = True
 
 
@@ -342,7 +342,7 @@ def brokers_tell_nobody(broker: Broker) -> None:
 
 @planted(CONSUMERS, "broker-hang", caught_by="timers_kept")
 def heartbeats_end_at_the_first_failure(node: Node) -> None:
-    """a consumer's round of heartbeats ends at the first broker that does not answer"""
+    """consumers' rounds of heartbeats end at the first broker that does not answer"""
     instance, failed = instance_of(node), False
 
     @around(instance, "_send_heartbeat")
@@ -365,7 +365,7 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
 @may_find("timers_kept")
 @in_its_parts
 def brokers_list_who_has_left(broker: Broker) -> None:
-    """brokers keep a consumer in its group for 30 s after its channel was closed"""
+    """brokers list a consumer as a member of its group for 30 s after the consumer's channel was closed"""
     clock, clients, listed = broker._context.clock, broker.services.clients, broker._clients.consumer_list
     left = list[tuple[float, str, str]]()
 
@@ -391,13 +391,13 @@ def brokers_list_who_has_left(broker: Broker) -> None:
 @planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
 @may_find("living_are_used")  # the broker misses its turns
 def producer_isolates_too_long(node: ProducerNode) -> None:
-    """a producer avoids slow brokers for 10 % longer than notAvailableDuration says"""
+    """a producer avoids slow or failed brokers for 10 % longer than notAvailableDuration says"""
     isolates(node, 1.1)
 
 
 @planted(PRODUCER_0, "broker-hangs-briefly", caught_by="living_are_used")
 def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
-    """a producer avoids a broker only after two unanswered tries in a row"""
+    """a producer avoids a broker only after two failed tries in a row"""
     failed_last = set[str]()
 
     @around(node.client._fault, "_update")

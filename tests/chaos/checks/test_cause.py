@@ -15,7 +15,7 @@ from tests.chaos.builder import example
 
 
 def verdict(name: str, validity: Validity, who: str = "") -> Verdict:
-    one = example(who, "broker-a", topic="orders", from_s=1, to_s=3, kind="must hold what it acknowledged")
+    one = example(who, "broker-a", topic="orders", from_s=1, to_s=3, kind="must hold an acknowledged broker")
     return Verdict(name=name, verdict=validity, examined=1, violations=1, examples=(one,), why="")
 
 
@@ -31,7 +31,7 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     assert found.guarantee == CHECKS["registrations_are_kept"].says
     assert (
         found.sentence
-        == "ns-0 did not list broker-a (orders), whose registration it had acknowledged, from 1.0 to 3.0 s (2.0 s)."
+        == "ns-0 did not list broker-a (orders), whose registration ns-0 had acknowledged, from 1.0 to 3.0 s (2.0 s)."
     )
 
 
@@ -66,7 +66,7 @@ def test_a_broker_that_forgot_a_message_comes_before_the_order_that_the_loss_ups
 
 
 def test_a_look_up_that_nothing_asked_for_comes_behind_what_made_the_client_ask() -> None:
-    asked = Example(who="consumer-0", what="look-up", from_ms=1_000.0, more={"kind": "asks at its polls"})
+    asked = Example(who="consumer-0", what="look-up", from_ms=1_000.0, more={"kind": "looks up at polls only"})
     timers = replace(verdict("timers_kept", Validity.INVALID), examples=(asked,))
     unread = verdict("living_are_used", Validity.INVALID, "consumer-0")
     for wrong, first in (([timers, unread], "living_are_used"), ([timers], "timers_kept")):

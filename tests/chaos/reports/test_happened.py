@@ -23,8 +23,8 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             (42.0, 70.0),
             {"measured_ms": 28_000.0, "latest_ms": 0.0, "over_ms": 28_000.0, "times": {"back": 80_000.0}}
             | {"more": {"reason": "unregistered", "registered_before_ms": 2_000.0}},
-            "ns-0 dropped broker-a at 42.0 s (unregistered), 2.0 s after its last registration; it was missing for "
-            "28.0 s; never allowed; back at 70.0 s",
+            "ns-0 dropped broker-a at 42.0 s (unregistered), 2.0 s after broker-a's last registration; broker-a was "
+            "missing for 28.0 s; never allowed; back at 70.0 s",
         ),
         (
             "must hold",
@@ -47,12 +47,12 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             "ns-0 still listed broker-a until 152.5 s, 132.5 s after f1 start; allowed 130.0 s: 2.5 s over",
         ),
         (
-            "must own",
+            "must have an owner",
             (20.0, 30.0),
             {"topic": "orders", "measured_ms": 10_000.0, "latest_ms": 0.0, "over_ms": 10_000.0}
             | {"more": {"queue_id": 3, "clients": [], "holder": "consumer-0"}},
-            "no consumer owned queue 3 of broker-a (orders), consumer-0's share, from 20.0 to 30.0 s, for 10.0 s; "
-            "never allowed",
+            "no consumer of ns-0 owned queue 3 of broker-a (orders), part of consumer-0's share, from 20.0 to 30.0 s, "
+            "for 10.0 s; never allowed",
         ),
     ],
 )
@@ -108,9 +108,9 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
     ("kind", "values", "said"),
     [
         (
-            "committed for a queue that it had given up",
+            "committed without the queue",
             {"topic": "orders", "more": {}},
-            "ns-0 committed for a queue of broker-a (orders) after giving the queue up, at 5.0 s",
+            "ns-0 committed for a queue of broker-a (orders) after ns-0 had given the queue up, at 5.0 s",
         ),
         (
             "each R",
@@ -120,7 +120,7 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
         (
             "never used in 26 sends",
             {"more": {}},
-            "ns-0 did not use broker-a, which its route had, in 26 sends, at 5.0 s",
+            "ns-0 sent nothing to broker-a, which ns-0's route had, in 26 sends, at 5.0 s",
         ),
     ],
 )

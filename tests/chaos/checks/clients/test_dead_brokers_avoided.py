@@ -136,7 +136,7 @@ def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_w
     if expected is Validity.UNKNOWN:
         assert (
             found.why
-            == "broker-a was lost for 100 s, and producer-0 need not leave it within 243 s: use a longer fault"
+            == "broker-a was lost for 100 s, and producer-0 may go on using broker-a for 243 s: use a longer fault"
         )
 
 

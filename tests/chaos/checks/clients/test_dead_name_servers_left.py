@@ -80,7 +80,7 @@ def test_a_client_that_chooses_the_same_one_again_has_not_left_it() -> None:
 def test_where_every_client_was_on_another_one_nothing_is_examined() -> None:
     verdict = check(silence(None, first="ns-2").end(260))
     assert (verdict.verdict, verdict.examined, verdict.measured["left"]) == (Validity.UNKNOWN, 0, [])
-    assert verdict.why == "no client had chosen ns-0 before or while it was lost"
+    assert verdict.why == "no client had chosen ns-0 before or during the loss"
 
 
 def test_round_robin_may_lead_past_a_lost_one_for_one_failed_call() -> None:

@@ -41,7 +41,7 @@ def test_an_operator_may_say_where() -> None:
     [
         ({"answered": 7}, 7, ("first answered", "broker-a", 1)),
         ({"answered": -1}, 7, ("first taken", None, 1)),
-        ({"answered": None}, 0, ("answered that there is no offset", "broker-a", 1)),
+        ({"answered": None}, 0, ("answered no offset", "broker-a", 1)),
         ({"answered": 0}, 0, ("first taken", None, 0)),
         ({}, 0, ("first taken", None, 0)),
     ],

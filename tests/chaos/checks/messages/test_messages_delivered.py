@@ -70,7 +70,7 @@ def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
         "group": "nemesrv-consumers",
         "rule": "held",
         "holder": "consumer-0",
-        "because": "consumer-0 did not ask for it",
+        "because": "consumer-0 did not ask for the message",
     }
     assert "1 not received, 0 late" in found.why
 
@@ -101,14 +101,14 @@ LOST = (0, None, 0, "info")
 @pytest.mark.parametrize(
     ("pulls", "holder", "because"),
     [
-        ([(90, 120)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
-        ([(90, 102, 0, 19), (102, 117, 0, 19)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
-        ([(80, 99), (119.5, 120)], "consumer-0", "consumer-0 did not ask for it"),
+        ([(90, 120)], "broker-a", "broker-a did not send consumer-0 the message"),
+        ([(90, 102, 0, 19), (102, 117, 0, 19)], "broker-a", "broker-a did not send consumer-0 the message"),
+        ([(80, 99), (119.5, 120)], "consumer-0", "consumer-0 did not ask for the message"),
         ([(80, 99, *LOST)], "consumer-0", "consumer-0 did not pull again after a failed pull"),
         ([(101, 102, *LOST), (119.5, 120)], "consumer-0", "consumer-0 did not pull again after a failed pull"),
-        ([(101, 102, *LOST), (103, 104, *LOST)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
-        ([(99, 100.5), (100.5, 120, 1)], "consumer-0", "consumer-0 went on to pull beyond it"),
-        ([(99, 100.5, 0, 20, 1), (100.5, 120, 1)], "broker-a", "broker-a sent consumer-0 on beyond it"),
+        ([(101, 102, *LOST), (103, 104, *LOST)], "broker-a", "broker-a did not send consumer-0 the message"),
+        ([(99, 100.5), (100.5, 120, 1)], "consumer-0", "consumer-0 went on to pull beyond the message"),
+        ([(99, 100.5, 0, 20, 1), (100.5, 120, 1)], "broker-a", "broker-a sent consumer-0 on beyond the message"),
     ],
 )
 def test_a_late_message_names_who_kept_it(pulls: list[tuple[Any, ...]], holder: str, because: str) -> None:
@@ -125,7 +125,7 @@ def test_a_dead_consumers_pull_is_not_what_a_late_message_waited_for() -> None:
     builder.at(90).event("consumer-1", "pull", type="invoke", **pull)
     builder.at(95).fault("kill-1", "kill", "signal.SIGKILL", "consumer-1", until_s=140)
     [example] = verdict(received(builder, 120)).examples
-    assert example.more["because"] == "consumer-0 did not ask for it"
+    assert example.more["because"] == "consumer-0 did not ask for the message"
 
 
 def test_a_message_is_late_by_no_more_than_three_timers_fired_late() -> None:

@@ -30,7 +30,7 @@ def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
     verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     (found,) = verdict.examples
-    about = {"kind": "send after one with a higher offset, or the same", "msg_key": "k-2", "queue_id": 0, "offset": 4}
+    about = {"kind": "send out of order", "msg_key": "k-2", "queue_id": 0, "offset": 4}
     assert found == example("producer-0", "broker-a", topic="orders", from_s=14, to_s=15, **about)
 
 
@@ -47,7 +47,7 @@ def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offse
         builder.at(at_s).event(producer, "send", type="ok", msg_key=producer, offset=13, duration_ms=1, **AT)
     (found,) = builder.end(100).judged(CHECK).examples
     assert (found.what, found.who) == ("broker-a", "producer-1")
-    assert found.more["kind"] == "acknowledged where another message is"
+    assert found.more["kind"] == "two messages at one offset"
 
 
 def test_sends_that_overlap_may_be_stored_in_either_order() -> None:
@@ -96,10 +96,10 @@ def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> N
     )
     verdict = judge(Order(sends=20, receipts=12, out_of_order=9, misplaced=rows), world)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 32, 9)
-    assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of the order of their queue"
+    assert verdict.why == "9 of 32 acknowledged sends, answers or receipts are out of order or say what is not so"
     assert [example.from_ms for example in verdict.examples] == [1, 2, 3, 4, 5]
     assert len(verdict.findings) == 9
-    assert verdict.allowed["formula"].endswith("a holding hands over by rising offset")
+    assert verdict.allowed["formula"].endswith("a consumer hands a queue's messages over by rising offset")
 
 
 def answered(
@@ -143,7 +143,7 @@ def test_a_broker_that_sends_a_consumer_on_to_a_wrong_offset_is_accused(code: in
 
 
 def test_a_broker_that_says_that_nothing_matched_at_the_end_of_a_queue_is_accused() -> None:
-    kind = "answered that nothing matched where nothing was"
+    kind = "code 20 for 19"
     assert answered(5, 20, 0, 5, 5) == answered(5, 20, 0, 5, 6) == [("broker-a", kind)]
 
 
@@ -175,12 +175,12 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
     ("kind", "next_", "handed"),
     [
         ("", 5, {"count": 2, "first": 3, "last": 4, "rising": 2}),
-        ("answered with more messages than asked for", 5, {"count": 33, "first": 3, "last": 4, "rising": 33}),
-        ("answered with messages out of order", 5, {"count": 2, "first": 4, "last": 4, "rising": 1}),
-        ("answered with messages out of order", 5, {"count": 3, "first": 2, "last": 4, "rising": 3}),
+        ("answered too many messages", 5, {"count": 33, "first": 3, "last": 4, "rising": 33}),
+        ("unordered answer", 5, {"count": 2, "first": 4, "last": 4, "rising": 1}),
+        ("unordered answer", 5, {"count": 3, "first": 2, "last": 4, "rising": 3}),
         ("next offset", 4, {"count": 2, "first": 3, "last": 4, "rising": 2}),
         ("next offset", 5, {"count": 2, "first": 3, "last": 3, "rising": 2}),
-        ("answered with fewer messages than there were", 4, {"count": 1, "first": 3, "last": 3, "rising": 1}),
+        ("answered too few messages", 4, {"count": 1, "first": 3, "last": 3, "rising": 1}),
     ],
 )
 def test_messages_are_as_many_as_were_asked_for_and_are_there_rise_from_the_offset_and_end_just_before_the_next(
@@ -189,7 +189,7 @@ def test_messages_are_as_many_as_were_asked_for_and_are_there_rise_from_the_offs
     assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])
 
 
-@pytest.mark.parametrize(("held_ms", "kind"), [(15_001.0, ""), (14_900.0, "answered before the pull was held")])
+@pytest.mark.parametrize(("held_ms", "kind"), [(15_001.0, ""), (14_900.0, "answered a pull too soon")])
 def test_a_pull_that_finds_nothing_is_held_for_as_long_as_it_asks(held_ms: float, kind: str) -> None:
     assert answered(5, 19, 0, 5, 5, held_ms=held_ms) == ([("broker-a", kind)] if kind else [])
 

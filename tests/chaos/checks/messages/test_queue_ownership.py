@@ -45,7 +45,7 @@ def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
     (two,) = verdict.examples
     owned = {"group": "nemesrv-consumers", "topic": "orders", "queue_id": 0, "clients": ["consumer-0", "consumer-1"]}
     of = {"from_s": 130, "to_s": 150, "due_s": 25, "took_s": 20, "allowed_s": 0, "after": "broker-a listed others"}
-    assert two == example("consumer-0", "broker-b", **of, **owned, kind="must alone own")
+    assert two == example("consumer-0", "broker-b", **of, **owned, kind="must have one owner")
 
 
 def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:

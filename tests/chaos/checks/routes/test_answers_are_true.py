@@ -136,7 +136,7 @@ def test_a_wrong_row_is_found_where_nobody_saw_the_table() -> None:
     wrong["queues"]["broker-a"] = [4, 4, 4, 0]
     verdict = check(asked(unseen(builder), 40, wrong).end(100))
     assert verdict.verdict is Validity.INVALID
-    assert verdict.examples[0].more["kind"] == "not as registered"
+    assert verdict.examples[0].more["kind"] == "unlike registered"
     assert verdict.examples[0].more["due"] == "broker-a [4 read, 4 write, perm 6]"
 
 
@@ -157,9 +157,9 @@ def test_an_answer_of_the_moment_between_two_changes_is_right_though_that_moment
     stopped.route("ns-0", "orders", "broker-b").route("ns-0", "orders", *BOTH)
     assert check(asked(stopped, 58, route_of("broker-b"), took_s=2.001).end(100)).verdict is Validity.VALID
     verdict = check(asked(stopped, 58, route_of("broker-a"), took_s=2.001).end(100))
-    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "unlike its table")
     verdict = check(asked(stopped, 61, route_of("broker-b")).end(100))
-    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "unlike its table")
 
 
 def changed_at_50(acknowledged: bool) -> HistoryBuilder:
@@ -188,11 +188,14 @@ def test_an_older_version_than_it_acknowledged_is_invalid() -> None:
 def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
     assert check(story().end(100)).verdict is Validity.UNKNOWN
     verdict = check(asked(story(), 40).end(100))
-    assert (verdict.verdict, verdict.why) == (Validity.UNKNOWN, "no look-up was answered, or nobody recorded with what")
+    assert (verdict.verdict, verdict.why) == (
+        Validity.UNKNOWN,
+        "no look-up was answered, or no client recorded answers",
+    )
 
 
 @pytest.mark.parametrize(
-    ("asked_s", "took_s", "kinds"), [(60, 0.01, ["gone while it was being stopped"]), (40, 0.01, []), (64.95, 0.1, [])]
+    ("asked_s", "took_s", "kinds"), [(60, 0.01, ["code 17 while stopping"]), (40, 0.01, []), (64.95, 0.1, [])]
 )
 def test_code_17_of_a_name_server_that_is_being_stopped_is_wrong_for_what_it_had(
     asked_s: float, took_s: float, kinds: list[str]

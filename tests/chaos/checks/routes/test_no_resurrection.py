@@ -33,7 +33,7 @@ def test_a_dead_broker_that_stays_dropped_is_valid() -> None:
             "bound_ms": 0.0,
             "formula": "never",
             "tolerance_ms": 51.0,
-            "row": "a broker that is down sends no registration",
+            "row": "only a registration brings a dropped broker back",
         },
     )
 

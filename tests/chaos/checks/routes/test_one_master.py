@@ -265,7 +265,7 @@ def acting(ids: dict[str, str], perm: int) -> HistoryBuilder:
 def test_a_slave_acts_as_master_without_the_write_permission() -> None:
     assert verdict(acting(ACTS, perm=4)).verdict is Validity.VALID
     found = verdict(acting(ACTS, perm=6))
-    assert found.examples[0].more["kind"] == "without a master, and with the write permission"
+    assert found.examples[0].more["kind"] == "writable without a master"
 
 
 def test_what_somebody_registered_by_hand_is_nobodys_second_master() -> None:

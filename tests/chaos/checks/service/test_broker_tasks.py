@@ -10,7 +10,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Finding
 from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster
 
-EVERYWHERE, CHANGES = "begins everywhere at once", "tells of each change at once"
+EVERYWHERE, CHANGES = "begins at all NameServers at once", "registers changes at once"
 
 
 def story(name_servers: int = 3, **run: Any) -> HistoryBuilder:
@@ -155,7 +155,7 @@ def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None
                 told.event(f"ns-{number}", "request_read", f="UNREGISTER_BROKER", op_id="7", **about)
             told.event(f"ns-{number}", "broker_dropped", value={"reason": reason}, **about)
         told.at(120).event("broker-a", "stopped").fault("f1", "stop", "sigterm", "broker-a")
-        return found(told, "everywhere, as it stops").wrong
+        return found(told, "unregisters everywhere").wrong
 
     assert left("unregistered", "unregistered", "unregistered") == 0
     assert left("unregistered", "closed", "closed") == 2
@@ -177,4 +177,4 @@ def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_knows_and
         told.at(at_s).event("broker-a", "scheduled_task", f="sendHeartbeat", duration_ms=0.0)
         if at_s != 117:
             told.read("ns-0", "BROKER_HEARTBEAT", "broker-a")
-    assert found(told, "beats everywhere").wrong == wrong
+    assert found(told, "heartbeats everywhere").wrong == wrong

@@ -215,8 +215,8 @@ def selected(told: HistoryBuilder, at_s: float) -> Verdict:
 
 def test_a_broker_is_isolated_as_long_as_its_latency_says() -> None:
     assert isolation(selected(isolated(producers(), 20, 30), 51)) == []
-    assert isolation(selected(isolated(producers(), 20, 31), 51)) == [("as long as its latency says", False)]
-    assert isolation(selected(isolated(producers(), 20, 29), 51)) == [("as long as its latency says", True)]
+    assert isolation(selected(isolated(producers(), 20, 31), 51)) == [("isolates as long as set", False)]
+    assert isolation(selected(isolated(producers(), 20, 29), 51)) == [("isolates as long as set", True)]
     assert isolation(selected(isolated(producers(), 20, 600, failed=True), 620)) == []
 
 
@@ -227,7 +227,7 @@ def test_the_users_own_table_counts() -> None:
 
 
 def test_an_isolated_broker_is_avoided_until_its_time_is_over_and_used_in_its_next_turn() -> None:
-    kind = "ends when it has passed"
+    kind = "ends isolations in time"
     assert isolation(selected(isolated(producers(), 20, 30), 49.5)) == [(kind, True)]
     assert isolation(selected(isolated(producers(), 20, 30), 53)) == []  # 12 queues, 4 sends a second
     assert isolation(selected(isolated(producers(), 20, 30), 54)) == [(kind, False)]
@@ -243,7 +243,7 @@ def test_an_isolated_broker_may_be_used_when_every_other_is_isolated_too() -> No
     assert isolation(selected(told, 30)) == []
 
 
-@pytest.mark.parametrize(("both_isolated", "found"), [(True, []), (False, [("ends when it has passed", True)])])
+@pytest.mark.parametrize(("both_isolated", "found"), [(True, []), (False, [("ends isolations in time", True)])])
 def test_who_leaves_the_route_while_all_that_stay_are_isolated_may_be_forgotten(
     both_isolated: bool, found: list[tuple[str, bool]]
 ) -> None:
@@ -255,7 +255,7 @@ def test_who_leaves_the_route_while_all_that_stay_are_isolated_may_be_forgotten(
     isolated(told, 22.3, 0, broker_name="broker-b", duration_ms=1.0)
     told.at(22.5).event("producer-0", "broker_isolated", f="selected", broker_name="broker-b")
     told.at(30).learns("producer-0", "broker-a", "broker-b")
-    assert [one for one in isolation(selected(told, 40)) if one[0] == "ends when it has passed"] == found
+    assert [one for one in isolation(selected(told, 40)) if one[0] == "ends isolations in time"] == found
 
 
 def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
@@ -264,7 +264,7 @@ def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
         return isolation(selected(story.at(named_s).learns("producer-0", "broker-a", "broker-b"), 40))
 
     assert told(37.5) == []
-    assert told(36.5) == [("ends when it has passed", True)]
+    assert told(36.5) == [("ends isolations in time", True)]
 
 
 def routed(at_s: float, *brokers: str) -> HistoryBuilder:
@@ -281,13 +281,13 @@ def heartbeats(told: HistoryBuilder, *at_s: float) -> HistoryBuilder:
 
 def missed(told: HistoryBuilder) -> int:
     """How many brokers no heartbeat of a round reached."""
-    return sum(found.wrong for found in wrong(check(told)) if found.kind == "reaches every broker")
+    return sum(found.wrong for found in wrong(check(told)) if found.kind == "heartbeats reach every broker")
 
 
 def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() -> None:
     assert check(heartbeats(routed(0.2, "broker-a"), 1, 31, 61, 91)).verdict is Validity.VALID
     (found,) = wrong(check(heartbeats(routed(0.2, "broker-a"), 1, 31, 91)))
-    assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
+    assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "heartbeats reach every broker", 1)
 
 
 @pytest.mark.parametrize("reached", [True, False])
@@ -348,7 +348,7 @@ def test_a_consumer_sends_heartbeats_before_its_first_rebalance_and_whenever_its
     told.at(50).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
     heartbeats(told, 1, 31, 61, 91, *((0.2,) if late else (0.05, 50.01)))
     found = {one.kind: one.wrong for one in wrong(check(told)) if one.object == "sendHeartbeatToAllBroker"}
-    assert found == ({"reaches every broker": 1, "when its queues change": 1} if late else {})
+    assert found == ({"heartbeats reach every broker": 1, "heartbeats at new queues": 1} if late else {})
 
 
 @pytest.mark.parametrize(("id_", "wrong_"), [("0", 4), ("1", 4), (None, 0)])
@@ -408,7 +408,9 @@ def test_a_call_ends_with_its_channel(node: str, what: str, took_s: float, close
     told = channel((story() if node == "consumer-0" else producers()).at(closed_s), node, "close")
     waited = timed_out(node, what, closed_s=None)(told, took_s)
     assert [one.more["because"] for one in wrong(check(waited)) if one.kind == "ends with its channel"] == found
-    assert not any(one.kind == "is closed at once" for one in wrong(check(waited)) if found), "it had ended before"
+    assert not any(one.kind == "closes channels of time-outs" for one in wrong(check(waited)) if found), (
+        "it had ended before"
+    )
 
 
 def consumers_left(woken_s: float, told_s: float | None = None, how: str = "closed", **setting: Any) -> Verdict:
@@ -430,7 +432,7 @@ def consumers_left(woken_s: float, told_s: float | None = None, how: str = "clos
 
 def late_with_members(verdict: Verdict) -> list[str]:
     """Who did not tell that the members of a group changed, or was told and did not rebalance."""
-    kinds = ("tells a group that its members change", "when a group's members change")
+    kinds = ("reports a change at once", "rebalances at changes")
     return [one.subject for one in wrong(verdict) if one.kind in kinds]
 
 
@@ -440,7 +442,7 @@ def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
     assert late_with_members(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
     assert late_with_members(consumers_left(46, how="expired")) == [], "of a silent one a broker tells nobody"
     told = [one.kind for one in wrong(consumers_left(45.02, told_s=45.01, how="expired"))]
-    assert "tells of a change of members" in told
+    assert "reports changes of members only" in told
 
 
 def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
@@ -549,7 +551,7 @@ def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_
         told.at(10).learns("consumer-0", route={"brokers": brokers, "queues": {refused_as: [4, 4, 6, 0]}})
         of = {"topic": "orders", "broker_name": refused_as, "queue_id": 0, "duration_ms": 1000.0}
         told.at(59).event("consumer-0", "pull_delayed", f="exception", code=24, value={"times": 39}, **of)
-    assert [one.subject for one in wrong(check(told)) if one.kind == "serves no strangers"] == found
+    assert [one.subject for one in wrong(check(told)) if one.kind == "refuses strangers"] == found
 
 
 @pytest.mark.parametrize(
@@ -569,7 +571,7 @@ def test_a_broker_answers_a_pull_before_the_pull_runs_out_unless_a_fault_keeps_t
 def test_a_broker_that_knows_no_member_refuses_the_question_for_them() -> None:
     told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
     told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
-    assert [one.subject for one in wrong(check(told)) if one.kind == "lists nobody"] == ["broker-a"]
+    assert [one.subject for one in wrong(check(told)) if one.kind == "refuses without members"] == ["broker-a"]
 
 
 @pytest.mark.parametrize(
@@ -595,7 +597,7 @@ def test_a_broker_refuses_a_pull_as_newer_than_all_that_members_told_it(
         told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
     of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
     told.at(40).event("consumer-0", "pull_delayed", f="exception", code=25, **of)
-    assert [one.subject for one in wrong(check(told)) if one.kind == "keeps the newest"] == found
+    assert [one.subject for one in wrong(check(told)) if one.kind == "newest subscription"] == found
 
 
 @pytest.mark.parametrize(("paused_s", "found"), [(1.0, ["broker-a", "broker-a"]), (25.0, [])])
@@ -663,7 +665,7 @@ def leaves(
 
 def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
     assert leaves("unregistered") == leaves("closed", stopped=False) == leaves() == []
-    assert leaves("closed") == leaves("unregistered", "closed") == ["consumer-0 everywhere, as it stops"]
+    assert leaves("closed") == leaves("unregistered", "closed") == ["consumer-0 unregisters everywhere"]
     assert leaves("closed", lag_ms=2_000) == []  # its request may have run out
     assert leaves("closed", left_out_s=45) == []
     assert leaves("closed", "unregistered") == []  # an idle channel was closed, and it beat again, before the stop
@@ -671,7 +673,7 @@ def test_who_stops_in_order_unregisters_at_every_broker_of_its_routes() -> None:
 
 def test_a_broker_that_answered_who_unregistered_keeps_it_in_no_group() -> None:
     assert leaves("unregistered", answered=True) == leaves("closed", answered=True, stopped=False) == []
-    assert leaves("closed", answered=True) == ["broker-a takes out who unregisters"]
+    assert leaves("closed", answered=True) == ["broker-a forgets unregistered clients"]
 
 
 def test_a_send_has_its_budget_for_all_its_tries() -> None:

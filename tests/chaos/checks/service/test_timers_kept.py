@@ -124,7 +124,7 @@ def test_beside_a_fault_a_rebalance_ends_when_its_calls_have_run_out_and_the_nex
 
     assert told([0.1, 23.1, 46.1, 69.1, 92.1], 3).verdict is Validity.VALID
     (longer,) = wrong(told([0.1, 55.1], 35))
-    assert (longer.kind, longer.measured_ms) == ("takes no longer than its calls", pytest.approx(35_000))
+    assert (longer.kind, longer.measured_ms) == ("takes no longer than the round's calls", pytest.approx(35_000))
     (never,) = wrong(told([0.1, 23.1], 3))
     assert (never.object, never.more) == (REBALANCE, {"never": True})
 
@@ -167,7 +167,11 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
     runs(told, HEARTBEAT, [31], took_s=15)
     runs(told, PERSIST, [10, 15, 20, 25, 30, 46, 46, 46, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100])
     (found,) = wrong(check(told))
-    assert (found.object, found.kind, found.measured_ms) == (HEARTBEAT, "takes no longer than its calls", 15_000)
+    assert (found.object, found.kind, found.measured_ms) == (
+        HEARTBEAT,
+        "takes no longer than the round's calls",
+        15_000,
+    )
 
 
 @pytest.mark.parametrize(("address", "is_late"), [(address_of("broker-a"), False), ("10.9.9.9:10911", True)])
@@ -181,7 +185,7 @@ def test_a_hung_broker_keeps_a_round_of_heartbeats_waiting_once_for_each_name_th
     )
     runs(told, HEARTBEAT, [1, 31, 91])
     runs(told, HEARTBEAT, [61], took_s=6)
-    found = [one for one in wrong(check(told)) if one.kind == "takes no longer than its calls"]
+    found = [one for one in wrong(check(told)) if one.kind == "takes no longer than the round's calls"]
     assert bool(found) is is_late
 
 

@@ -10,7 +10,7 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 from .test_timers_kept import check, due, look_up, runs, story, wrong
 
-HEARD = ("heartbeat", "to brokers of its routes")
+HEARD = ("heartbeat", "heartbeats to routed brokers")
 QUIET_S = 40.0
 """Between two polls, heartbeat rounds and rebalances."""
 
@@ -39,7 +39,7 @@ def kinds(told: HistoryBuilder) -> list[tuple[str, str]]:
 def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
     assert check(routed(story(), "broker-a")).verdict is Validity.VALID
     for told in (routed(story(), "broker-a"), holding(routed(story(), "broker-a"), "broker-a")):
-        assert kinds(look_up(told, QUIET_S, 0.01)) == [("look-up", "asks at its polls")]
+        assert kinds(look_up(told, QUIET_S, 0.01)) == [("look-up", "looks up at polls only")]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,9 @@ def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryB
     assert kinds(told) == []
 
 
-@pytest.mark.parametrize(("began_s", "found"), [(QUIET_S - 5, []), (QUIET_S - 2, [("look-up", "asks at its polls")])])
+@pytest.mark.parametrize(
+    ("began_s", "found"), [(QUIET_S - 5, []), (QUIET_S - 2, [("look-up", "looks up at polls only")])]
+)
 def test_a_round_asks_for_the_brokers_that_the_route_named_when_the_round_began(
     began_s: float, found: list[tuple[str, str]]
 ) -> None:
@@ -75,15 +77,15 @@ def test_a_look_up_that_waited_for_its_turn_was_asked_for_before_the_others_answ
     told = routed(story(), "broker-a", broker_b=[4, 4, 6, 0])
     look_up(told, QUIET_S - 1, before_s - (QUIET_S - 1))
     routed(told, "broker-a", "broker-b", at_s=before_s)
-    assert kinds(look_up(told, QUIET_S, 0.01)).count(("look-up", "asks at its polls")) == found
+    assert kinds(look_up(told, QUIET_S, 0.01)).count(("look-up", "looks up at polls only")) == found
 
 
 def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_asked_for_then_alone() -> None:
     told = routed(story(), "broker-a", topic="TBW102")
-    assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+    assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "looks up at polls only")]
     told = look_up(routed(story(), "broker-a", topic="TBW102"), QUIET_S, 0.01, "fail")
     assert kinds(look_up(told, QUIET_S + 0.01, 0.01, topic="TBW102")) == []
-    assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+    assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "looks up at polls only")]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_
     assert due(1, 30)[1] == 31  # heartbeat rounds at 31 and 61 s
     assert lost(30, "open") == lost(31.2) == lost(33.9) == []
     assert lost(36.9) == []  # by a round that a rebalance began before, behind another dial without an answer
-    assert lost(61.2) == lost(61.2, "open") == [("dial", "of brokers of its routes")]
+    assert lost(61.2) == lost(61.2, "open") == [("dial", "connects to routed brokers")]
     told = dialled(routed(routed(story(), "broker-a"), "broker-b", at_s=20), 61.2)
     assert [one.more["because"] for one in wrong(check(told))] == ["broker-a"]
 
@@ -166,7 +168,7 @@ def test_a_client_that_keeps_its_channels_closes_none_whatever_ran_out(f: str | 
     if f is not None:
         told.event("consumer-0", "timed_out", f=f, duration_ms=3000.0, **about)
     told.event("consumer-0", "channel", f="close", value={"reason": "closed by self"}, **about)
-    assert [one.kind for one in wrong(check(told)) if one.object == "close"] == ["when its setting keeps channels"]
+    assert [one.kind for one in wrong(check(told)) if one.object == "close"] == ["keeps channels open"]
 
 
 @pytest.mark.parametrize(("heard_s", "found"), [(None, []), (25, []), (130, ["broker-a"])])
@@ -176,7 +178,7 @@ def test_a_client_closes_no_channel_as_idle_that_a_heartbeat_used(heard_s: float
     if heard_s is not None:
         told.at(heard_s).hears("broker-a", "consumer-0")
     told.at(145).event("consumer-0", "channel", f="close", address=address, value={"reason": "idle by self"})
-    closes = [one.more["because"] for one in wrong(check(told)) if one.kind == "is idle first"]
+    closes = [one.more["because"] for one in wrong(check(told)) if one.kind == "closes only idle channels"]
     assert closes == found
 
 
@@ -237,14 +239,16 @@ def test_a_broker_tells_of_changes_and_of_nothing_else(missing_s: float | None) 
         # a change in another group is none of this one
         heard(history, at_s, str(number), "consumer-of-others" if at_s == missing_s else "consumer-0")
         noticed(history, at_s)
-    assert (("notifyConsumerIdsChanged", "tells of a change of members") in kinds(history)) == (missing_s is not None)
+    assert (("notifyConsumerIdsChanged", "reports changes of members only") in kinds(history)) == (
+        missing_s is not None
+    )
 
 
 def test_where_nobody_says_whom_brokers_told_nobody_knows_what_woke_a_rebalance() -> None:
     assert not unwoken(woken(story(REBALANCE)))
 
 
-@pytest.mark.parametrize(("listed_s", "found"), [(50.0, []), (30.0, [(REBALANCE, "shares by a list of members")])])
+@pytest.mark.parametrize(("listed_s", "found"), [(50.0, []), (30.0, [(REBALANCE, "shares by listed members")])])
 def test_a_round_shares_a_topic_out_only_after_a_broker_listed_the_members_in_it(
     listed_s: float, found: list[tuple[str, str]]
 ) -> None:
@@ -263,16 +267,16 @@ def test_a_queue_that_is_taken_as_a_round_ends_was_shared_out_in_this_round_and_
     for ended_s, shared in ((43, ["orders"]), (46, [])):
         value = {"woken": False, "balanced": True, "shared": shared}
         told.at(ended_s).event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=3000.0, value=value)
-    assert (REBALANCE, "shares by a list of members") not in kinds(told)
+    assert (REBALANCE, "shares by listed members") not in kinds(told)
 
 
-@pytest.mark.parametrize(("dropped_s", "found"), [(90.0, []), (90.1, [("unregister", "after its queues")])])
+@pytest.mark.parametrize(("dropped_s", "found"), [(90.0, []), (90.1, [("unregister", "unregisters after its queues")])])
 def test_a_consumer_gives_its_queues_up_before_it_unregisters(dropped_s: float, found: list[tuple[str, str]]) -> None:
     queue = {"op_id": "take-0", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 0}
     told = story().at(0.2).event("consumer-0", "queue_taken", **queue)
     told.at(90.05).event("consumer-0", "unregistered", address=address_of("broker-a"))
     told.at(dropped_s).event("consumer-0", "queue_dropped", **queue)
-    assert [one for one in kinds(told) if one[1] == "after its queues"] == found
+    assert [one for one in kinds(told) if one[1] == "unregisters after its queues"] == found
 
 
 @pytest.mark.parametrize(
@@ -291,7 +295,7 @@ def test_a_look_up_without_an_answer_ends_the_round_of_polls_unless_others_look_
         look_up(told, next_s, 0.001, topic="%RETRY%nemesrv-consumers")
     end = {"f": "updateTopicRouteInfoFromNameServer", "duration_ms": 3_020.0}
     told.at(33.03).event("consumer-0", "scheduled_task", **end)
-    assert (("updateTopicRouteInfoFromNameServer", "goes on without an answer") in kinds(told)) == wrong_
+    assert (("updateTopicRouteInfoFromNameServer", "stops a poll without an answer") in kinds(told)) == wrong_
 
 
 def test_a_poll_that_was_due_while_another_waited_begins_at_the_end_of_the_other() -> None:
@@ -301,7 +305,7 @@ def test_a_poll_that_was_due_while_another_waited_begins_at_the_end_of_the_other
     for began_s, took_s in ((30.0, 3.0), (33.0, 0.0)):
         look_up(told, began_s, took_s, "info")
         told.event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=took_s * 1000)
-    assert ("updateTopicRouteInfoFromNameServer", "goes on without an answer") not in kinds(told)
+    assert ("updateTopicRouteInfoFromNameServer", "stops a poll without an answer") not in kinds(told)
 
 
 @pytest.mark.parametrize(("broker", "found"), [("broker-a", False), ("broker-a/1", True)])
@@ -312,7 +316,7 @@ def test_a_client_without_a_consumer_beats_masters_alone(broker: str, found: boo
     told.at(0.02).learns("producer-0", route=route)
     value = {"client": "127.0.0.1@producer-0#1"}
     told.at(30).event(broker, "client_heartbeat", op_id="7", value=value)
-    assert (("heartbeat", "to masters alone") in kinds(told)) == found
+    assert (("heartbeat", "heartbeats to masters only") in kinds(told)) == found
 
 
 def test_a_process_that_ended_before_a_slave_acted_as_master_is_not_asked_why_the_next_one_beat_it() -> None:
@@ -323,4 +327,4 @@ def test_a_process_that_ended_before_a_slave_acted_as_master_is_not_asked_why_th
     acting = {"brokers": {"broker-a": {"0": address_of("broker-a/1")}}, "queues": {"broker-a": [4, 4, 4, 0]}}
     told.at(25.1).learns("producer-0", route=acting)
     told.at(30).event("broker-a/1", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@producer-0#1"})
-    assert ("heartbeat", "to masters alone") not in kinds(told)
+    assert ("heartbeat", "heartbeats to masters only") not in kinds(told)
