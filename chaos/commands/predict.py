@@ -28,7 +28,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--for",
     "lasts_s",
     type=Number(0.1, 3_600),
-    help="With --fault: seconds that the fault takes (default: 240; slow: 120; name-server-restart: 1).",
+    help="With --fault: seconds from the fault's begin to its end (default: 240; slow: 120; name-server-restart: 1).",
 )
 @click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault: number of NameServers (default: 3).")
 @click.option("--brokers", type=WholeNumber(1, 26), help="With --fault: number of brokers (default: 3).")
