@@ -101,7 +101,8 @@ class _AdminCommands(_Named):
 def admin() -> None:
     """Run mqadmin's sub-commands, with mqadmin's flags, on NameServers and brokers of Apache or nemesrv.
 
-    Exit status: 2 the command is wrong or was refused, 4 a NameServer or broker cannot be reached.
+    Exit status: 2 the command is wrong, or a server refused the request; 4 a broker cannot be reached, or no NameServer
+    (for commands that go to every NameServer: one of the NameServers).
     """
 
 

@@ -33,7 +33,7 @@ class Counted(NamedTuple):
 NUMBER = r"(\d+)"
 COUNTED = (
     Counted("README.md", r"Each of (\d+) planted defects"),
-    Counted("README.md", r"(\d+) nodes without the defect are clean", twins=True),
+    Counted("README.md", r"(\d+) runs without a defect are clean", twins=True),
     Counted("docs/checks.md", r"each of (\d+) defects is found"),
     Counted("docs/checks.md", r"each of (\d+) twins is clean", twins=True),
 )

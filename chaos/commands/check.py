@@ -31,7 +31,8 @@ def check(
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
     Spark judges all histories if Spark is installed, also the small ones of the virtual clock. For a small history
     `--engine plain` is faster; `nemesrv run` uses plain Python for small histories. Verdicts and reports are written
-    into run folders on this machine. A history of more than about 400,000 events gets no report."""
+    into run folders on this machine. A history of more than about 400,000 events gets no report. The exit status is
+    the same as that of `nemesrv run`."""
     from ..judging import named_checks
     from ..runner import check_all
 

@@ -29,9 +29,11 @@ def compare(
 
     A and B are run folders, imports, folders that contain run folders or imports, or scenarios. A scenario is run for
     the comparison, on the virtual clock; two scenarios get the same seeds. Five runs on each side are enough for all
-    metrics. A run folder is run again if a setting is changed (`--set`). If B is not given, B is A with the changes
-    that the options make for side B. For A and B, the table shows registration periods, routes, verdicts and clients.
-    Exit status: 0 no difference found, 1 A and B differ, 3 there are too few data to tell.
+    metrics. A run folder is run again if a setting is changed (`--set`). If B is not given, both sides are A, each with
+    the changes of its own options (`--set-a`, `--set-b`). The output has the metrics of A and B, the measured
+    registration periods, and the verdicts of each check; further lines say whether the routes at the end differ, and
+    how the clients differ. Exit status: 0 no metric differs, 1 a metric differs, 3 there are too few runs to decide a
+    metric.
 
     \b
     nemesrv compare runs/before runs/after

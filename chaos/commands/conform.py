@@ -97,8 +97,8 @@ def conform(
     CMD is any program with a RocketMQ client. CMD is started many times, while NameServers and brokers refuse, hang,
     vanish and return, and nemesrv observes the connections and requests of CMD. CMD must send messages (or receive
     them, if NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment variables NAMESRV_ADDR,
-    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv}, {namesrv_file},
-    {namesrv_http}, {topic}, {group} and {role} are replaced by the settings.
+    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv}, {namesrv_file} (a file
+    with the list), {namesrv_http}, {topic}, {group} and {role} are replaced by their values.
 
     \b
     nemesrv conform -- ./my-client
@@ -106,9 +106,9 @@ def conform(
     nemesrv conform --rules start,sticky --starts 100 -- node client.js
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
-    Exit status: 0 every rule is VALID (or measured, if no profile is given), 1 a rule is INVALID, 2 the input is wrong,
-    3 a rule is UNKNOWN (also a requested rule that CMD's behaviour left unexamined) or the profile has no expectation
-    for any rule, 4 nemesrv failed.
+    Exit status: 0 every rule that was examined is VALID (without a profile: at least one rule was examined), 1 a rule
+    is INVALID, 2 the input is wrong, 3 a rule is UNKNOWN (also a requested rule that CMD's behaviour left unexamined),
+    no rule was examined, or the profile has no expectation for any rule, 4 nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, write

@@ -13,8 +13,8 @@ from .options import json_option
 def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
-    A planted defect is a fault that nemesrv puts into its own nodes to prove that the checks find it. The command below
-    each defect runs a scenario with the defect, and the checks find the defect. `--json` names these checks.
+    A planted defect is a bug that nemesrv puts into its own nodes to prove that the checks find the bug. The command
+    below each defect runs a scenario with the defect, and the checks find the defect. `--json` names these checks.
     """
     from ..scenarios.defect import shipped_defects
 

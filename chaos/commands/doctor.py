@@ -12,7 +12,12 @@ from .options import AddressList, json_option, offset_option, zone_option
 
 @click.command()
 @click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
-@click.option("-n", "name_servers", type=AddressList(), help='Live NameServers to ask: "host:port;host:port".')
+@click.option(
+    "-n",
+    "name_servers",
+    type=AddressList(),
+    help='Ask the NameServers at these addresses about TOPIC, in place of reading LOGS: "host:port;host:port".',
+)
 @click.option(
     "-b",
     "brokers",
@@ -36,7 +41,7 @@ def doctor(
     as_json: bool,
 ) -> None:
     """Say why a client gets "No route info of this topic" (code 17): ask live servers about TOPIC (-n), or read LOGS.
-    The most probable cause is printed first. Nothing is changed on the servers.
+    The most probable cause is printed first. doctor changes nothing on the servers.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
@@ -44,8 +49,8 @@ def doctor(
     nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
-    Exit status: 0 nothing is wrong, 1 a cause is certain, 3 all causes are only likely, 4 no NameServer answers. For
-    LOGS, 0 means that nothing is wrong at their end; 3 also means that a look-up failed without a known cause.
+    Exit status: 0 nothing is wrong, 1 a cause is certain, 3 something is wrong but no cause is certain, 4 no NameServer
+    answers. For LOGS, 0 means that no look-up of a route failed, and nothing is wrong at the end of the logs.
     """
     if name_servers is not None:
         if not name_servers:

@@ -45,12 +45,13 @@ def fault(
     \b
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
-    nemesrv fault kill ns-1            (other faults: stop, pause; ended by restart, resume)
-    nemesrv fault lose_host b --for 90 (other faults: isolate_host, pause_host; ended by return_host)
-    nemesrv fault heal                 (ends all faults; heal LINK or heal black_hole-1 ends one fault)
+    nemesrv fault kill ns-1            (other faults: stop, pause; restart and resume end them)
+    nemesrv fault lose_host b --for 90 (other faults: isolate_host, pause_host; return_host ends them)
+    nemesrv fault heal                 (all faults of links; heal LINK: those of LINK; heal black_hole-1: this fault)
     nemesrv fault list
 
-    Exit status: 0 the fault was injected, 2 the fault is not possible, 4 no cluster of `nemesrv up` is running.
+    Exit status: 0 done, 2 DO is not possible (now, or in this cluster), 4 DO failed, or no cluster of `nemesrv up`
+    answers.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]

@@ -188,7 +188,7 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
     help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if PySpark is "
-    "installed, else plain Python. After a run on the virtual clock the default is plain Python.",
+    "installed, else plain Python; after a run on the virtual clock, plain Python for up to 300,000 rows.",
 )
 
 
@@ -204,7 +204,7 @@ summary_option = click.option(
     "--summary",
     type=AppendedFile(),
     envvar="GITHUB_STEP_SUMMARY",
-    help="Append the verdicts as Markdown to this file (default: $GITHUB_STEP_SUMMARY).",
+    help="Append the verdicts as Markdown to this file (default: the file that $GITHUB_STEP_SUMMARY names, if set).",
 )
 
 zone_option = click.option(
@@ -220,8 +220,8 @@ offset_option = click.option(
     "offsets",
     multiple=True,
     metavar="SOURCE=+1.5s",
-    help="How far the clock of SOURCE (a node, file or folder) was ahead of the others, in ms, s, m, h or d (default: "
-    "inferred).",
+    help="How far the clock of SOURCE (a node, file or folder) was ahead of the other nodes' clocks, in ms, s, m, h "
+    "or d (default: inferred).",
 )
 
 processes_option = click.option(

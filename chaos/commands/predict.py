@@ -28,22 +28,25 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--for",
     "lasts_s",
     type=Number(0.1, 3_600),
-    help="With --fault: seconds that the fault takes (default: 240; slow: 120; name-server-restart: 1).",
+    help="Seconds from the fault's begin to its end, only with --fault (default: 240; slow: 120; name-server-restart: "
+    "1).",
 )
-@click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault: number of NameServers (default: 3).")
-@click.option("--brokers", type=WholeNumber(1, 26), help="With --fault: number of brokers (default: 3).")
-@click.option("--producers", type=WholeNumber(0, 500), help="With --fault: number of producers (default: 4).")
-@click.option("--consumers", type=WholeNumber(0, 500), help="With --fault: number of consumers (default: 2).")
+@click.option("--name-servers", type=WholeNumber(1, 9), help="Number of NameServers, only with --fault (default: 3).")
+@click.option("--brokers", type=WholeNumber(1, 26), help="Number of brokers, only with --fault (default: 3).")
+@click.option("--producers", type=WholeNumber(0, 500), help="Number of producers, only with --fault (default: 4).")
+@click.option("--consumers", type=WholeNumber(0, 500), help="Number of consumers, only with --fault (default: 2).")
 @click.option(
-    "--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault: RocketMQ version of all nodes (default: 4.9)."
+    "--profile",
+    type=click.Choice(["4.9", "5.x"]),
+    help="RocketMQ version of all nodes, only with --fault (default: 4.9).",
 )
 @click.option(
-    "--retries", type=WholeNumber(0, 16), help="With --fault: producers' retryTimesWhenSendFailed (default: 2)."
+    "--retries", type=WholeNumber(0, 16), help="Producers' retryTimesWhenSendFailed, only with --fault (default: 2)."
 )
 @click.option(
     "--sends-per-s",
     type=Number(0.01, 1_000),
-    help="With --fault: messages per second of each producer (default: 2).",
+    help="Messages per second of each producer, only with --fault (default: 2).",
 )
 @click.option(
     "--set",

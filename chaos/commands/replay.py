@@ -23,7 +23,11 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     help="`virtual` runs all nodes in one process on a simulated clock. `real` runs one process per node, behind "
     "Toxiproxy.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Random seed of the replay (default: the recorded run's seed).")
+@click.option(
+    "--seed",
+    type=WholeNumber(min=0),
+    help="Random seed of the replay (default: the recorded run's, else random).",
+)
 @set_option
 @click.option(
     "--hypothesis",
@@ -64,10 +68,10 @@ def replay(
 
     \b
     nemesrv replay runs/latest
-    nemesrv replay imported --hypothesis 1=2             the second explanation of the first episode
+    nemesrv replay imported --hypothesis 1=2             the second explanation of fault 1
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
-    Exit status: 0 the runs are similar (0.9 or more), 1 the runs are less similar, 3 there is nothing to compare.
+    Exit status: 0 the runs are similar (similarity 0.9 or more), 1 less similar, 3 neither run has a transition.
     """
     from ...operations.replay import running
     from ..experiment.progress import Progress

@@ -6,12 +6,11 @@ from pathlib import Path
 import click
 
 from ..errors import HarnessError
-from .options import json_option
 
 
 @click.command()
 @click.argument("run_dir", type=click.Path(path_type=Path))
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of the path of report.html.")
 def report(run_dir: Path, as_json: bool) -> None:
     """Write report.html and junit.xml of a run again from the run's verdicts, and print the path of report.html."""
     from ..experiment.run_folder import RunFolder

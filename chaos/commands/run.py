@@ -32,7 +32,11 @@ from .options import (
     help="Run folder to write (default: runs/SCENARIO/TIMESTAMP). If several scenarios are run, PATH gets a run folder "
     "for each scenario.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Random seed of the run (default: a random number, printed).")
+@click.option(
+    "--seed",
+    type=WholeNumber(min=0),
+    help="Random seed of the run (default: the scenario's, else random; printed).",
+)
 @click.option(
     "--time-scale",
     type=Number(min=0, min_open=True, max=100),
@@ -81,6 +85,9 @@ def run(
     nemesrv run broker-crash --seed 7
     nemesrv run runs/latest/scenario.yaml            the last run again
     nemesrv run smoke --clock virtual --json | jq .verdict
+
+    Exit status: 0 VALID, 1 INVALID, 3 UNKNOWN, 2 wrong input, 4 nemesrv failed. Of several runs the worst verdict
+    counts: INVALID, then UNKNOWN.
     """
     from ..runner import Options, run_all
     from ..scenarios.loading import find, found_defect, shipped

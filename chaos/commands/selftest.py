@@ -35,11 +35,11 @@ def selftest(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Plant every defect, and test that the expected checks find the defect and that the same nodes without the defect
-    are VALID.
+    """Plant every defect, and test that the expected checks find the defect and that no check says INVALID for the same
+    nodes without the defect.
 
-    Runs on the real clock are judged by Spark, and runs on the virtual clock by plain Python. Spark and plain Python
-    give the same verdicts.
+    Runs on the real clock are judged by Spark (if installed), and runs on the virtual clock by plain Python. Spark and
+    plain Python give the same verdicts. Exit status: 0 every defect and seed passes, 1 not all.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

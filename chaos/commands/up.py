@@ -69,7 +69,8 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     metavar="NAME[:PROFILE]",
     multiple=True,
     callback=_clients,
-    help="Print separate NameServer addresses for your own client, which checks then judge as NAME. May be repeated.",
+    help="Print separate NameServer addresses for a client of yours; the checks then judge this client as NAME. May "
+    "be repeated.",
 )
 @click.option(
     "--bind",
@@ -100,8 +101,8 @@ def up(
     """Start a cluster of NameServers and brokers, and keep it running until Ctrl-C.
 
     Your own clients and brokers can connect to the printed addresses. You can inject faults with `nemesrv fault`,
-    Toxiproxy's own API or signals; nemesrv records all faults. After Ctrl-C the exit status is that of the verdict if
-    checks judge the cluster, else 0.
+    Toxiproxy's own API or signals; nemesrv records all faults. When the cluster stops, the exit status is 0 without
+    --check; with --check the exit status is 0 VALID, 1 INVALID or 3 UNKNOWN.
     """
     if bind is not None and ray is not None:
         raise ScenarioError("--bind", "", bind, "none with --ray: there programs dial this host's own address")

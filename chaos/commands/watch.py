@@ -13,7 +13,9 @@ from .options import AddressList, Number, WholeNumber, json_option
 @click.command()
 @click.option("-n", "name_servers", type=AddressList(), required=True, help='NameServers to compare: "host:port;…".')
 @click.option(
-    "--once", is_flag=True, help="Exit as soon as it is certain whether something is wrong, instead of at Ctrl-C."
+    "--once",
+    is_flag=True,
+    help="Exit as soon as it is certain whether something is wrong (after at most 120 s), instead of at Ctrl-C.",
 )
 @click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Port that serves Prometheus metrics.")
 @click.option(
@@ -32,7 +34,7 @@ def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --once        for cron
 
-    Exit status of a single comparison (`--once`): 0 nothing is wrong, 1 something is wrong, 4 no NameServer answers.
+    Exit status with `--once`: 0 nothing is wrong, 1 something is wrong. Exit status 4: no NameServer answers at first.
     """
     from ...operations.cluster.watch import run
 

@@ -75,7 +75,10 @@ class BlackHole(LinkFault):
     do: Literal["black_hole"] = "black_hole"
     title = "black hole"
     injection = "toxiproxy.bandwidth.rate=0"
-    injected = "bytes and closes wait and arrive when the fault ends, over the same connection; new connections succeed"
+    injected = (
+        "bytes, and closes behind them, wait and arrive when the fault ends, over the same connection; new connections "
+        "succeed"
+    )
     equals = "a short partition"
     dial = Dial.SILENT
     does = Effect(rate_kb_s=0)
@@ -93,7 +96,7 @@ class Latency(LinkFault):
     jitter_ms: float = Field(0.0, ge=0)
     title = "latency"
     injection = "toxiproxy.latency"
-    injected = "Toxiproxy's `latency` toxic: every byte comes so much later"
+    injected = "Toxiproxy's `latency` toxic: every byte arrives `latency_ms` later, more or less by up to `jitter_ms`"
     equals = "a slow link"
     dial = Dial.LATE
 
@@ -119,7 +122,7 @@ class Bandwidth(LinkFault):
     rate_kb_s: int = Field(gt=0)
     title = "bandwidth"
     injection = "toxiproxy.bandwidth"
-    injected = "Toxiproxy's `bandwidth` toxic: at most so much passes"
+    injected = "Toxiproxy's `bandwidth` toxic: at most `rate_kb_s` kilobytes pass per second"
     equals = "a narrow link"
     shows_in_rows = False
     looks_like = Loss.SLOW

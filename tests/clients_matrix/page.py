@@ -35,14 +35,14 @@ BY_AGE = (
     (
         "`list_change_s`",
         "4.7.1",
-        "the chosen NameServer is kept, though the new list lacks it",
-        "the chosen NameServer is left",
+        "the client keeps the chosen NameServer, though the new list lacks it",
+        "the client stops using the chosen NameServer",
     ),
     (
         *("`closes_on_silence`, `leaves_on_silence`", "4.9.1"),
         *(
-            "a NameServer that does not answer is kept, and its connection",
-            "the connection is closed, the next NameServer asked",
+            "the client keeps a NameServer that does not answer, and the connection to it",
+            "the client closes the connection and asks the next NameServer",
         ),
     ),
     ("a scan of the NameServers, each 3 s", "5.0.0", "none", "the client knows which NameServers accept connections"),
@@ -50,7 +50,7 @@ BY_AGE = (
     ("`startDetectorEnable`", "5.1.4", "none", "if the setting is true"),
     ("`failover`", "5.0.0", "never, from 4.9.1 on (apache/rocketmq#7056)", "by chance: if a poll falls into a scan"),
     ("", "5.1.4", "by chance", "recovers, as up to 4.9.0"),
-    ("a server's GO_AWAY", "5.2.0", "an error", "the channel is made anew"),
+    ("a server's GO_AWAY", "5.2.0", "an error", "the client opens a new channel"),
     ("`tries_refused`", "5.3.0", "the whole list in one call", "one NameServer in one call"),
 )
 """What, from which version on, what until then, and what since."""

@@ -41,7 +41,7 @@ VALID settings (…
   accepts every setting of its members: `clients: {sendMsgMaxTimeoutPerRequest: 1000}` sets the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
-  `sendLatencyFaultEnable` of `producers`. A scenario that gives one setting two values is refused.
+  `sendLatencyFaultEnable` of `producers`. A scenario whose `config` gives these groups another value is refused.
 * nemesrv refuses a name that RocketMQ does not have, and prints the nearest name that RocketMQ has. nemesrv also
   refuses a setting of RocketMQ's that its nodes do not obey. A limit of silence must be longer than
   `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and for clients' channels longer than
