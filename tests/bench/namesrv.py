@@ -26,6 +26,7 @@ from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.node.network import Address
 
+from ..interop.jars import class_path
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
@@ -123,13 +124,13 @@ def _together(
 def _java(folder: Path, console: Console) -> dict[str, Target]:
     """Apache's NameServers that can be had; one line for each that cannot."""
     targets: dict[str, Target] = {}
-    for versions in java.VERSIONS:
+    for jars in java.VERSIONS:
         try:
-            version, jars = java.jars(versions)
+            class_path(jars)
         except JavaMissing as exc:
-            console.print(f"No row for Apache's NameServer {versions[0]}: {exc}")
+            console.print(f"No row for Apache's NameServer {jars.version}: {exc}")
         else:
-            targets[f"{JAVA} {version}"] = partial(java.name_server, folder, jars)
+            targets[f"{JAVA} {jars.version}"] = partial(java.name_server, folder, jars)
     return targets
 
 
