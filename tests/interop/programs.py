@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -115,13 +116,15 @@ class Program:
     def output(self) -> str:
         return "\n".join([*self.lines[-200:], "-- stderr:", self.errors()[-8000:]])
 
-    def terminate(self, *, within_s: float = 30) -> int:
-        """SIGTERM, and the exit status; AssertionError when it has not ended in time."""
-        self._process.terminate()
+    def terminate(self, number: signal.Signals = signal.SIGTERM, *, within_s: float = 30) -> int:
+        """Send the signal. Returns the exit status; AssertionError when it has not ended in time."""
+        self._process.send_signal(number)
         try:
             return self._process.wait(within_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not end within {within_s} s of SIGTERM:\n{self.output()}") from None
+            raise AssertionError(
+                f"{self.name} did not end within {within_s} s of {number.name}:\n{self.output()}"
+            ) from None
 
     def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
