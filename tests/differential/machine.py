@@ -35,9 +35,11 @@ SWITCHES = {
 DEFAULT_ON = ("returnOrderTopicConfigToBroker", "enableAllTopicList", "enableTopicList")
 STATE_EVERY = 6
 """Operations between two comparisons of the whole state."""
-SILENCES_MAX = 2
+SILENCES_MAX, LONG_ONES_MAX = 2, 1
 """In one example: they take long."""
-AGAIN = ("nothing", "counter", "state", "id", "addr", "topics", "acting", "wipe", "delete", "unregister")
+MANY = 400
+"""Topics of a long registration, so long that ours reads it piece by piece."""
+MANY_CHANGES = ("wipe", "delete", "leave out", "perm", "nothing", "unregister", "switch")
 LIVES = tuple((cluster, addr) for cluster in CLUSTERS for addrs in ADDRS.values() for addr in addrs)
 _numbers = itertools.count()
 
@@ -104,7 +106,7 @@ class Machine(RuleBasedStateMachine):
         self.lives: set[tuple[str, str]] = set(LIVES)
         self.static_topics: list[str] = []
         self.brokers_of_links: dict[str, str] = {}
-        self.silences = 0
+        self.silences = self.long_ones = 0
         self.since_state = 0
         self.number = next(_numbers)
         if self.pair.admin is None:
@@ -182,11 +184,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), link=links, again=st.integers(1, 3))
     def register_again_with_changes(self, data: st.DataObject, link: int, again: int) -> None:
-        """The same broker over and over: other version, id, address, topics; and what an admin does in between."""
+        """The same broker over and over: other version, id, address, topics."""
         r = self._make(data)
         self._register(r, link)
         for _ in range(again):
-            change = data.draw(st.sampled_from(AGAIN))
+            change = data.draw(st.sampled_from(("nothing", "counter", "state", "id", "addr", "topics", "acting")))
             if change == "counter":
                 r = r.but(counter=r.counter + 1)
             elif change == "state":
@@ -199,14 +201,41 @@ class Machine(RuleBasedStateMachine):
                 r = r.but(topics=data.draw(topic_tables))
             elif change == "acting":
                 r = r.but(acting=not r.acting)
-            elif change == "wipe":
-                self.pair.ask(command(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": r.broker}))
-            elif change == "delete" and r.topics:
-                self.pair.ask(command(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": r.topics[0].name}))
-            elif change == "unregister":
-                self.pair.unregister(r.cluster, r.broker, r.id, r.addr)
             self._register(r, link)
             self.done()
+
+    @precondition(lambda self: self.long_ones < LONG_ONES_MAX)
+    @rule(data=st.data(), link=links, again=st.integers(2, 4))
+    def register_many_topics(self, data: st.DataObject, link: int, again: int) -> None:
+        """And again with little changed; what an admin does in between must not be lost."""
+        self.long_ones += 1
+        r = self._make(data)
+        r = r.but(id=r.id if r.id == 1 else 0, crc="right", form="json", binary=False)
+        table = {number: Topic(name=f"many-{number:03}", queues=(4, 4 + number % 3)) for number in range(MANY)}
+        for _ in range(again + 1):
+            self._register(r.but(topics=tuple(table.values())), link)
+            self.compare_state()
+            number = data.draw(st.integers(0, MANY - 1))
+            name = f"many-{number:03}"
+            change = data.draw(st.sampled_from(MANY_CHANGES))
+            if change == "wipe":
+                self.pair.ask(command(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": r.broker}))
+            elif change == "delete":
+                self.pair.ask(command(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": name}))
+            elif change == "leave out":
+                table.pop(number, None)
+            elif change == "perm":
+                table[number] = Topic(name=name, perm=data.draw(st.sampled_from((2, 4, 6))))
+            elif change == "switch" and self.five:
+                key = "deleteTopicWithBrokerRegistration"
+                self.changed_switches.add(key)
+                self.pair.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, f"{key}=true".encode()))
+            elif change == "unregister":
+                self.pair.unregister(r.cluster, r.broker, r.id, r.addr)
+            r = r.but(counter=r.counter + data.draw(st.integers(0, 1)))
+            self.pair.ask(operations.route(name))
+            self.done()
+        self.pair.ask_all([operations.route(f"many-{number:03}") for number in range(0, MANY, 7)])
 
     @rule(data=st.data(), broker=broker_names, link=links, cluster=cluster_names)
     def register_under_the_address_of_a_channel(
