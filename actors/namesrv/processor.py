@@ -235,7 +235,7 @@ class DefaultRequestProcessor:
                 channel_id=caller.channel_id,
                 data_version=body.data_version,
                 rows=read.rows,
-                read=read,
+                pieces=read.pieces,
                 filter_servers=filter_servers,
                 queue_mappings=queue_mappings,
                 zone_name=header.zone_name,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import repeat
 from logging import INFO, WARNING
 
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces
 from ...remoting.bodies.route import BrokerData, ClusterInfo, DataVersion, QueueData, Row, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
@@ -148,7 +149,8 @@ class RouteTable(Tables):
             self._register_topics_4_9(r, rewrite)
         else:
             self._register_topics_5_x(group, r, rewrite)
-        self._refresh_live(r, now_ms, all_rows=rewrite or r.read is stood, rows_version=group.rows_version)
+        stand = r.broker_id == MASTER_ID and (rewrite or r.pieces.digests <= stood.digests)
+        self._refresh_live(r, now_ms, pieces=r.pieces if stand else NO_PIECES, rows_version=group.rows_version)
         master_addr, ha_server_addr = self._master_of(group, r)
         notification = None
         if min_id_changed and self.options.notify_min_broker_id_changed:
@@ -258,7 +260,7 @@ class RouteTable(Tables):
                 if topic not in self.topic_queue_table:
                     self._say(INFO, "deleteTopic, remove the topic all queue %s", topic)
 
-    def _refresh_live(self, r: Registration, now_ms: int, *, all_rows: bool, rows_version: int) -> None:
+    def _refresh_live(self, r: Registration, now_ms: int, *, pieces: Pieces, rows_version: int) -> None:
         key = self.live_key(r)
         timeout_ms = self.options.broker_channel_expired_ms
         if self.profile is Profile.V5_X and r.heartbeat_timeout_ms is not None:
@@ -266,16 +268,13 @@ class RouteTable(Tables):
         if key not in self.broker_live_table:
             ha_word = "HAServer" if self.profile is Profile.V4_9 else "HAService"
             self._say(INFO, f"new broker registered, %s {ha_word}: %s", self._live_text(key), r.ha_server_addr)
-        registered = None
-        if r.read is not None and r.broker_id == MASTER_ID and all_rows and not r.queue_mappings:
-            registered = replace(r.read, rows=())
         self.broker_live_table[key] = LiveInfo(
             last_update_ms=now_ms,
             heartbeat_timeout_ms=timeout_ms,
             data_version=r.data_version,
             channel_id=r.channel_id,
             ha_server_addr=r.ha_server_addr,
-            registered=registered,
+            pieces=pieces,
             rows_version=rows_version,
         )
         if r.filter_servers:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from ...remoting.bodies.register_rows import RegisteredRows
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces
 from ...remoting.bodies.route import BrokerData, DataVersion, QueueData, Row
 from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
@@ -78,7 +78,7 @@ class RouteOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """One REGISTER_BROKER, decoded. If `filter_servers` is None, the broker's filter servers stay; an empty tuple
-    removes them. `rows` has the broker's topics; `rows` is empty if `read` is the broker's last registration."""
+    removes them. `rows` has the broker's topics; topics unchanged since the last registration can be missing."""
 
     cluster_name: str
     broker_name: str
@@ -88,8 +88,8 @@ class Registration:
     channel_id: int
     data_version: DataVersion
     rows: Sequence[Row] = ()
-    read: RegisteredRows | None = None
-    """What the rows were read from."""
+    pieces: Pieces = NO_PIECES
+    """What the rows were read from, left out or not."""
     filter_servers: tuple[str, ...] | None = None
     queue_mappings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     zone_name: str | None = None
@@ -155,8 +155,8 @@ class LiveInfo:
     data_version: DataVersion
     channel_id: int
     ha_server_addr: str
-    registered: RegisteredRows | None = None
-    """The broker's last registration, without its rows, if all its rows went into the table."""
+    pieces: Pieces = NO_PIECES
+    """The pieces that its last registration was read from, if all its rows went into the table."""
     rows_version: int = 0
     """The `rows_version` of its group after its last registration."""
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from logging import DEBUG, INFO, WARNING
 
-from ...remoting.bodies.register_rows import RegisteredRows
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces
 from ...remoting.bodies.route import QueueData
 from ...remoting.codes import MASTER_ID, PERM_WRITE
 from ...remoting.node.profile import Profile
@@ -116,9 +116,9 @@ class Tables:
         """Note that every topic with a row of `broker_name` may have a new route."""
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
-    def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> RegisteredRows | None:
-        """Return this master's last registration, without its rows, if the table still has every topic as registered;
-        else None. If the same body comes again, its topics need not be decoded and registered again."""
+    def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
+        """Return this master's last registration body, in pieces, if the table still has every topic as registered;
+        else no piece. Topics in a piece that comes again unchanged need not be decoded and registered again."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
         if (
@@ -129,8 +129,8 @@ class Tables:
             or group.rows_version != live.rows_version
             or self.options.delete_topic_with_broker_registration
         ):
-            return None
-        return live.registered
+            return NO_PIECES
+        return live.pieces
 
     def _row_changed(self, broker_name: str) -> None:
         group = self.broker_addr_table.get(broker_name)

@@ -14,10 +14,10 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.remoting import compression, fastjson
 from nemesrv.remoting.bodies import client as client_bodies
 from nemesrv.remoting.bodies import register as register_body
+from nemesrv.remoting.bodies import register_rows
 from nemesrv.remoting.bodies import route as route_bodies
 from nemesrv.remoting.bodies.fields import Body
 from nemesrv.remoting.bodies.register import RegisterBrokerBody
-from nemesrv.remoting.bodies.register_rows import read_rows
 from nemesrv.remoting.bodies.route import QueueData, TopicConfig
 from nemesrv.remoting.codes import SerializeType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
@@ -216,23 +216,39 @@ def registration(data: bytes) -> None:
         read.encode(compressed=len(data) % 16 > 7)
 
 
-def rows(data: bytes) -> None:
-    """The rows of a registration are its topics."""
-    try:
-        whole = RegisterBrokerBody.decode(data)
-    except RemoteProtocolError:
-        whole = None
-    try:
-        read = read_rows(data, "broker-a", version=479)
-    except RemoteProtocolError:
-        assert whole is None
-        return
-    assert whole is not None
-    found, expected = dict(read.rows), {topic.topic_name: _numbers(topic) for topic in whole.topics}
-    if len(found) < len(read.rows) or _has_a_key_twice(data):
-        return  # a topic or a key is there twice, and either may be taken
-    assert {name: _numbers(row) for name, row in found.items()} == expected
-    assert (read.body.data_version, read.body.filter_server_list) == (whole.data_version, whole.filter_server_list)
+class RowsUnderFuzz:
+    """A registration read in pieces, those of last time left out, has the rows that it has when read whole."""
+
+    def __init__(self) -> None:
+        (original,) = seeds.long_registrations()
+        self._last = self._read(original, register_rows.NO_PIECES)
+
+    def __call__(self, data: bytes) -> None:
+        try:
+            whole = RegisterBrokerBody.decode(data)
+        except RemoteProtocolError:
+            whole = None
+        try:
+            read = self._read(data, register_rows.NO_PIECES)
+            rest = self._read(data, self._last.pieces)
+        except RemoteProtocolError:
+            assert whole is None
+            return
+        assert whole is not None
+        rows, expected = dict(read.rows), {topic.topic_name: _numbers(topic) for topic in whole.topics}
+        if len(rows) < len(read.rows) or _has_a_key_twice(data):
+            return  # a topic or a key is there twice, and either may be taken
+        assert {name: _numbers(row) for name, row in rows.items()} == expected
+        assert rows.items() - dict(self._last.rows).items() <= dict(rest.rows).items() <= rows.items()
+        assert (read.body.data_version, read.body.filter_server_list) == (whole.data_version, whole.filter_server_list)
+
+    @staticmethod
+    def _read(data: bytes, last: register_rows.Pieces) -> register_rows.RegisteredRows:
+        usual, register_rows.PIECE = register_rows.PIECE, 400  # about two topics, so that a short body has many
+        try:
+            return register_rows.read_rows(data, "broker-a", version=479, last=last)
+        finally:
+            register_rows.PIECE = usual
 
 
 def _has_a_key_twice(data: bytes) -> bool:
@@ -350,7 +366,7 @@ TARGETS = (
     Target("bodies", 4, seeds.documents, _plain(body)),
     Target("registration", 6, lambda: [b for b in seeds.documents() if b"topicConfig" in b], _plain(registration)),
     Target("registration, compressed", 4, seeds.inflated_registrations, _plain(registration), wrap=deflated),
-    Target("rows", 3, seeds.long_registrations, _plain(rows)),
+    Target("registration in pieces", 3, seeds.long_registrations, RowsUnderFuzz),
     Target("record", 8, seeds.records, _plain(record)),
     Target("batch", 4, seeds.batches, _plain(batch)),
     Target("compressed body", 4, seeds.compressed_bodies, _plain(compressed)),
