@@ -4,21 +4,21 @@
 
 Three lanes beside each other, in each one thing behind the other:
 
+    compiling               with --prepare: by one process what several will import
     side by side            as many processes as there are cores: tests that need this process and the network only
 
     on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
-    jars                    with --prepare: Apache's programs are fetched
     Apache's programs       what starts Java's NameServers, brokers and clients, with time-outs of their own
 
     make check              with --prepare: format, lint, types, layers; where it fails, everything ends
-    classes                 with --prepare and --all: an archive of Spark's classes, with which JVMs start sooner
-    Spark and the browser   one process, one session
+    Spark and the browser   one process, one session: whatever is done when it is done
 
 Tests that compute have the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes
 by the machine's clock, which is never beside another such part, finds one free whenever it wants it. What the first
-part prints comes at once; what the others print is shown when the first has ended. `--all` runs what is marked nightly,
-too; `--fast` the first part only. Every other argument but -m goes to all parts; one that leaves some of them nothing
-to run (a file, `-k`) is no failure.
+part prints comes at once; what else is shown, when it and the first have ended. `--all` runs what is marked nightly,
+too; `--fast` the first part only. `--prepare` (`make test`) makes beside them, too, what Apache's part and, with
+`--all`, Spark's find slow to make, which wait for it. Every other argument but -m goes to all parts; one that leaves
+some of them nothing to run (a file, `-k`) is no failure.
 
 Up to three tests that failed run once more when everything else has ended: many tests measure times, and a machine of
 two cores is late while the whole suite runs. Those that then pass are named in a line of their own before the last.
@@ -27,13 +27,15 @@ two cores is late while the whole suite runs. Those that then pass are named in 
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -41,8 +43,16 @@ from xml.etree import ElementTree as ET
 
 REAL_TIME = ("ray", "toxiproxy", "e2e")
 STARTS_SOMETHING = (*REAL_TIME, "java", "spark", "browser")
+SILENCE_S = 10.0
+"""After so long without a word it is said who is at work."""
 FAILED_TESTS, INTERRUPTED, NO_TESTS = 1, 2, 5
 """Pytest's exit statuses when tests failed, after Ctrl-C, and when it ran none."""
+JARS = ("tests.interop.jars",)
+CLASS_ARCHIVE = ("tests.spark_classes", "--if-missing")
+"""Modules and their arguments; what one cannot make, the tests do without, or say why not. The archive of Spark's
+classes costs as much as several JVMs save by it: it pays where many start, as nightly."""
+PREPARED_LIMIT_S = 400
+"""How long a part may wait for each."""
 AGAIN_MAX = 3
 """So many failed tests run once more, alone; more are no accident."""
 GIVES_WAY, GIVES_SOME_WAY = 19, 10
@@ -58,6 +68,8 @@ class Part:
     niceness: int = 0
     only: tuple[str, ...] = ()
     """Every test of it has one of these marks, so that no other file need be imported (conftest.py)."""
+    waits: bool = False
+    """For what is prepared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +82,9 @@ class Step:
     decides: bool
 
 
+COLLECT = (sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider")
+COMPILE = Step("compiling", ("env", "-u", "PYTHONDONTWRITEBYTECODE", *COLLECT), GIVES_SOME_WAY, decides=False)
 CHECK = Step("make check", ("make", "--no-print-directory", "check"), GIVES_SOME_WAY, decides=True)
-MODULE = ("timeout", "400", sys.executable, "-m")
-JARS = Step("jars", (*MODULE, "tests.interop.jars"), GIVES_SOME_WAY, decides=False)
-CLASSES = Step("classes", (*MODULE, "tests.spark_classes", "--if-missing"), GIVES_SOME_WAY, decides=False)
-"""The archive costs as much as several JVMs save by it: it pays where many start, as nightly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +101,8 @@ class Sums:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def lanes(*, nightly: bool, fast: bool, prepare: bool) -> list[list[Part | Step]]:
-    """Beside each other, and in each what runs one behind the other. Every test is in one part, the first is shown."""
+def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
+    """Beside each other, and in each its parts one behind the other. Every test is in one part, the first is shown."""
     cores = len(os.sched_getaffinity(0))
     of_time = "" if nightly else " and not nightly"
     real_time = " or ".join(REAL_TIME)
@@ -109,19 +119,18 @@ def lanes(*, nightly: bool, fast: bool, prepare: bool) -> list[list[Part | Step]
         f"(spark or browser) and not ({real_time} or java){of_time}",
         niceness=GIVES_WAY,
         only=("spark", "browser"),
+        waits=nightly,
     )
     clock = Part("on the machine's clock", f"({real_time}){of_time}", only=REAL_TIME)
-    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",))
-    if not prepare:
-        return [[plain], [clock, java], [spark]]
-    return [[plain], [clock, JARS, java], [CHECK, *([CLASSES] if nightly else []), spark]]
+    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",), waits=True)
+    return [[plain], [clock, java], [spark]]
 
 
 class Running:
     """A part's pytest, or a step; what it prints is kept until it is `shown`, or comes at once."""
 
     def __init__(self, part: Part | Step, arguments: Sequence[str], folder: Path, *, at_once: bool) -> None:
-        self.part = part
+        self.part, self.at_once, self.began_s = part, at_once, time.monotonic()
         self._counted, self._said = folder / f"{part.name}.xml", folder / f"{part.name}.txt"
         if isinstance(part, Step):
             command, env = [*part.command], {**os.environ}
@@ -168,29 +177,43 @@ class Running:
 
 
 class Suite:
-    """Lanes at work."""
+    """Lanes at work. `prepared` is waited for before the parts that wait for it."""
 
-    def __init__(self, chosen: Sequence[Sequence[Part | Step]], arguments: Sequence[str]) -> None:
-        self._lanes, self._arguments = chosen, arguments
+    def __init__(self, chosen: Sequence[Sequence[Part | Step]], arguments: Sequence[str], prepared: Making) -> None:
+        self._lanes, self._arguments, self._prepared = chosen, arguments, prepared
+        self._parts = [part for lane in chosen for part in lane if isinstance(part, Part)]
         self._running: list[Running] = []
         self._stopped = False
 
     def run(self) -> list[tuple[int, Sums]]:
-        """Of each part that ran, and before them of the step that ended them, the exit status and what it counted."""
-        results = dict[Running, tuple[int, Sums]]()
-        with (
-            tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder,
-            self._signals_passed_on(),
-            ThreadPoolExecutor(len(self._lanes)) as threads,
-        ):
-            for lane in [threads.submit(self._lane, lane, Path(folder)) for lane in self._lanes]:
-                for each in lane.result():
-                    each.show()
-                    results[each] = each.result()
-                self._say_who_works()
+        """Of each part that ran, and each step that failed it, the exit status and what it counted."""
+        told: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        results, kept = dict[Running, tuple[int, Sums]](), list[Running]()
+        with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder, self._signals_passed_on():
+            for lane in self._lanes:
+                threading.Thread(target=self._lane, args=(lane, Path(folder), told)).start()
+            left, shows = len(self._lanes), False
+            while left:
+                try:
+                    ended = told.get(timeout=SILENCE_S)
+                except queue.Empty:
+                    self._say_who_works()
+                    continue
+                if ended is None:
+                    left -= 1
+                else:
+                    kept.append(ended)
+                    shows = shows or ended.at_once or ended.fails_all
+                if shows or not left:
+                    for each in kept:
+                        if isinstance(each.part, Part) or each.fails_all:
+                            each.show()
+                            results[each] = each.result()
+                    kept.clear()
             if not self._stopped:
                 results |= self._once_more(results)
-        return [results[each] for each in sorted(results, key=lambda each: isinstance(each.part, Part))]
+        missing = len(self._parts) - len(results)
+        return [*results.values()] + ([] if self._stopped or missing <= 0 else [(1, Sums(failed=missing))])
 
     def _once_more(self, results: Mapping[Running, tuple[int, Sums]]) -> dict[Running, tuple[int, Sums]]:
         """New results of the parts whose few failed tests all passed, run once more and alone."""
@@ -211,29 +234,34 @@ class Suite:
         return passed
 
     def _say_who_works(self) -> None:
-        at_work = [running.part.name for running in self._running if running.process.poll() is None]
-        if at_work:
-            print(f"still at work: {', '.join(at_work)}", flush=True)
+        """Where nothing else tells of it: the part whose tests come at once tells of itself."""
+        at_work = [running for running in self._running if running.process.poll() is None]
+        if at_work and not any(running.at_once for running in at_work):
+            took = [f"{running.part.name} {time.monotonic() - running.began_s:.0f} s" for running in at_work]
+            print(f"still at work: {', '.join(took)}", flush=True)
 
-    def _lane(self, lane: Sequence[Part | Step], folder: Path) -> list[Running]:
-        """Its parts one behind the other. Returns what is to be shown: the parts that ran, and a step that failed."""
-        shown = []
-        for part in lane:
-            if self._stopped:
-                break
-            running = Running(part, self._arguments, folder, at_once=part is self._lanes[0][0])
-            self._running.append(running)
-            status = running.process.wait()
-            self._stopped = self._stopped or status < 0 or status == INTERRUPTED
-            if running.fails_all:
-                self._end(signal.SIGINT)
-            if isinstance(part, Part) or running.fails_all:
-                shown.append(running)
-        return shown
+    def _lane(self, parts: Sequence[Part | Step], folder: Path, ended: queue.SimpleQueue[Running | None]) -> None:
+        """Its parts one behind the other; each is told of when it has ended."""
+        try:
+            for part in parts:
+                if isinstance(part, Part) and part.waits:
+                    self._prepared.wait()
+                if self._stopped:
+                    return
+                running = Running(part, self._arguments, folder, at_once=part in self._parts[:1])
+                self._running.append(running)
+                status = running.process.wait()
+                self._stopped = self._stopped or status < 0 or status == INTERRUPTED
+                if running.fails_all:
+                    self._end(signal.SIGINT)
+                ended.put(running)
+        finally:
+            ended.put(None)
 
     def _end(self, number: int | None) -> None:
         """Begin nothing more, and send the signal to what runs; its tests then have their usual time to end."""
         self._stopped = True
+        self._prepared.end()
         for running in self._running:
             if number is not None:
                 running.process.send_signal(number)
@@ -275,12 +303,47 @@ def failed(document: ET.Element) -> list[str]:
     return found
 
 
+class Making:
+    """Modules at work beside the tests. Context manager: what has not ended with it is ended."""
+
+    def __init__(self, modules: Sequence[Sequence[str]]) -> None:
+        self._modules = modules
+        self._making: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Making:
+        self._making = [
+            subprocess.Popen([sys.executable, "-m", *module], stdout=subprocess.DEVNULL) for module in self._modules
+        ]
+        for process in self._making:
+            os.setpriority(os.PRIO_PROCESS, process.pid, GIVES_SOME_WAY)  # a lane waits for it
+        return self
+
+    def wait(self) -> None:
+        """Return when they have ended; or have not in time: then the tests do without, or wait for it themselves."""
+        for process in self._making:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PREPARED_LIMIT_S)
+
+    def end(self) -> None:
+        for process in self._making:
+            process.kill()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.wait()
+
+
 def main(arguments: Sequence[str]) -> int:
     """0 when every test that ran passed, and at least one did; else pytest's status of the first part that failed."""
-    own = ("--all", "--fast", "--prepare")
-    nightly, fast, prepare = (name in arguments for name in own)
-    others = [argument for argument in arguments if argument not in own]
-    results = Suite(lanes(nightly=nightly, fast=fast, prepare=prepare), others).run()
+    nightly, fast = "--all" in arguments, "--fast" in arguments
+    chosen: list[list[Part | Step]] = [[*lane] for lane in lanes(nightly=nightly, fast=fast)]
+    prepares = "--prepare" in arguments and not fast
+    if prepares:
+        chosen[0].insert(0, COMPILE)
+        chosen[-1].insert(0, CHECK)
+    others = [argument for argument in arguments if argument not in ("--all", "--fast", "--prepare")]
+    with Making(((JARS, CLASS_ARCHIVE) if nightly else (JARS,)) if prepares else ()) as making:
+        results = Suite(chosen, others, making).run()
     print(f"\n{sum((sums for _, sums in results), Sums())}", flush=True)
     return exit_status([status for status, _ in results])
 

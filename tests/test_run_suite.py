@@ -1,6 +1,7 @@
 """The suite in its parts: who runs beside whom, what their sums say, and that CI's rules hold in all."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,14 +11,15 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.run_suite import STARTS_SOMETHING, Part, exit_status, lanes
+from tests import run_suite
+from tests.run_suite import STARTS_SOMETHING, exit_status, lanes
 
 pytestmark = pytest.mark.timeout(900)
 """Suites within the suite: each is up to eight processes, which wait for their turn behind everything else."""
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n  nightly_but\n"
-TITLES = [part.name for lane in lanes(nightly=False, fast=False, prepare=False) for part in lane]
+TITLES = [part.name for lane in lanes(nightly=False, fast=False) for part in lane]
 TEST = """
 import os
 import pytest
@@ -65,8 +67,7 @@ def ran(folder: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("nightly", [False, True])
 def test_every_test_is_in_one_part_whatever_it_starts(nightly: bool) -> None:
-    all_of_it = [part for lane in lanes(nightly=nightly, fast=False, prepare=True) for part in lane]
-    chosen = [Expression.compile(part.marks) for part in all_of_it if isinstance(part, Part)]
+    chosen = [Expression.compile(part.marks) for lane in lanes(nightly=nightly, fast=False) for part in lane]
 
     def parts_of(*marks: str) -> int:
         return sum(part.evaluate(lambda name, /, **_: name in marks) for part in chosen)
@@ -236,3 +237,22 @@ def test_where_the_check_fails_what_runs_is_ended_and_its_words_are_shown(folder
     assert done.returncode == 2, done.stdout + done.stderr
     assert "\nmake check:\na line is too long\n" in done.stdout
     assert "KeyboardInterrupt" in done.stdout
+
+
+def test_who_is_at_work_is_said_where_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_suite, "SILENCE_S", 0.2)
+    heard = tmp_path / "heard"
+    waits = f"import os, time\nwhile not os.path.exists({str(heard)!r}): time.sleep(.05)"
+    step = run_suite.Step("compiling", (sys.executable, "-c", waits), 0, decides=False)
+    suite_ = run_suite.Suite([[step]], [], run_suite.Making(()))
+    say = suite_._say_who_works
+
+    def say_once() -> None:
+        say()
+        heard.touch()
+
+    monkeypatch.setattr(suite_, "_say_who_works", say_once)
+    assert suite_.run() == []
+    assert re.match(r"still at work: compiling \d+ s\n", capsys.readouterr().out)
