@@ -2,27 +2,23 @@
 
     ```yaml NAME   ```python NAME   a file      ```sh   commands (`nightly`: only there)      ```text   what they print
 
-A line of a text block must come in the output, in that order; `…` stands for anything. What pages that start no Ray
-record is judged in this process (commands_here.py); logs are read by Spark, which a page that imports some starts.
+A line of a text block must come in the output, in that order; `…` stands for anything. Pages
+that start no Ray are judged without Spark (commands_here.py); logs are read by Spark, which a page that imports some
+starts.
 """
 
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.commands_here import Shell
+from tests.commands_here import run
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
-Runs = Callable[[str, Path], str]
-"""Commands and a folder to what they print."""
 
 
 class Block(NamedTuple):
@@ -53,21 +49,6 @@ def cases() -> Iterator[object]:
         yield pytest.param(page, marks=marks, id=page.stem)
 
 
-def run(commands: str, cwd: Path) -> str:
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    done = subprocess.run(
-        ["bash", "-c", commands],
-        cwd=cwd,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=280,
-    )
-    return done.stdout
-
-
 def assert_shows(output: str, expected: str) -> None:
     """Each expected line, in order."""
     rest = output.splitlines()
@@ -78,20 +59,13 @@ def assert_shows(output: str, expected: str) -> None:
         rest = rest[at + 1 :]
 
 
-@pytest.fixture
-def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    """What runs a page's commands: in this process, but for the pages that start Ray or read logs."""
-    monkeypatch.setenv("COLUMNS", "170")
-    if any(map(request.node.get_closest_marker, ("ray", "spark"))):
-        yield run
-        return
-    with Shell(tmp_path / "bin", monkeypatch) as shell:
-        yield shell.run
-
-
 @pytest.mark.nightly_but("2-your-scenario")
 @pytest.mark.parametrize("page", cases())
-def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path, runs: Runs) -> None:
+def test_a_page_of_the_tutorial_does_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "170")
+    spark = any(map(request.node.get_closest_marker, ("ray", "spark")))
     folder, output = tmp_path / "mine", ""
     folder.mkdir()
     (folder / "docs").symlink_to(ROOT / "docs")
@@ -99,7 +73,7 @@ def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path, ru
         if block.kind in ("yaml", "python") and block.about:
             (folder / block.about).write_text(block.text, encoding="utf-8")
         elif block.kind == "sh":
-            output = runs(block.text, folder)
+            output = run(block.text, folder, spark=spark)
         elif block.kind == "text":
             assert_shows(output, block.text)
 

@@ -1,22 +1,20 @@
 """`make apache`: the shipped scenarios on Apache's servers, as many at once as this machine bears; a table at the end.
 
     python -m tests.apache_matrix --read RUN_FOLDER …            nothing is run: these were, and are kept
-    python -m tests.apache_matrix [SCENARIO …] [--implementation apache-5.3.3 …] [--time-scale 3] [--lanes N] [--seed 1]
+    python -m tests.apache_matrix [SCENARIO …] [--implementation apache-5.3.3 …] [--time-scale 3] [--seed 1]
 
-What was measured is kept in measured/, from which docs/apache.md is written; `--no-page` leaves both as they are. A run
-that is UNKNOWN because the machine was late is done once more, alone. Exit status: 0 all VALID, 1 one INVALID, 3 one
-UNKNOWN, 4 one could not be run.
+What was measured is kept in measured/, from which docs/apache.md is written. A run that is UNKNOWN because the machine
+was late is done once more, alone. Exit status: 0 all VALID, 1 one INVALID, 3 one UNKNOWN, 4 one could not be run.
 """
 
 import argparse
 import datetime
 import os
-import queue
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,29 +70,16 @@ def run(cell: Cell, folder: Path, *, time_scale: float, seed: int) -> dict[str, 
     return cell_of(folder, about)
 
 
-def run_all(
-    cells: Sequence[Cell], out: Path, *, lanes: int, time_scale: float, seed: int
-) -> dict[Cell, dict[str, Any]]:
-    """Every cell, `lanes` at once; what was UNKNOWN once more, alone."""
-    found: dict[Cell, dict[str, Any]] = {}
-    waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
-    for cell in cells:
-        waiting.put(cell)
+def run_all(cells: Sequence[Cell], out: Path, *, time_scale: float, seed: int) -> dict[Cell, dict[str, Any]]:
+    """Every cell, as many at once as this machine bears; what was UNKNOWN once more, alone."""
 
-    def lane() -> None:
-        while True:
-            try:
-                cell = waiting.get_nowait()
-            except queue.Empty:
-                return
-            found[cell] = run(cell, out / cell.implementation / cell.scenario, time_scale=time_scale, seed=seed)
-            _say(cell, found[cell])
+    def one(cell: Cell) -> dict[str, Any]:
+        found = run(cell, out / cell.implementation / cell.scenario, time_scale=time_scale, seed=seed)
+        _say(cell, found)
+        return found
 
-    threads = [threading.Thread(target=lane) for _ in range(lanes)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(lanes_here()) as lanes:
+        found = dict(zip(cells, lanes.map(one, cells), strict=True))
     for cell in cells:
         if found[cell]["verdict"] == "UNKNOWN":
             folder = out / cell.implementation / f"{cell.scenario}-again"
@@ -124,10 +109,8 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
     parser.add_argument("--implementation", action="append", dest="implementations")
     parser.add_argument("--time-scale", type=float, default=TIME_SCALE if libfaketime.found() else 1.0)
-    parser.add_argument("--lanes", type=int, default=lanes_here())
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/apache"))
-    parser.add_argument("--no-page", action="store_true")
     parser.add_argument("--read", nargs="+", type=Path, metavar="RUN_FOLDER")
     asked = parser.parse_args()
     if asked.time_scale != 1 and libfaketime.found() is None:
@@ -136,18 +119,16 @@ def main() -> int:
     out = asked.out.resolve() / time.strftime("%m%d-%H%M%S")
     cells = [Cell(name, made_by) for name in asked.scenarios for made_by in asked.implementations or IMPLEMENTATIONS]
     began_s = time.monotonic()
-    how = {"lanes": asked.lanes, "time_scale": asked.time_scale, "seed": asked.seed}
+    how = {"time_scale": asked.time_scale, "seed": asked.seed}
     found = read(asked.read) if asked.read else run_all(cells, out, **how)
     by_name: dict[str, dict[str, Any]] = {}
     for cell, kept in found.items():
         by_name.setdefault(cell.implementation, {})[Path(cell.scenario).stem] = kept
-        if not asked.no_page:
-            keep(cell.implementation, Path(cell.scenario).stem, kept)
-    if not asked.no_page:
-        write_page()
+        keep(cell.implementation, Path(cell.scenario).stem, kept)
+    write_page()
     print(f"\n{matrix(by_name)}\n")
     if not asked.read:
-        print(f"{len(cells)} runs in {(time.monotonic() - began_s) / 60:.0f} min, {asked.lanes} at once; {out}")
+        print(f"{len(cells)} runs in {(time.monotonic() - began_s) / 60:.0f} min, {lanes_here()} at once; {out}")
     return max((_STATUS[each["verdict"]] for each in found.values()), key=(0, 3, 1, 4).index)
 
 

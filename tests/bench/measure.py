@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -94,13 +93,6 @@ def cpus() -> tuple[set[int] | None, set[int] | None]:
 
 def _kind(text: bool) -> str:
     return "text" if text else "binary"
-
-
-def free_address() -> Address:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", free.getsockname()[1])
 
 
 def pin(pid: int, where: set[int] | None) -> None:

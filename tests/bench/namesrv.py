@@ -9,9 +9,6 @@ has the other core; Apache's is left to use both, as it may on a machine of its 
 """
 
 import contextlib
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,14 +23,14 @@ from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.node.network import Address
 
+from ..interop.jars import class_path
+from ..interop.programs import name_server
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
 from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
-from .measure import BenchError, Server, Tools
+from .measure import Server, Tools
 from .registrations import heartbeats, registrations
-
-_START = "import sys; from nemesrv.actors.namesrv.standalone import run; sys.exit(run(sys.argv[1], int(sys.argv[2])))"
 
 PARTS = ("look-ups", "registrations", "beside", "footprint", "heartbeats")
 JAVA = "Java"
@@ -123,41 +120,23 @@ def _together(
 def _java(folder: Path, console: Console) -> dict[str, Target]:
     """Apache's NameServers that can be had; one line for each that cannot."""
     targets: dict[str, Target] = {}
-    for versions in java.VERSIONS:
+    for jars in java.VERSIONS:
         try:
-            version, jars = java.jars(versions)
+            class_path(jars)
         except JavaMissing as exc:
-            console.print(f"No row for Apache's NameServer {versions[0]}: {exc}")
+            console.print(f"No row for Apache's NameServer {jars.version}: {exc}")
         else:
-            targets[f"{JAVA} {version}"] = partial(java.name_server, folder, jars)
+            targets[f"{JAVA} {jars.version}"] = partial(java.name_server, folder, jars)
     return targets
 
 
 @contextlib.contextmanager
 def own_process(folder: Path) -> Iterator[Server]:
     """Our stand-alone NameServer on a core of its own."""
-    config = folder / "namesrv.conf"
-    config.write_text(f"kvConfigPath={folder / 'kvConfig.json'}\nbindAddress=127.0.0.1\n")
-    port = measure.free_address().port
-    with open(folder / "namesrv.log", "w+b") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(config), str(port)], stdout=subprocess.PIPE, stderr=log
-        )
-        try:
-            measure.pin(process.pid, measure.cpus()[0])
-            assert process.stdout is not None
-            if b"boot success" not in process.stdout.readline():
-                log.seek(0)
-                raise BenchError(f"the NameServer did not start: {log.read().decode(errors='replace')[-500:]}")
-            yield Server(Address("127.0.0.1", port), process.pid)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGTERM)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    program, address = name_server("ours", Path(tempfile.mkdtemp(dir=folder)) / "home")
+    with program:
+        measure.pin(program.pid, measure.cpus()[0])
+        yield Server(Address.parse(address), program.pid)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 
 import pyspark
 
-from .measure import BenchError, free_address
+from ..free_port import free_port
+from .measure import BenchError
 
+HOST = "127.0.0.1"
 START_LIMIT_S = 120
 STOP_LIMIT_S = 20
 _DEPLOY = "org.apache.spark.deploy"
@@ -27,25 +29,25 @@ _DEPLOY = "org.apache.spark.deploy"
 @contextmanager
 def standalone(folder: Path, *, workers: int = 2, memory: str = "2g") -> Iterator[str]:
     """The master's URL, once every worker has joined. BenchError when that takes longer than START_LIMIT_S."""
-    master, pages = free_address(), free_address()
+    master, pages = free_port(), free_port()
     with ExitStack() as stack:
-        run = [_DEPLOY + ".master.Master", "--host", master.host, "--port", str(master.port)]
-        stack.enter_context(_java(folder, "master", [*run, "--webui-port", str(pages.port)]))
-        url = f"spark://{master.host}:{master.port}"
+        run = [_DEPLOY + ".master.Master", "--host", HOST, "--port", str(master)]
+        stack.enter_context(_java(folder, "master", [*run, "--webui-port", str(pages)]))
+        url = f"spark://{HOST}:{master}"
         deadline_s = time.monotonic() + START_LIMIT_S
-        _await_workers(f"http://{pages.host}:{pages.port}/json/", 0, folder, deadline_s)
+        _await_workers(f"http://{HOST}:{pages}/json/", 0, folder, deadline_s)
         for number in range(workers):
-            run = [_DEPLOY + ".worker.Worker", "--host", master.host, "--cores", "1", "--memory", memory]
-            run += ["--webui-port", str(free_address().port), "--work-dir", str(folder / f"work-{number}"), url]
+            run = [_DEPLOY + ".worker.Worker", "--host", HOST, "--cores", "1", "--memory", memory]
+            run += ["--webui-port", str(free_port()), "--work-dir", str(folder / f"work-{number}"), url]
             stack.enter_context(_java(folder, f"worker-{number}", run))
-        _await_workers(f"http://{pages.host}:{pages.port}/json/", workers, folder, deadline_s)
+        _await_workers(f"http://{HOST}:{pages}/json/", workers, folder, deadline_s)
         yield url
 
 
 @contextmanager
 def _java(folder: Path, name: str, arguments: list[str]) -> Iterator[None]:
     command = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    settings = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
+    settings = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
             [str(command), *arguments], stdout=log, stderr=log, env=os.environ | settings, cwd=folder

@@ -11,11 +11,11 @@ from rich.console import Console
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from nemesrv.chaos.apache import maven
-from nemesrv.chaos.apache.maven import JavaMissing
 from tests.bench import java, measure, namesrv
 from tests.bench.figures import OURS, Aim, Figures
 from tests.bench.measure import BenchError, Shot, compiler
 from tests.bench.namesrv import Size
+from tests.interop.conftest import need
 
 SMALL = Size(
     rounds=1,
@@ -49,11 +49,8 @@ def _every_row(rows: int, servers: list[str]) -> tuple[Figures, str]:
 
 @pytest.mark.nightly
 @pytest.mark.java
-def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
-    try:
-        java.jars(java.VERSIONS[0])
-    except JavaMissing as exc:
-        pytest.skip(str(exc))
+def test_apaches_name_server_is_measured_beside_ours() -> None:
+    need(java.VERSIONS[0])
     text = io.StringIO()
     figures = namesrv.run(0.1, size=SMALL, console=Console(file=text, width=180))
     assert any(server.startswith("Java 4.9") for server in figures.servers())
@@ -61,11 +58,7 @@ def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_without_java_its_rows_are_left_out_with_a_line_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(maven.shutil, "which", lambda name: None if name == "mvn" else name)
-    with pytest.raises(JavaMissing, match="mvn is missing: install Apache Maven"):
-        java.jars(("4.9.8", "4.9.7"))
+def test_without_java_its_rows_are_left_out_with_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maven.shutil, "which", lambda name: None)
     text = io.StringIO()
     figures = namesrv.run(0.1, size=SMALL, console=Console(file=text, width=180))

@@ -1,6 +1,6 @@
 """The plugin in somebody else's project: what is wrong is one sentence, and a failing test leaves its verdict.
 
-What is judged is judged in this process, without Spark; with it, in a process of its own, tests/packaging does it.
+What is judged is judged without Spark; with it, tests/packaging does it.
 """
 
 import json
@@ -18,7 +18,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.loading import load
 from nemesrv.chaos.scenarios.model import Scenario
-from tests.commands_here import Shell
+from tests.commands_here import run
 
 WRONG_MARKERS = """
 import pytest
@@ -238,10 +238,9 @@ def test_wrong_settings_timers_and_defects_are_usage_errors_with_the_nearest_wor
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder and pytest's output, from the first failure on; judged in this process."""
+    """The folder and pytest's output, from the first failure on; judged without Spark."""
     folder = write(tmp_path_factory.mktemp("mine"), FAILING)
-    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", monkeypatch) as shell:
-        output = shell.run("pytest -p no:cacheprovider test_mine.py; echo exit status $?", folder)
+    output = run("pytest -p no:cacheprovider test_mine.py; echo exit status $?", folder)
     assert f"exit status {pytest.ExitCode.TESTS_FAILED:d}" in output, output
     assert "4 failed, 1 skipped" in output, output
     return folder, output
@@ -249,11 +248,10 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder and pytest's output, of tests that do more than the usual; judged in this process."""
+    """The folder and pytest's output, of tests that do more than the usual; judged without Spark."""
     folder = write(tmp_path_factory.mktemp("doing"), DOING)
     (folder / "mine.py").write_text('NODES = ["ns-0"]\n\n\ndef plant(node):\n    pass\n')
-    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", monkeypatch) as shell:
-        return folder, shell.run("pytest -p no:cacheprovider -rA test_mine.py", folder)
+    return folder, run("pytest -p no:cacheprovider -rA test_mine.py", folder)
 
 
 def scenario_of(folder: Path, test: str) -> Scenario:

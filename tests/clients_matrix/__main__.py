@@ -1,12 +1,10 @@
 """`make clients`: every client of the catalogue through `nemesrv conform`, and docs/clients.md anew.
 
     python -m tests.clients_matrix [CLIENT …] [--starts N] [--out FOLDER]
-    python -m tests.clients_matrix --twice [CLIENT …]       each twice, and whether both runs found the same
 
 What was measured is kept in measured/, so that a client that is not run now keeps its column, and one that is run is
-held against the run before. Exit status: 4 where a
-client could not be had or not be judged, else 0: what a client does is told, and nobody is refused for it here. With
---twice nothing is written: 1 where two runs do not agree, 3 where one left a rule undecided.
+held against the run before. Exit status: 4 where a client could not be had or not be judged, else 0: what a client
+does is told, and nobody is refused for it here.
 """
 
 import argparse
@@ -22,7 +20,7 @@ from tests.rows_of_json import rows_of_json
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
 from .page import MEASURED, keep, measured, render
-from .twice import agreement, compared, status, told
+from .twice import agreement
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"
@@ -59,21 +57,10 @@ def record(client: Client, found: dict[str, Any]) -> None:
     PAGE.write_text(render(measured()), "utf-8")
 
 
-def twice(client: Client, folder: Path, starts: int) -> int:
-    """Put it through everything two times, and tell whether both found the same."""
-    found = [conform(client, folder / which, starts) for which in ("one", "other")]
-    if found[0] is None or found[1] is None:
-        return FAILED
-    pairs = list(compared(found[0], found[1]))
-    print(f"{client.says}, twice: {told(pairs)}", flush=True)
-    return status(pairs)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.clients_matrix")
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
     parser.add_argument("--starts", type=int, default=60)
-    parser.add_argument("--twice", action="store_true", help="each twice, and whether both runs found the same")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "runs" / "clients" / f"{datetime.datetime.now():%Y%m%dT%H%M%S}"
     )
@@ -84,13 +71,12 @@ def main() -> int:
     for name in chosen.clients or CLIENTS:
         print(f"\n{CLIENTS[name].says}", flush=True)
         try:
-            statuses.append((twice if chosen.twice else measure)(CLIENTS[name], chosen.out / name, chosen.starts))
+            statuses.append(measure(CLIENTS[name], chosen.out / name, chosen.starts))
         except ClientMissing as exc:
             print(exc, flush=True)
             statuses.append(FAILED)
-    if not chosen.twice:
-        print(f"\nwritten: {PAGE.relative_to(ROOT)}")
-    return next((status for status in (FAILED, 1, 3) if status in statuses), 0)
+    print(f"\nwritten: {PAGE.relative_to(ROOT)}")
+    return max(statuses)
 
 
 if __name__ == "__main__":

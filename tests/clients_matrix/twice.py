@@ -92,24 +92,6 @@ def _apart(name: str, value: float, late_s: float) -> float:
     return max(tolerance, 3 * sqrt(value)) if rule.unit == "look-ups" else tolerance
 
 
-def told(pairs: list[Pair]) -> str:
-    """For people: what does not agree, what is not known, and how many agree."""
-    wrong = [str(pair) for pair in pairs if pair.why and not pair.is_undecided]
-    unknown = [str(pair) for pair in pairs if pair.is_undecided]
-    agree = len(pairs) - len(wrong) - len(unknown)
-    lines = [f"{agree} of {len(pairs)} rules agree"]
-    lines += [f"  not the same  {each}" for each in wrong]
-    lines += [f"  not decided   {each}" for each in unknown]
-    return "\n".join(lines)
-
-
-def status(pairs: list[Pair]) -> int:
-    """1: two do not agree; 3: one is not decided; 0: all agree."""
-    if any(pair.why and not pair.is_undecided for pair in pairs):
-        return 1
-    return 3 if any(pair.is_undecided for pair in pairs) else 0
-
-
 def agreement(before: Document | None, found: Document) -> dict[str, Any] | None:
     """What is kept of two runs held against each other; None where there was none before."""
     if before is None:

@@ -265,7 +265,6 @@ class MemoryStand(Stand):
                 tell=tell,
                 **settings,
             )
-            client.situation = situation.name
             if plant is not None:
                 plant(client)
             began[each] = _now_ms()

@@ -38,8 +38,11 @@ class Defect:
     """Rules that even the clean twin breaks, and this client does not."""
     besides: frozenset[str] = frozenset()
     """Rules that must tell it, too, because what it does is against them as well."""
+    may: frozenset[str] = frozenset()
+    """Rules that may call it INVALID besides, because what it does wrong is in their measure."""
+    starts: int = 20
     repeats: int = 1
-    """So often each situation is needed, where chance is involved."""
+    """So often each situation is needed, where chance is involved; of `WRONG`, beside other clients."""
 
     @property
     def situations(self) -> tuple[str, ...]:
@@ -380,25 +383,7 @@ _ALL = (
 DEFECTS: Mapping[str, Defect] = {defect.name: defect for defect in _ALL}
 
 
-# --- clients that are wrong in all that they do
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A client as somebody might have written it, wrong wherever it is put."""
-
-    name: str
-    rules: frozenset[str]
-    """Those that must call it INVALID."""
-    plant: Plant = lambda client: None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    shows_in: tuple[str, ...] = ()
-    """The situations that show it."""
-    may: frozenset[str] = frozenset()
-    """Rules that may call it INVALID besides, because what it does wrong is in their measure."""
-    starts: int = 20
-    repeats: int = 1
-    """Beside others it is put through each situation so often: their NameServer may be the one that fails."""
+# --- clients as somebody might have written them, wrong wherever they are put; `only` are the situations that show it
 
 
 def prefers_the_first(of: NameServerClient, client: Client) -> None:
@@ -418,31 +403,6 @@ def prefers_the_first(of: NameServerClient, client: Client) -> None:
 def goes_back_to_the_failed(of: NameServerClient, client: Client) -> None:
     """Each second of its later choices is the one that it has left."""
     goes_back(of, client, at=lambda made: made > 2 and made % 2 == 1)
-
-
-def fails_back(of: NameServerClient, client: Client) -> None:
-    """60 s after it has left its first NameServer it goes back to it."""
-    selector, clock = of.selector, client.context.clock
-    advance, sticky = selector.advance, selector.sticky
-    first: list[Address] = []
-    left_s: list[float] = []
-
-    def told(old: Address | None) -> Choice:
-        choice = advance(old)
-        first[:] = first or [choice.new]
-        if choice.new != first[0]:
-            left_s[:] = left_s or [clock.monotonic_s()]
-        return choice
-
-    def back(is_active: Callable[[Address], bool]) -> Address | None:
-        if left_s and clock.monotonic_s() - left_s[0] >= 60.0:
-            left_s.clear()
-            selector.chosen = None
-            selector._index = selector.addresses.index(first[0]) - 1
-            return None
-        return sticky(is_active)
-
-    selector.advance, selector.sticky = told, back  # type: ignore[method-assign]
 
 
 def dials_all(of: NameServerClient, client: Client) -> None:
@@ -626,98 +586,90 @@ _POLLED = frozenset(
     }
 )
 
-WRONG: tuple[Wrong, ...] = (
-    Wrong(
+WRONG: tuple[Defect, ...] = (
+    Defect(
         "never-random",
-        frozenset({"start"}),
+        "start",
         name_server(starts_at_the_first),
-        shows_in=("starts", "quiet"),
+        only=("starts", "quiet"),
         may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
     ),
-    Wrong(
+    Defect(
         "first-too-often",
-        frozenset({"start"}),
+        "start",
         name_server(prefers_the_first),
-        shows_in=("starts", "quiet"),
+        only=("starts", "quiet"),
         starts=1_000,
     ),
-    Wrong(
+    Defect(
         "back-to-the-failed",
-        frozenset({"next"}),
+        "next",
         name_server(goes_back_to_the_failed),
-        shows_in=("all_gone", "refused", "quiet"),
+        only=("all_gone", "refused", "quiet"),
     ),
-    Wrong(
-        "fails-back",
-        frozenset({"sticky"}),
-        name_server(fails_back),
-        shows_in=("closed", "quiet"),
-        may=frozenset({"phase_lock", "next"}),  # it goes back to one that is still dead, and out of turn
-        repeats=3,
-    ),
-    Wrong("dials-all", frozenset({"start"}), name_server(dials_all), shows_in=("starts", "quiet")),
-    Wrong("draws-each-time", frozenset({"sticky"}), name_server(draws_each_time), shows_in=("starts", *_CALM)),
-    Wrong(
+    Defect("dials-all", "start", name_server(dials_all), only=("starts", "quiet")),
+    Defect("draws-each-time", "sticky", name_server(draws_each_time), only=("starts", *_CALM)),
+    Defect(
         "polls-each-45-s",
-        frozenset({"poll_period_s"}),
+        "poll_period_s",
         settings={"poll_name_server_interval_ms": 45_000},
-        shows_in=("quiet", "slow"),
+        only=("quiet", "slow"),
         may=_POLLED,
     ),
-    Wrong(
+    Defect(
         "keeps-a-killed-broker",
-        frozenset({"killed_broker_s"}),
+        "killed_broker_s",
         keeps_a_lost_broker,
-        shows_in=("broker_killed", "quiet"),
+        only=("broker_killed", "quiet"),
         may=frozenset({"unrouted_broker_s", "returned_broker_s", "send_stall_s", "sends_lost"}),
     ),
-    Wrong(
+    Defect(
         "retries-where-it-failed",
-        frozenset({"send_retries"}),
+        "send_retries",
         retries_where_it_failed,
-        shows_in=("broker_busy", "quiet"),
+        only=("broker_busy", "quiet"),
         may=frozenset({"sends_lost", "send_stall_s"}),
     ),
-    Wrong(
+    Defect(
         "moves-now-and-then",
-        frozenset({"sticky"}),
+        "sticky",
         leaves_once,
-        shows_in=("starts", *_CALM),
+        only=("starts", *_CALM),
         may=frozenset({"leaves_on_error_code", "leaves_on_code_17", "phase_lock"}),  # its third poll falls behind those
     ),
-    Wrong(
+    Defect(
         "forgets-one",
-        frozenset({"next"}),
+        "next",
         name_server(forgets_one),
-        shows_in=("all_gone", "quiet"),
+        only=("all_gone", "quiet"),
         may=frozenset({"start", "list_order", "back_after_all_gone_s"}),
     ),
-    Wrong(
+    Defect(
         "keeps-two-connections",
-        frozenset({"sticky"}),
+        "sticky",
         name_server(keeps_two_connections),
-        shows_in=("all_gone", "quiet"),
+        only=("all_gone", "quiet"),
         may=frozenset({"next", "failover"}),  # it waits for the other one's connect
     ),
-    Wrong(
+    Defect(
         "leaves-after-ten",
-        frozenset({"sticky"}),
+        "sticky",
         name_server(leaves_after_ten),
-        shows_in=("read_only", "quiet"),
+        only=("read_only", "quiet"),
     ),
-    Wrong("asks-two", frozenset({"sticky"}), name_server(asks_two), shows_in=("starts", *_CALM)),
-    Wrong(
+    Defect("asks-two", "sticky", name_server(asks_two), only=("starts", *_CALM)),
+    Defect(
         "asks-once",
-        frozenset({"poll_period_s"}),
+        "poll_period_s",
         asks_once,
-        shows_in=("quiet", "slow"),
+        only=("quiet", "slow"),
         may=_POLLED | {"list_change_s"},
     ),
-    Wrong(
+    Defect(
         "comes-back",
-        frozenset({"sticky"}),
+        "sticky",
         name_server(comes_back),
-        shows_in=("closed", "all_gone", "quiet"),
+        only=("closed", "all_gone", "quiet"),
         may=frozenset({"phase_lock", "next"}),
         repeats=3,
     ),

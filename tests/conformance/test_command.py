@@ -19,6 +19,7 @@ from nemesrv.actors.processes import family
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.commands.conform import conform
 from nemesrv.chaos.oracle.choosing.start_choice import STARTS_NEEDED
+from tests.clients_matrix.catalogue import DRIVERS
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 PYTHON = (sys.executable, "-I", "-S")
@@ -201,7 +202,7 @@ def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: sign
 @pytest.mark.timeout(900)
 def test_our_own_client_does_all_that_its_profile_says(tmp_path: Path) -> None:
     """Every situation in real time, which is why it runs nightly."""
-    client = (sys.executable, "-m", "tests.conformance.client", "--profile", "5.x")
+    client = (sys.executable, str(DRIVERS / "ours.py"), "5.x")
     options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--starts", "60", "--out", str(tmp_path / "run"))
     done = subprocess.run([*CONFORM, *options, "--", *client], capture_output=True, text=True, timeout=800, check=False)
     told = json.loads((tmp_path / "run" / "conform.json").read_text())

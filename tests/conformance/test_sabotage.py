@@ -1,6 +1,6 @@
 """Every rule can fail: our client with one defect is called INVALID by exactly that rule, and its clean twin by none.
 
-On the virtual clock, through conform's own fronts in memory (memory.py); the same programs run over TCP nightly.
+On the virtual clock, through conform's own fronts in memory (memory.py); over TCP a clean client runs nightly.
 """
 
 from pathlib import Path

@@ -15,7 +15,7 @@ from nemesrv.remoting.node.profile import Profile
 from tests.conformance.memory import Plant, put_through
 from tests.conformance.sabotage import (
     WRONG,
-    Wrong,
+    Defect,
     goes_backwards,
     is_right_for_an_hour,
     leaves_after_ten,
@@ -45,20 +45,20 @@ def judged(
     return judged_by_name(watched, Profile.V5_X)
 
 
-def is_told(wrong: Wrong, verdicts: dict[str, RuleVerdict]) -> bool:
-    return wrong.rules <= invalid(verdicts) <= wrong.rules | wrong.may
+def is_told(wrong: Defect, verdicts: dict[str, RuleVerdict]) -> bool:
+    return {wrong.rule} <= invalid(verdicts) <= {wrong.rule} | wrong.may
 
 
 @pytest.mark.parametrize("wrong", QUICK, ids=[wrong.name for wrong in QUICK])
-def test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong: Wrong, tmp_path: Path) -> None:
-    verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, starts=wrong.starts, **wrong.settings)
+def test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong: Defect, tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, wrong.only, wrong.plant, starts=wrong.starts, **wrong.settings)
     assert is_told(wrong, verdicts), invalid(verdicts)
 
 
 @pytest.mark.parametrize("wrong", QUICK, ids=[wrong.name for wrong in QUICK])
-def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_path: Path) -> None:
+def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Defect, tmp_path: Path) -> None:
     how = {"starts": wrong.starts, "repeats": wrong.repeats, **wrong.settings}
-    verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, beside=2, **how)
+    verdicts = judged(tmp_path, wrong.only, wrong.plant, beside=2, **how)
     assert is_told(wrong, verdicts), invalid(verdicts)
     for name in invalid(verdicts):
         of = {client for client, one in verdicts[name].clients.items() if one.verdict is Validity.INVALID}
@@ -68,7 +68,7 @@ def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_pa
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wrong", [wrong for wrong in WRONG if wrong not in QUICK], ids=lambda wrong: wrong.name)
-def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong: Wrong, tmp_path: Path) -> None:
+def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong: Defect, tmp_path: Path) -> None:
     test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong, tmp_path / "alone")
     test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong, tmp_path / "among")
 
@@ -78,15 +78,15 @@ def test_backwards_through_a_shuffled_list_is_as_forwards_through_another(tmp_pa
 
 
 def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:
-    shown = tuple(dict.fromkeys(name for wrong in QUICK for name in wrong.shows_in))
+    shown = tuple(dict.fromkeys(name for wrong in QUICK for name in wrong.only))
     assert invalid(judged(tmp_path, shown, None, beside=2)) == set()
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
-def test_in_all_situations_too(wrong: Wrong, tmp_path: Path) -> None:
-    situations = tuple(SITUATIONS) if wrong in QUICK else wrong.shows_in  # a thousand starts take their time
+def test_in_all_situations_too(wrong: Defect, tmp_path: Path) -> None:
+    situations = tuple(SITUATIONS) if wrong in QUICK else wrong.only  # a thousand starts take their time
     verdicts = judged(tmp_path, situations, wrong.plant, starts=wrong.starts, **wrong.settings)
     assert is_told(wrong, verdicts), invalid(verdicts)
 

@@ -10,10 +10,8 @@ from nemesrv.remoting.codes import V4_9_8
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 
-from ..free_port import free_port
 from ..interop import programs
 from ..interop.jars import Jars
-from ..interop.programs import Program
 
 JARS = {Profile.V4_9: Jars.SERVERS_4_9, Profile.V5_X: Jars.SERVERS_5_X}
 V4_9_7 = V4_9_8 - 2
@@ -26,7 +24,7 @@ class Peers:
 
     def __init__(self, profile: Profile, **settings: object) -> None:
         self.profile = profile
-        self._settings = {"bindAddress": "127.0.0.1", "fileOnly": 1, **settings}
+        self._settings: dict[str, object] = {"fileOnly": 1, **settings}
         if profile is Profile.V5_X:
             self._settings.setdefault("scanNotActiveBrokerInterval", SCAN_PERIOD_MS)
         self._stack = ExitStack()
@@ -41,32 +39,15 @@ class Peers:
 
     def start(self) -> None:
         home = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
-        ports = free_port(), free_port()
-        theirs, ours = home / "theirs", home / "ours"
-        their_file, our_file = self._file(theirs, ports[0]), self._file(ours, ports[1])
-        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-        java = programs.java("theirs", theirs, JARS[self.profile], main, "-c", str(their_file))
-        self._running(java)
-        self._running(programs.nemesrv("ours", ours, "namesrv", "-c", str(our_file)), java)
-        self.addresses = (Address("127.0.0.1", ports[0]), Address("127.0.0.1", ports[1]))
+        jars, more = JARS[self.profile], self._settings
+        theirs, their_address = programs.java_name_server("theirs", home / "theirs", jars, more=more)
+        self._stack.enter_context(theirs)
+        ours, our_address = programs.name_server("ours", home / "ours", profile=self.profile.value, more=more)
+        self._stack.enter_context(ours)
+        self.addresses = (Address.parse(their_address), Address.parse(our_address))
 
     def stop(self) -> None:
         self._stack.close()
-
-    def _file(self, folder: Path, port: int) -> Path:
-        folder.mkdir()
-        settings = {"listenPort": port, "kvConfigPath": folder / "kvConfig.json", **self._settings}
-        if folder.name == "ours":
-            settings["profile"] = self.profile.value
-        file = folder / "namesrv.conf"
-        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        return file
-
-    def _running(self, program: Program, *others: Program) -> None:
-        self._stack.enter_context(program)
-        if others:
-            for each in (program, *others):
-                each.wait_for("boot success")
 
     def __str__(self) -> str:
         jars = JARS[self.profile].version

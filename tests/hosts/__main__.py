@@ -4,10 +4,9 @@
     broker-partition     1     6.1     52.1           × 1.04  VALID
 
 `up s`: from the command to the moment when all nodes work. Every shipped scenario where none is named, with every one
-of `--seeds 1..3`; `--mix`: each seed with one of them in turn. `--at-once 2`: so many runs beside each other on one Ray
-cluster. `--compare` runs each on one host, too, in the same minute. `--selftest`: the self-test in place of scenarios,
-`--only DEFECT` these of it. Exit status 0 where every verdict is VALID and every defect is killed. Needs root and
-iproute2.
+of `--seeds 1..3`; `--mix`: each seed with one of them in turn. `--compare` runs each on one host, too, in the same
+minute. `--selftest`: the self-test in place of scenarios. Exit status 0 where every verdict is VALID and every defect
+is killed. Needs root and iproute2.
 """
 
 import json
@@ -72,7 +71,7 @@ def plan(scenarios: Sequence[str], seeds: Sequence[int], *, mix: bool) -> Iterat
     return ((scenario, seed) for scenario in scenarios for seed in seeds)
 
 
-def run_all(bench: Bench, runs: Sequence[tuple[str, int]], out: Path, *, compare: bool, at_once: int) -> bool:
+def run_all(bench: Bench, runs: Sequence[tuple[str, int]], out: Path, *, compare: bool) -> bool:
     """Whether all were VALID; prints a line each."""
     print(f"{'scenario':<24} {'seed':>5}  {'up s':>6}  {'seconds':>8}  {'beside one host':>15}  verdict", flush=True)
 
@@ -86,14 +85,13 @@ def run_all(bench: Bench, runs: Sequence[tuple[str, int]], out: Path, *, compare
         print(line, flush=True)
         return ran.verdict == "VALID"
 
-    with ThreadPoolExecutor(at_once) as pool:
-        return all([*pool.map(one, runs)])
+    return all([one(asked) for asked in runs])
 
 
-def selftest(bench: Bench, names: Sequence[str], out: Path, *, at_once: int) -> bool:
+def selftest(bench: Bench, out: Path) -> bool:
     """Whether every defect was killed and every twin clean; prints a line each."""
     scenarios: dict[str, list[str]] = {}
-    for defect, scenario in plan_of(names):
+    for defect, scenario in plan_of(tuple(DEFECTS)):
         scenarios.setdefault(scenario, []).extend([] if defect is None else [defect.name])
 
     def one(defects: list[str]) -> bool:
@@ -111,27 +109,22 @@ def selftest(bench: Bench, names: Sequence[str], out: Path, *, at_once: int) -> 
             print(f"{outcome['scenario']:<24} {planted:<44} {outcome['result']:<8} {found}{where}", flush=True)
         return done.returncode == 0
 
-    with ThreadPoolExecutor(at_once) as pool:
-        return all([*pool.map(one, scenarios.values())])
+    return all([one(defects) for defects in scenarios.values()])
 
 
 @click.command()
 @click.argument("scenarios", nargs=-1)
 @click.option("--seeds", type=SEEDS, default="1")
 @click.option("--mix", is_flag=True)
-@click.option("--at-once", type=click.IntRange(1), default=1)
 @click.option("--compare", is_flag=True)
 @click.option("--selftest", "defects", is_flag=True)
-@click.option("--only", type=click.Choice([*DEFECTS]), multiple=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/hosts"))
 def main(
     scenarios: tuple[str, ...],
     seeds: tuple[int, ...],
     mix: bool,
-    at_once: int,
     compare: bool,
     defects: bool,
-    only: tuple[str, ...],
     out: Path,
 ) -> None:
     if reason := missing():
@@ -147,10 +140,10 @@ def main(
 
         signal.signal(signal.SIGTERM, ended)
         if defects:
-            passed = selftest(bench, only or tuple(DEFECTS), out, at_once=at_once)
+            passed = selftest(bench, out)
         else:
             runs = [*plan(scenarios or tuple(shipped()), seeds, mix=mix)]
-            passed = run_all(bench, runs, out, compare=compare, at_once=at_once)
+            passed = run_all(bench, runs, out, compare=compare)
     sys.exit(0 if passed else 1)
 
 

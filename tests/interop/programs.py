@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from nemesrv.chaos.apache import properties as properties_of
 from nemesrv.chaos.apache.jvm import JAVA_FLAGS
@@ -114,13 +116,15 @@ class Program:
     def output(self) -> str:
         return "\n".join([*self.lines[-200:], "-- stderr:", self.errors()[-8000:]])
 
-    def terminate(self, *, within_s: float = 30) -> int:
-        """SIGTERM, and the exit status; AssertionError when it has not ended in time."""
-        self._process.terminate()
+    def terminate(self, number: signal.Signals = signal.SIGTERM, *, within_s: float = 30) -> int:
+        """Send the signal. Returns the exit status; AssertionError when it has not ended in time."""
+        self._process.send_signal(number)
         try:
             return self._process.wait(within_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not end within {within_s} s of SIGTERM:\n{self.output()}") from None
+            raise AssertionError(
+                f"{self.name} did not end within {within_s} s of {number.name}:\n{self.output()}"
+            ) from None
 
     def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
@@ -148,16 +152,16 @@ def java(
     properties: Mapping[str, str] | None = None,
     before: Path | None = None,
     logs: Path | None = None,
+    flags: Sequence[str] = JAVA_FLAGS,
 ) -> Program:
     """A main class or a source file of RocketMQ's `jars`, or of a folder of classes that comes `before` them; what it
-    writes is inside `folder`, its logs in `logs` (None: it writes none)."""
+    writes is inside `folder`, its logs in `logs` (None: it writes none). `flags` are the JVM's."""
     write_logback(folder / "conf", logs)
     own = dict.fromkeys(("user.home", "rocketmq.home.dir", "java.io.tmpdir"), str(folder))
-    defines = {**own, **(properties or {})}
-    flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
+    defines = [f"-D{key}={value}" for key, value in {**own, **(properties or {})}.items()]
     env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}
     path = class_path(jars) if before is None else f"{before}:{class_path(jars)}"
-    return Program(name, ["java", *flags, "-cp", path, *arguments], folder, env=env)
+    return Program(name, ["java", *flags, *defines, "-cp", path, *arguments], folder, env=env)
 
 
 def java_source(name: str, folder: Path, jars: Jars, source: Path, *arguments: str) -> Program:
@@ -186,14 +190,14 @@ def java_name_server(
     jars: Jars,
     *,
     more: Mapping[str, object] | None = None,
-    properties: Mapping[str, str] | None = None,
+    **of_jvm: Any,
 ) -> tuple[Program, str]:
-    """Apache's NameServer, serving, and its address. `more` are settings beside the usual, `properties` the JVM's."""
+    """Apache's NameServer, serving, and its address. `more` are settings beside the usual; `of_jvm` goes to `java`."""
     folder.mkdir()
     port = free_port()
     config = write(folder / "namesrv.conf", properties_of.name_server(port, folder, more))
     main = ("org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(config))
-    program = java(name, folder, jars, *main, properties=properties)
+    program = java(name, folder, jars, *main, **of_jvm)
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
 

@@ -1,7 +1,6 @@
 """namesrv.log of ours beside Apache's: the same requests, the same messages, line for line."""
 
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,21 +13,14 @@ from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
+from nemesrv.remoting.node.network import Address
 
-from ..free_port import free_port
+from ..differential.wire import Channel
 from . import programs
 from .conftest import SERVERS, need
 from .waiting import eventually
 
 pytestmark = pytest.mark.java
-
-LOGBACK = """<configuration>
-  <appender name="file" class="ch.qos.logback.core.FileAppender">
-    <file>${user.home}/logs/rocketmqlogs/namesrv.log</file>
-    <encoder><pattern>%d{yyy-MM-dd HH:mm:ss,GMT+8} %p %t - %m%n</pattern></encoder>
-  </appender>
-  <root level="INFO"><appender-ref ref="file"/></root>
-</configuration>"""
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (\w+) (\S+) - (.*)")
 """The base pattern for namesrv.log."""
@@ -41,23 +33,13 @@ class Peer:
     """One connection that asks in Java's name."""
 
     def __init__(self, address: str, version: int) -> None:
-        host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=20)
+        self.channel = Channel(Address.parse(address))
         self._version = version
 
     def __call__(self, code: int, body: bytes = b"", **fields: str) -> RemotingCommand:
         request = RemotingCommand.request(code, fields, body, version=self._version, language=LanguageCode.JAVA)
-        self._socket.sendall(encode_frame(request))
-        size = self._exactly(4)
-        return decode_frame(size + self._exactly(int.from_bytes(size, "big")))
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self._socket.recv(size - len(data))
-            assert piece, "closed"
-            data += piece
-        return data
+        self.channel.send(encode_frame(request))
+        return decode_frame(self.channel.frame())
 
     def register(
         self,
@@ -76,12 +58,6 @@ class Peer:
         wrapper = TopicConfigSerializeWrapper.of(topics, version)
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode()
         return self(RequestCode.REGISTER_BROKER, body, **{**header, **fields}).code
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def topic(name: str, queues: int = 4) -> TopicConfig:
@@ -114,7 +90,7 @@ def drive(address: str, profile: str) -> None:
     broker(RequestCode.UNREGISTER_BROKER, **identity)
     eventually(lambda: _lacks(admin, "broker-e"))
     assert doomed.register("broker-d", "10.0.0.6:1", topic("X"), topic("Y")) == 0
-    doomed.close()
+    doomed.channel.close()
     eventually(lambda: _lacks(admin, "broker-d"))
     if profile == "5.x":
         route = TopicRouteData(queue_datas=(QueueData(broker_name="broker-a", read_queue_nums=1),))
@@ -125,14 +101,14 @@ def drive(address: str, profile: str) -> None:
         at_once = {"heartbeatTimeoutMillis": "1"}
         assert silent.register("broker-s", "10.0.0.7:1", topic("S"), topic("R"), **at_once) == 0
         eventually(lambda: _lacks(admin, "broker-s"), within_s=20)
-    stranger.send(b"GET / HTTP/1.1\r\n\r\n")
-    stranger.close()
-    silent.close()
-    slave.close()
+    stranger.channel.send(b"GET / HTTP/1.1\r\n\r\n")
+    stranger.channel.close()
+    silent.channel.close()
+    slave.channel.close()
     eventually(lambda: _lacks(admin, "10.0.0.2"))
-    broker.close()
+    broker.channel.close()
     eventually(lambda: _lacks(admin, "broker-a"))
-    admin.close()
+    admin.channel.close()
 
 
 def _lacks(admin: Peer, name: str) -> None:
@@ -143,17 +119,10 @@ def _lacks(admin: Peer, name: str) -> None:
 
 @contextmanager
 def _apaches(folder: Path, profile: str) -> Iterator[tuple[str, Path]]:
-    (folder / "conf").mkdir(parents=True)
-    port = free_port()
-    config, logback, logs = folder / "namesrv.conf", folder / "conf" / "log.xml", folder / "logs" / "rocketmqlogs"
-    config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\nkvConfigPath={folder / 'kvConfig.json'}\n")
-    logback.write_text(LOGBACK)
-    main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-    own = {"rmq.logback.configurationFile": str(logback)}  # as runserver.sh of 5.x sets it
-    command = (main, "-c", str(config))
-    with programs.java("java-ns", folder, SERVERS[profile], *command, properties=own, logs=logs) as program:
-        program.wait_for("boot success")
-        yield f"127.0.0.1:{port}", logs / "namesrv.log"
+    own = {"rmq.logback.configurationFile": str(folder / "conf" / "logback_namesrv.xml")}  # as 5.x's runserver.sh
+    program, address = programs.java_name_server("java-ns", folder, SERVERS[profile], properties=own, logs=folder)
+    with program:
+        yield address, folder / "namesrv.log"
 
 
 @contextmanager

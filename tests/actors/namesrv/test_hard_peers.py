@@ -18,6 +18,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import MAX_UNSENT
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame, encode_frame
+from tests.chaos.faults.sockets import read_exactly
 from tests.interop.waiting import eventually
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) main - .*")
@@ -105,19 +106,9 @@ def frame(code: int = RequestCode.GET_ROUTEINFO_BY_TOPIC, body: bytes = b"", **f
 
 
 def answer(peer: socket.socket) -> RemotingCommand:
-    """The next frame that comes; ConnectionError when the connection ends."""
-    data = _exactly(peer, 4)
-    return decode_frame(data + _exactly(peer, int.from_bytes(data, "big")))
-
-
-def _exactly(peer: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = peer.recv(min(size - len(data), MIB))
-        if not piece:
-            raise ConnectionError("closed by the server")
-        data += piece
-    return bytes(data)
+    """The next frame that comes; EOFError when the connection ends."""
+    data = read_exactly(peer, 4)
+    return decode_frame(data + read_exactly(peer, int.from_bytes(data, "big")))
 
 
 def closed_within(peer: socket.socket, seconds: float) -> bool:

@@ -1,12 +1,7 @@
 """`nemesrv namesrv` as a process on real sockets: boot line, exit statuses, one line for each failure."""
 
-import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,52 +9,28 @@ import pytest
 from nemesrv.actors.namesrv import standalone
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-
-from ...free_port import free_port
-
-START = "import sys; from nemesrv.actors.namesrv.standalone import run; sys.exit(run(sys.argv[1], int(sys.argv[2])))"
-
-
-@contextmanager
-def running(config: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", START, str(config), str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"HOME": str(config.parent)},
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "namesrv.conf"
-    path.write_text("bindAddress=127.0.0.1\nlistenprot=1\n")
-    return path
+from nemesrv.remoting.node.network import Address
+from tests.differential.wire import Channel
+from tests.interop import programs
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_boots_serves_and_leaves_with_0_on_a_signal(config: Path, number: signal.Signals) -> None:
-    port = free_port()
-    with running(config, port) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "The Name Server boot success. serializeType=JSON\n"
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-            connection.sendall(encode_frame(RemotingCommand.request(105, {"topic": "T"})))
-            assert decode_frame(connection.recv(65536)).code == 17
-            process.send_signal(number)
-            out, err = process.communicate(timeout=20)
-        assert (process.returncode, out) == (0, "")
-        assert "listenprot is no setting of a 4.9 NameServer and is ignored, did you mean listenPort?" in err
-        assert "Traceback" not in err
+def test_it_boots_serves_and_leaves_with_0_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+    program, address = programs.name_server("ns", tmp_path / "ns", more={"listenprot": 1})
+    with program:
+        channel = Channel(Address.parse(address))
+        channel.send(encode_frame(RemotingCommand.request(105, {"topic": "T"})))
+        assert decode_frame(channel.frame()).code == 17
+        assert program.terminate(number) == 0
+        channel.close()
+    assert program.lines == ["The Name Server boot success. serializeType=JSON"]
+    assert "listenprot is no setting of a 4.9 NameServer and is ignored, did you mean listenPort?" in program.errors()
+    assert "Traceback" not in program.errors()
 
 
-def test_a_port_in_use_is_one_line_and_4(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_one_line_and_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "namesrv.conf"
+    config.write_text("bindAddress=127.0.0.1\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert standalone.run(str(config), port) == 4

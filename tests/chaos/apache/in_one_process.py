@@ -24,7 +24,8 @@ from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock
-from tests.bench.measure import free_address
+from nemesrv.remoting.node.network import Address
+from tests.free_port import free_port
 
 LIMIT_S = 120.0
 
@@ -45,7 +46,7 @@ class InOneProcess:
         self.scenario, self.clock = scenario, RealClock.starting_now()
         self.folder = RunFolder(folder)
         self.kinds = {n: k for n, k in scenario.topology().kinds.items() if k not in (NodeKind.ADMIN, NodeKind.PROBER)}
-        at = self.addresses = {name: free_address() for name in scenario.topology().servers}
+        at = self.addresses = {name: Address("127.0.0.1", free_port()) for name in scenario.topology().servers}
         planted = None if defect is None else DEFECTS[defect]
         self._plan = NodePlan(scenario=scenario, listen=at, advertised=at, defect=planted)
         self.harness = self._spec("harness", "harness").open()

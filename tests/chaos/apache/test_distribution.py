@@ -82,6 +82,12 @@ def test_jars_of_the_cache_are_held_against_the_list_beside_them(tmp_path: Path)
         maven.resolve("it", "", folder)
 
 
+def test_without_maven_jars_that_are_not_there_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maven.shutil, "which", lambda name: None)
+    with pytest.raises(JavaMissing, match="mvn is missing: install Apache Maven"):
+        maven.resolve("it", "", tmp_path / "jars")
+
+
 def test_where_java_is_not_on_path_that_of_java_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -53,7 +53,7 @@ def ran(name: str, folder: Path) -> Path:
     return run
 
 
-def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
+def compared(name: str, folder: Path) -> Compared:
     """One incident, whose run is there, imported."""
     logs = folder / "logs"
     truth = cleaned(folder / "run", logs)
@@ -61,7 +61,7 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
     of = Cluster(folder / "run", rows)
     sources = list(_sources(logs, of))
     rng = random.Random(f"{name} clocks")
-    shown = {node: HostClock(_offset_s(rng) * 1000.0 * clocks) for node in of.kinds}
+    shown = {node: HostClock(_offset_s(rng) * 1000.0) for node in of.kinds}
     for source in sources:
         path = logs / source.file
         path.write_text(_shifted(path.read_text(), shown[source.node].offset_ms))
@@ -155,12 +155,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="default: all; may be repeated")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "nemesrv-apache-proof")
-    parser.add_argument("--right-clocks", action="store_true", help="clocks as they were")
     options = parser.parse_args(arguments)
     found = []
     for name in options.only or SCENARIOS:
         ran(name, options.out / name)
-        found.append(compared(name, options.out / name, clocks=not options.right_clocks))
+        found.append(compared(name, options.out / name))
         print(found[-1].told(), flush=True)
     print("\n".join(table(found, [one.kind for one in found])))
     return 0 if all(one.named_first and not one.wrongly_certain for one in found) else 1
