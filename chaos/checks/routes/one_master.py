@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import Stretch, longest, without
 from ...oracle.name_server import UNREGISTERED, Request
 from ...oracle.roles import elects, members_of, two_masters
@@ -142,12 +143,14 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
 
 
 def is_live(requests: Iterable[Request], address: str, from_ms: float, to_ms: float) -> bool:
-    """Whether nobody unregistered the address, under whichever id, since its last registration: without its
-    brokerLiveInfo a master is in routes, and no slave is told of it."""
-    of_address = [one for one in requests if one.address == address]
-    registered = (one.at_ms for one in of_address if one.f == REGISTERED and one.at_ms <= from_ms)
-    since_ms = max(registered, default=-math.inf)
-    return not any(one.f == UNREGISTERED and since_ms <= one.at_ms <= to_ms for one in of_address)
+    """Whether nobody unregistered the address, under whichever id, or registered it under another id, since it was
+    registered as master: a master without its brokerLiveInfo, or its id 0, no slave is told of."""
+    of_address = [one for one in requests if one.address == address and one.f in (REGISTERED, UNREGISTERED)]
+    as_master = (
+        one.at_ms for one in of_address if one.f == REGISTERED and one.id_ == MASTER_ID and one.at_ms <= from_ms
+    )
+    since_ms = max(as_master, default=-math.inf)
+    return not any(since_ms < one.at_ms <= to_ms and (one.f == UNREGISTERED or one.id_) for one in of_address)
 
 
 _COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that NameServers answered"

@@ -60,13 +60,14 @@ def test_a_slave_is_answered_with_the_address_of_its_master() -> None:
     assert told(None) == told(address_of("broker-b")) == [("ns-0", "broker-a/1")]
 
 
-@pytest.mark.parametrize(("unregistered_ms", "is_there"), [(20.0, True), (40.0, False), (50.0, True)])
-def test_a_slave_is_told_no_master_whose_address_was_unregistered_under_another_id(
-    unregistered_ms: float, is_there: bool
+@pytest.mark.parametrize("f", ["UNREGISTER_BROKER", "REGISTER_BROKER"])
+@pytest.mark.parametrize(("at_ms", "is_there"), [(20.0, True), (40.0, False), (50.0, True)])
+def test_a_slave_is_told_no_master_whose_address_somebody_unregistered_or_registered_under_another_id(
+    f: str, at_ms: float, is_there: bool
 ) -> None:
     registered = [Request(at_ms, "REGISTER_BROKER", address="10.0.0.1:1") for at_ms in (1.0, 31.0)]
-    unregistered = Request(unregistered_ms, "UNREGISTER_BROKER", id_=1, address="10.0.0.1:1")
-    assert is_live([*registered, unregistered], "10.0.0.1:1", 44.0, 46.0) is is_there
+    by_hand = Request(at_ms, f, id_=1, address="10.0.0.1:1")
+    assert is_live([*registered, by_hand], "10.0.0.1:1", 44.0, 46.0) is is_there
 
 
 def test_a_slave_is_told_no_master_while_a_reset_keeps_the_master_away() -> None:
