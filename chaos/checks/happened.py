@@ -124,7 +124,7 @@ _ACTS: Mapping[str, str] = {
     "not received": "{who} did not receive an acknowledged message of {about} in time{because}",
     "late": "{who} received a message of {about} late{because}",
     "not as it was given": "{who} sent {about} a message that differs from what the application had passed to send()",
-    "not as it was sent": "{who} received a message of {about} that differs from the sent message",
+    "not as it was sent": "{what} gave {who} a message of {topic} that differs from the sent message",
     "acknowledged without a slave": "{what} (SYNC_MASTER) acknowledged a message of {who} ({topic}) while no slave ran",
     "sent back after success": "{who} sent back a message of {about} that the listener of {who} had consumed",
     "received twice without a rebalance": "{who} received a message of {about} twice while {who} owned the queue",
