@@ -114,7 +114,9 @@ class GroupAnswers(Process):
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
-            if run.row.code:  # also by another name: an operator may have registered the address under it
+            is_other = run.row.code == ResponseCode.SYSTEM_ERROR and not self.world.acts  # else 4.9's of a lost queue
+            if run.row.code and not is_other:
+                # also by another name: an operator may have registered the address under it
                 names = {run.row.broker_name or "", *map(broker_name, self._behind(run, _first_ms(run)))}
                 for name in names:
                     refused[name].append((_first_ms(run), run.ended_ms))

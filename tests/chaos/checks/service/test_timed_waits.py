@@ -529,17 +529,18 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
 
 
 @pytest.mark.parametrize(
-    ("refused_as", "heard_s", "posts", "found"),
+    ("refused_as", "code", "heard_s", "posts", "found"),
     [
-        ("broker-a", 60, False, []),
-        ("broker-b", 60, False, []),
-        (None, 60, False, ["broker-a"]),
-        (None, 15, False, []),
-        (None, 60, True, []),
+        ("broker-a", 24, 60, False, []),
+        ("broker-b", 24, 60, False, []),
+        ("broker-a", 1, 60, False, ["broker-a"]),
+        (None, 0, 60, False, ["broker-a"]),
+        (None, 0, 15, False, []),
+        (None, 0, 60, True, []),
     ],
 )
 def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_the_subscription(
-    refused_as: str | None, heard_s: float, posts: bool, found: list[str]
+    refused_as: str | None, code: int, heard_s: float, posts: bool, found: list[str]
 ) -> None:
     """Under whichever name the consumer asked: an operator may register another broker's address."""
     settings = {"consumer-0": {"postSubscriptionWhenPull": posts}}
@@ -550,7 +551,7 @@ def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_
         brokers = {refused_as: {"0": address_of("broker-a")}}
         told.at(10).learns("consumer-0", route={"brokers": brokers, "queues": {refused_as: [4, 4, 6, 0]}})
         of = {"topic": "orders", "broker_name": refused_as, "queue_id": 0, "duration_ms": 1000.0}
-        told.at(59).event("consumer-0", "pull_delayed", f="exception", code=24, value={"times": 39}, **of)
+        told.at(59).event("consumer-0", "pull_delayed", f="exception", code=code, value={"times": 39}, **of)
     assert [one.subject for one in wrong(check(told)) if one.kind == "refuses strangers"] == found
 
 
