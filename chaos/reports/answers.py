@@ -93,8 +93,8 @@ class Answers:
     @property
     def rest(self) -> list[str]:
         """The sentences after the first line."""
-        named = (("Broken rule", self.broken), ("Routes", self.routes), ("Drops", self.drops))
-        named += (("Clients", self.clients), ("Cost", self.cost))
+        named = [("Broken rule", self.broken), ("Routes", self.routes), ("Drops", self.drops)]
+        named += [("Clients", self.clients), ("Cost", self.cost)]
         return [*(f"{what}: {said}" for what, said in named if said), *self.undecided]
 
     def lines(self) -> list[str]:

@@ -34,8 +34,8 @@ AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last"
 
 
 def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
-    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest, and which
-    of both is wrong. Nothing where nothing is promised."""
+    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest; which of
+    both is wrong. Nothing where nothing is promised."""
     promised_ms = world.promised_ms(AGREE)
     if promised_ms is None:
         return
