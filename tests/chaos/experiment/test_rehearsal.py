@@ -66,10 +66,12 @@ def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_
 @pytest.mark.parametrize("acts", [True, False])
 def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: Path) -> None:
     defect, folder = DEFECTS["name-server-never-expires"], RunFolder.create("mine", tmp_path / "run")
-    Experiment(scenario=scenario(), seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
+    mine = scenario(timeline=[{"at_s": 1, "do": "cut", "links": ["broker-a <-> ns-1"], "for_s": 1}])
+    Experiment(scenario=mine, seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
     said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
     why = (
         "the planted defect name-server-never-expires changes nothing in this scenario: without the defect, every row "
-        f"is the same. Checks find the defect with this command: {defect.command}"
+        "is the same (seed 1). The defect is in ns-0; the timeline acts on broker-a <-> ns-1. Checks find the defect "
+        f"with this command: {defect.command}"
     )
     assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])
