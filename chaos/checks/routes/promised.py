@@ -34,7 +34,7 @@ AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last"
 
 
 def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
-    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest; which of
+    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest, who of
     both is wrong. Nothing where nothing is promised."""
     promised_ms = world.promised_ms(AGREE)
     if promised_ms is None:
