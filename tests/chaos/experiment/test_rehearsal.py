@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos import runner
+from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment import rehearsal
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.harness import Harness
@@ -61,6 +62,13 @@ def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_
     rows = read_rows(tmp_path / "run")
     assert [row["event"] for row in rows].count("run_begin") == 1
     assert [row["value"]["f"] for row in rows if row["event"] == "not_done"] == ["defect"] * (recorded - 1)
+
+
+def test_a_users_defect_that_cannot_be_planted_is_a_wrong_input_and_no_failed_harness(tmp_path: Path) -> None:
+    (mine := tmp_path / "mine.py").write_text('NODES = ["ns-0"]\ndef plant(node): node.config.nothing\n')
+    options = runner.Options(seed=1, virtual=True, out=tmp_path / "run", quiet=True, defect=str(mine))
+    with pytest.raises(ScenarioError, match=r"--defect: plant\(node\) of .*mine.py, line 2: AttributeError"):
+        runner.run_one(scenario(), options, Harness())
 
 
 @pytest.mark.parametrize("acts", [True, False])
