@@ -27,7 +27,8 @@ from .oracle.promises import Obligation, ObligationKind, obligations, route_stat
 from .oracle.quiet import calm
 from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
-from .oracle.windows import legend
+from .oracle.timers import Timers
+from .oracle.windows import legend, set_values
 from .oracle.world import World
 from .reports.answers import changes_nothing
 from .scenarios.model import Scenario
@@ -231,7 +232,8 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     lines += ["", f"Every operation must succeed: {quiet or 'at no time'}"]
     lines += [f"{name}: after the last fault {why}" for name, why in told["too_short"].items()]
     formulas = [one["why"] for part in ("name_servers", "clients", "recovery") for one in told[part]]
-    return [*lines, "", *(f"{symbol}: {meaning}" for symbol, meaning in legend(formulas).items())]
+    values = set_values(Timers.from_json(told), told["node_timers"])
+    return [*lines, "", *(f"{symbol}: {meaning}" for symbol, meaning in legend(formulas, values).items())]
 
 
 def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[str]:

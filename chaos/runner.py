@@ -30,7 +30,7 @@ from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
 from .judging import Engine, Judged, engine_for, exit_status, find, judge, of_run, show
 from .preflight import MachineNeeds, require, require_programs
-from .scenarios.defect import Defect
+from .scenarios.defect import Defect, DefectModuleError
 from .scenarios.loading import found_defect, refuse_nowhere
 from .scenarios.model import Scenario, TimersModel
 from .scenarios.placement import Offer, placed
@@ -187,6 +187,9 @@ def run_one(
         engine = engine_for(options.engine, virtual=virtual, where=folder.path)
         return judge(history, engine, harness.spark, progress.say)
     except ClusterError as exc:
+        _, of_file, why = str(exc).partition(f"{DefectModuleError.__name__}: ")
+        if of_file:
+            raise ScenarioError("--defect", "", why, "") from exc
         raise HarnessError(f"{exc}{last_words(folder.data)} (logs: {folder.logs})") from exc
     finally:
         if not recorded:  # nobody is there any more, and its history and logs are what a person reads

@@ -335,6 +335,9 @@ def _with_why(found: RuleVerdict) -> str:
 
 def _below(result: ConformResult) -> list[Text]:
     lines = [Text(note, style="yellow") for note in result.trial.notes]
+    if wrong := [each.rule.name for each in result.decided if each.verdict is Validity.INVALID]:
+        rules = "rule" if len(wrong) == 1 else "rules"
+        lines.append(Text(f"differs from {result.profile} in {len(wrong)} {rules}: {', '.join(wrong)}"))
     if result.left_out:
         by_reason: dict[str, list[str]] = {}
         for name, why in result.left_out.items():

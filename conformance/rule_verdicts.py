@@ -228,6 +228,6 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
             late_s = max(one.late_ms for one in of) / 1000
             verdict = rule.judge(measured, expected, late_s)
             if verdict is Validity.UNKNOWN and rule.judge(measured, expected) is Validity.INVALID:
-                why = f"this machine was {late_s:.2f} s late meanwhile: end what else it does, and run again"
+                why = f"this machine was {late_s:.2f} s late meanwhile, which may explain the value: run again alone"
                 measured = replace(measured, why="; ".join(filter(None, (measured.why, why))))
     return RuleVerdict(rule=rule, measured=measured, expected=expected, verdict=verdict)

@@ -18,6 +18,7 @@ from ..verdict import Example, Validity, Verdict
 from . import CHECKS
 from .check import Group
 from .happened import happened
+from .record.differences import NOT_JUDGED
 
 
 class Cause(NamedTuple):
@@ -114,6 +115,8 @@ _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not i
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     check, kind = CHECKS.get(verdict.name), str(example.more.get("kind"))
     of_object = check is not None and kind in check.accuses_object
+    if example.more.get("because") == NOT_JUDGED:
+        return ""
     if of_object or not example.who or _unregistered(example, verdict, verdicts):
         return example.what or example.who
     return str(example.more.get("holder") or example.who)

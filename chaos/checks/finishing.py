@@ -22,6 +22,7 @@ from typing import Any
 
 from ..oracle.hosts import Blind
 from ..oracle.quiet import felt, harmful
+from ..oracle.windows import legend, set_values
 from ..oracle.world import World
 from ..topology import NodeKind
 from ..verdict import Clients, Finding, Validity, Verdict
@@ -36,6 +37,10 @@ def finished(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     seen = seen_by(check, world)
     verdict = with_clients_under_test(check, with_settling(check, verdict, seen), world)
     verdict = with_blind(check, verdict, seen)
+    values = set_values(seen.timers, seen.run.get("node_timers") or {})
+    used = legend([str(verdict.allowed.get("formula") or "")])
+    if timers := {symbol: value for symbol, value in values.items() if symbol in used}:
+        verdict = replace(verdict, allowed={**verdict.allowed, "timers": timers})
     return replace(verdict, timeline_ms=seen.timeline_ms, clients=clients_of(seen, check.looks_at))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ..verdict import Example, length, seconds, tenths
 
 _RECOVERED = "first good "
-_DIFFERED = "{who} and {what} had different routes{of_topic} {until}"
+_DIFFERED = "{who} and {what} had different routes{of_topic} {until}{because}"
 _OWNED = "{owners} owned queue {queue_id} of {about} at the same time {until}"
 _STATES: Mapping[str, str] = {
     "must not hold": "{who} {still}listed {about} {until}",
@@ -336,6 +336,7 @@ def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, objec
         "what": e.what,
         "about": _about(e),
         "of_topic": _of(e.topic),
+        "because": f" ({because})" if (because := e.more.get("because")) else "",
         "at": seconds(from_ms),
         "end": seconds(from_ms if e.too_early else e.to_ms or from_ms),
         "until": _until(e, from_ms, measured_ms),
@@ -360,7 +361,8 @@ def _until(e: Example, from_ms: float, measured_ms: float) -> str:
     end = seconds(from_ms if e.to_ms is None else e.to_ms)
     if e.is_of_due_time:
         return f"until {end}, {length(measured_ms)} after {'the start' if e.after in ('', 'begin') else e.after}"
-    return f"from {tenths(from_ms)} to {end}, for {length(measured_ms)}"
+    began_ms = from_ms if e.to_ms is None else min(from_ms, e.to_ms - measured_ms)  # what was allowed is part of it
+    return f"from {tenths(began_ms)} to {end}, for {length(measured_ms)}"
 
 
 def _dropped(e: Example) -> str:

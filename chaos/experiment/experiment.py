@@ -54,6 +54,7 @@ ROUTABLE_LIMIT_S = 60.0
 HARNESS = "harness"
 PROBER = "prober"
 _IDLE_DEFECT = "the planted defect {} changes nothing in this scenario: without the defect, every row is the same"
+_TARGETS_SHOWN = 4
 
 
 def _quiet(_text: str) -> None:
@@ -198,9 +199,17 @@ class Experiment:
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
     def _where_it_acts(self) -> str:
-        if self.defect is None or self.defect.scenario in ("", self.scenario.name):
+        """Return in which nodes the defect is, on what the timeline acts, and the command that shows the defect."""
+        if self.defect is None:
             return ""
-        return f". Checks find the defect with this command: {self.defect.command}"
+        where = " and ".join(self.defect.nodes or [f"every {kind}" for kind in self.defect.kinds])
+        on = list(dict.fromkeys(n for one in self.scenario.timeline for n in (*one.links, *one.nodes, *one.hosts)))
+        more = f" and {len(on) - _TARGETS_SHOWN} more" if len(on) > _TARGETS_SHOWN else ""
+        acts = f"the timeline acts on {', '.join(on[:_TARGETS_SHOWN])}{more}" if on else "the timeline has no fault"
+        said = f" (seed {self.seed}). The defect is in {where}; {acts}"
+        if self.defect.scenario in ("", self.scenario.name):
+            return said
+        return f"{said}. Checks find the defect with this command: {self.defect.command}"
 
     def _note_node(self, name: str) -> None:
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))

@@ -41,7 +41,7 @@ from ..scenarios.implementations import profile_of
 from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
 from ..topology import broker_id, broker_name
-from ..verdict import Verdict
+from ..verdict import Validity, Verdict
 from .changes import quiet_after_ms
 from .fault_door import FaultDoor
 from .growing import LiveWatch
@@ -152,7 +152,7 @@ class Up:
                 raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
         for each in judged:
             if self.as_json:
-                click.echo(f"verdicts: {each.verdict}   {each.history.where}", err=True)
+                click.echo(_ended(each), err=True)
             else:
                 show(each)
         return exit_status(judged) if judged else 0
@@ -228,6 +228,12 @@ class Up:
                 click.echo(line)
             else:  # what the cluster's addresses are comes first
                 self._unsaid.append(line)
+
+
+def _ended(judged: Judged) -> str:
+    """Return the verdict and the run folder, and a line with the reason for each check that is not VALID."""
+    wrong = [f"  {v.name} {v.verdict}: {v.why}" for v in judged.verdicts if v.verdict is not Validity.VALID]
+    return "\n".join([f"verdicts: {judged.verdict}   {judged.history.where}", *wrong])
 
 
 def _told(client: ClientUnderTest) -> dict[str, object]:

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
-from .timers import UNREGISTER_MS
+from .timers import ACTING_H_MS, UNREGISTER_MS
 from .timers import Timers as Timers
 
 NEVER = math.inf
@@ -208,9 +208,32 @@ SYMBOLS: Mapping[str, str] = {
 """Symbol → what it is, and its default."""
 
 _WORD = re.compile(r"t_rm|[A-Za-z]+")
+_DEFAULT = re.compile(r"\d+ s( \(.*\))?$")
 
 
-def legend(formulas: Iterable[str]) -> dict[str, str]:
-    """Those of SYMBOLS that the formulas use, in the order of SYMBOLS."""
+def set_values(timers: Timers, of_nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Symbol → `20 s`, of each timer that is not at its default; `10 to 20 s` where nodes differ."""
+    found, default = {}, Timers.for_profile(timers.profile, W_ms=45_000, h_ms=ACTING_H_MS)
+    for symbol in SYMBOLS:
+        name = f"{symbol}_ms"
+        said = (getattr(timers, name, None), *(of.get(name) for of in of_nodes.values()))
+        values = {value for value in said if value is not None}
+        if values and values != {getattr(default, name)}:
+            ends = sorted({min(values), max(values)})
+            found[symbol] = f"{' to '.join(f'{ms / 1000:g}' for ms in ends)} s"
+    return found
+
+
+def legend(formulas: Iterable[str], values: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Those of SYMBOLS that the formulas use, in the order of SYMBOLS; with their `values` in the run, where set."""
     used = {word for formula in formulas for word in _WORD.findall(formula)}
-    return {symbol: meaning for symbol, meaning in SYMBOLS.items() if symbol in used}
+    return {symbol: _with(meaning, (values or {}).get(symbol)) for symbol, meaning in SYMBOLS.items() if symbol in used}
+
+
+def _with(meaning: str, value: str | None) -> str:
+    """Return `…, 20 s (default 6 s; 5.x: 24 s)` for `…, 6 s (5.x: 24 s)`."""
+    if value is None:
+        return meaning
+    default = _DEFAULT.search(meaning)
+    assert default is not None, meaning
+    return f"{meaning[: default.start()]}{value} (default {default[0].replace(' (', '; ').removesuffix(')')})"

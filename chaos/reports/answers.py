@@ -28,7 +28,7 @@ from ..oracle.recorded import STALL
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
-from ..verdict import Finding, Validity, Verdict, seconds, worst
+from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
 from .imported import LIKELY, how_sure
@@ -57,6 +57,14 @@ _NOUNS = {
     "delete_topic": "the deletion of the topic",
     "update_config": "the change of settings",
 }
+_WHY_DROPPED = {
+    "expired": " (silent for longer than brokerChannelExpiredTime)",
+    "idle": " (silent until the broker's channel counted as idle)",
+    "closed": " (the broker's channel had ended)",
+    "exception": " (the broker's channel had broken)",
+    "unregistered": " (the broker unregistered)",
+}
+_DROPS_SHOWN = 4
 _LABEL = re.compile(r"\b([\w-]+) (start|end)\b")
 _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
@@ -76,6 +84,8 @@ class Answers:
     """The first broken rule, and its check."""
     routes: str
     clients: str
+    drops: str = ""
+    """Which NameServer dropped which broker, when and why, and when it had the broker back."""
     cost: str = ""
     """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
@@ -83,7 +93,8 @@ class Answers:
     @property
     def rest(self) -> list[str]:
         """The sentences after the first line."""
-        named = (("Broken rule", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
+        named = [("Broken rule", self.broken), ("Routes", self.routes), ("Drops", self.drops)]
+        named += [("Clients", self.clients), ("Cost", self.cost)]
         return [*(f"{what}: {said}" for what, said in named if said), *self.undecided]
 
     def lines(self) -> list[str]:
@@ -113,6 +124,7 @@ def answers(
         broken=said([rule]),
         routes=said(_routes(verdicts, scenario)),
         clients=said(_clients(verdicts)),
+        drops=said(_drops(verdicts)),
         cost="" if cost is None else said([cost.sentence]),
         undecided=tuple(said([line]) for line in _undecided(verdicts)),
     )
@@ -410,6 +422,32 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
     if len(drops) == len(returns) == 1 and (drops[0].subject, drops[0].object) == (back.subject, back.object):
         return [f"{said[0]} and had it back {_in_time(back)}"]
     return [*said, f"{_latest(returns, 'returns')}{back.subject} had {back.object} back {_in_time(back)}"]
+
+
+def _drops(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and had it back at 97.2 s` for each
+    moment."""
+    found: dict[tuple[str, str, str], tuple[list[str], list[float]]] = {}
+    for v in verdicts:
+        for one in v.measured.get("dropped", ()) if v.name == "no_false_eviction" else ():
+            key = tenths(one["at_ms"] - v.timeline_ms), one["broker"], one["reason"]
+            name_servers, back_ms = found.setdefault(key, ([], []))
+            name_servers.append(one["name_server"])
+            back_ms += [] if one["back_ms"] is None else [one["back_ms"] - v.timeline_ms]
+    said = [
+        f"{all_of(sorted(name_servers))} dropped {broker} at {at_s} s{_WHY_DROPPED.get(reason, '')}"
+        + _back(back_ms, all_back=len(back_ms) == len(name_servers))
+        for (at_s, broker, reason), (name_servers, back_ms) in found.items()
+    ]
+    more = [f"and {len(said) - _DROPS_SHOWN} more"] if len(said) > _DROPS_SHOWN else []
+    return [*said[:_DROPS_SHOWN], *more]
+
+
+def _back(back_ms: Sequence[float], *, all_back: bool) -> str:
+    if not all_back:
+        return ""
+    first, last = tenths(min(back_ms)), tenths(max(back_ms))
+    return f" and had it back at {first} s" if first == last else f" and had it back at {first} to {last} s"
 
 
 def _gone_at_once(truth: Verdict) -> str:

@@ -148,8 +148,9 @@ def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
 def legend_line(verdicts: Sequence[Verdict]) -> str:
     """Return a line that explains the letters in the verdicts' formulas, such as R or E; "" if no formula has a
     letter."""
-    known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
-    return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items()) + (" (by default)" if known else "")
+    values = {symbol: value for v in verdicts for symbol, value in v.allowed.get("timers", {}).items()}
+    known = legend((str(v.allowed.get("formula") or "") for v in verdicts), values)
+    return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:

@@ -214,8 +214,9 @@ def start(watched: Sequence[Watched]) -> Measured:
     if len(counts) == 1:
         doubt = n ** (1.0 - total)
         who = f"all {total:,} processes" if total > 1 else "the only process"
-        why = f"{who} asked {began[0][1]} first; chance alone gives that with p = {doubt:.2g}"
+        why = f"{who} asked {began[0][1]} first"
         if doubt > ENOUGH:
+            why = f"{why}; chance alone gives that with p = {doubt:.2g}"
             return Measured.undecided(why, total, p=p, examples=examples)
         return Measured(value=str(next(iter(counts))), count=total, p=p, doubt=doubt, why=why, examples=examples)
     if p < ALPHA:

@@ -79,6 +79,7 @@ def test_a_ci_jobs_page_has_a_row_a_rule_that_is_not_valid_and_one_line_for_the_
     assert "INVALID |" in rows["answer_timeout_s"]
     assert "| measured |" in rows["storm"]
     assert "- 1 VALID: `sticky`." in lines
+    assert "- differs from java-5.3 in 1 rule: answer_timeout_s" in lines
     assert "- left out: list_change_s (not run: list_changes)" in lines
     assert summary(result(ONLY, profile=None)).startswith("### my-client: measured\n")
 

@@ -6,7 +6,7 @@ due      perm 6                 perm 4                 8 queues, perm 6
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -249,6 +249,30 @@ def apart(tables: RouteTables, world: World, topic: str, segment: Segment) -> It
 
 def route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
     return decoded(next((st.value for st in _of(tables, process, topic) if st.s <= at_ms < st.e), None))
+
+
+NOT_JUDGED = "which of the two is wrong is not judged"
+
+
+def the_wrong_one(
+    control: Control, world: World, topic: str, two: Sequence[str], of: Iterable[str], at_ms: float
+) -> str:
+    """Which of `two` NameServers with different routes of the topic is wrong: the only one with another table than its
+    transport read; else the one whose route fewer of all NameServers `of` have; "" where neither tells."""
+    lives = {name: life for name in of if (life := world.life_at(name, at_ms)) is not None}
+    untrue = [
+        name
+        for name in two
+        if name in lives
+        for one in differences(control, world, lives[name]) or ()
+        if one.topic == topic and one.from_ms <= at_ms < one.to_ms
+    ]
+    if len({*untrue}) == 1:
+        return untrue[0]
+    tables = route_tables(control, world)
+    routes = {name: route_at(tables, life.process, topic, at_ms) for name, life in lives.items()}
+    (fewest, name), (most, _) = sorted(([*routes.values()].count(routes.get(name)), name) for name in two)
+    return name if fewest < most else ""
 
 
 def _of(tables: RouteTables, process: Process, topic: str) -> Sequence[RouteStretch]:

@@ -24,6 +24,7 @@ from ..record.lateness import may_time_out, patience_ms
 from ..record.received import Machine, received
 
 NAME = "no_false_eviction"
+_SHOWN = 60
 _ROW = "a broker that registered stays until its channel ends, or it was silent for long enough"
 _SOON_ROW = "a NameServer drops a broker for silence"
 _SOON = {"expired": "not before E", "idle": "not before I"}
@@ -45,11 +46,16 @@ class _Drop(NamedTuple):
 def judge(control: Control, world: World) -> Verdict:
     """Examined: stretches in which a broker had to stay, and drops for silence. Violations: drops."""
     told, findings, every = _told_of(control, world), list[Finding](), list[_Drop]()
+    shown: list[dict[str, Any]] = []
     for life, broker, machine in received(control, world).every():
         rows = told.get((*life.process, broker), ())
         kept = [(group[0].start_ms, max(one.end_ms for one in group)) for group in joined(machine.must())]
         here = _drops(world, machine, kept, rows, was_read=received(control, world).was_read(life))
         every += here
+        shown += [
+            {"name_server": life.node, "broker": broker, "at_ms": d.time_ms, "reason": d.reason, "back_ms": d.back_ms}
+            for d in here
+        ]
         if any(row.event == "registration" for row in rows):
             findings += [finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW)) for span in kept]
         # one that never registered with this process, it must not have had: registrations_are_kept
@@ -57,11 +63,13 @@ def judge(control: Control, world: World) -> Verdict:
         counted = [drop for drop in here if drop.short_ms > 0 or (drop in aged and drop.reason in _SOON)]
         findings += [_finding(control, world, life, broker, machine, drop) for drop in counted]
     ages = (drop.age_ms for drop in every if drop.reason in _SOON and drop.age_ms is not None)
-    measured = {
+    measured: dict[str, Any] = {
         "drops": dict(sorted(Counter(drop.reason for drop in every).items())),
         "of_live_brokers": sum(f.wrong + f.late for f in findings),
         "shortest_silence_ms": rounded(min(ages, default=None)),
     }
+    if shown:
+        measured["dropped"] = sorted(shown, key=lambda one: (one["at_ms"], one["name_server"]))[:_SHOWN]
     return verdict_of(
         NAME,
         findings,

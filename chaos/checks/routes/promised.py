@@ -25,6 +25,7 @@ from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, lasting
 from ..record.control import Control, decoded, order
+from ..record.differences import NOT_JUDGED, the_wrong_one
 from ..record.known_brokers import MASTER_ID
 from ..record.route_tables import RouteStretch, RouteTables
 from ..tolerance import tolerance
@@ -33,8 +34,8 @@ AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last"
 
 
 def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
-    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest. Nothing
-    where nothing is promised."""
+    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest, who of
+    both is wrong. Nothing where nothing is promised."""
     promised_ms = world.promised_ms(AGREE)
     if promised_ms is None:
         return
@@ -55,14 +56,21 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
         allowed = tolerance(world.timers, control.lateness.largest(world, (one, other), s, s + promised_ms), 1)
         measured = lasting(worst, window, allowed)
         counts = counted(measured["over_ms"], allowed)
-        routes = [_held(tables, name, topic, (s + e) / 2) for name in (one, other)]
+        more: dict[str, object] = {}
+        who, whom = other, one
+        if measured["over_ms"]:
+            at_ms = (s + e) / 2
+            wrong_one = the_wrong_one(control, world, topic, (one, other), listed, at_ms)
+            more = {"name_servers": [one, other], "routes": [_held(tables, of, topic, at_ms) for of in (one, other)]}
+            more |= {} if wrong_one else {"because": NOT_JUDGED}
+            who, whom = (one, other) if wrong_one == one else (other, one)
         yield finding(
-            (other, one, topic if e else ""),
+            (who, whom, topic if e else ""),
             "promised to agree",
             (s, e),
             window,
             examined=len(tables.topics),
-            more={"name_servers": [one, other], "routes": routes} if measured["over_ms"] else {},
+            more=more,
             **measured,
             **{name: count * len(wrong) for name, count in counts.items()},
         )

@@ -25,7 +25,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control, once
-from ..record.differences import apart, route_at
+from ..record.differences import NOT_JUDGED, apart, route_at, the_wrong_one
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Due, Settling
 from ..tolerance import tolerance
@@ -41,7 +41,7 @@ def judge(control: Control, world: World) -> Verdict:
     if not found and not promised:
         return Verdict.nothing_examined(NAME, "at no time could the same brokers reach two NameServers")
     seen = [(segment, _look(control, world, segment, tables)) for segment in found]
-    findings = [_finding(segment, of, tables) for segment, of in seen]
+    findings = [_finding(control, world, segment, of, tables) for segment, of in seen]
     return verdict_of(
         NAME,
         [*findings, *promised],
@@ -124,7 +124,7 @@ def _compared(control: Control, world: World) -> Mapping[str, Sequence[Stretch]]
     return {topic: deleted[topic] for topic in topics if topic in deleted}
 
 
-def _finding(segment: Segment, seen: Settling, tables: RouteTables) -> Finding:
+def _finding(control: Control, world: World, segment: Segment, seen: Settling, tables: RouteTables) -> Finding:
     about = segment.members[0], segment.members[-1]
     more: dict[str, Any] = {"name_servers": [name for name, _ in segment.members]}
     worst = seen.worst if seen.reaches_ms > 0 else None
@@ -133,6 +133,10 @@ def _finding(segment: Segment, seen: Settling, tables: RouteTables) -> Finding:
     if seen.due is not None and worst is not None and seen.is_out:
         more["name_servers"] = [name for name, _ in reversed(about)]
         more["routes"] = [route_at(tables, one, seen.due.topic, worst.about.last_ms) for one in reversed(about)]
+        names, two = [name for name, _ in segment.members], [name for name, _ in about]
+        wrong_one = the_wrong_one(control, world, seen.due.topic, two, names, worst.about.last_ms)
+        about = about[::-1] if wrong_one == two[1] else about
+        more |= {} if wrong_one else {"because": NOT_JUDGED}
     return finding(
         (*(name for name, _ in about), seen.due.topic if seen.due and worst else ""),
         "must be equal",

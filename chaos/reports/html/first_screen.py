@@ -49,7 +49,7 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
     """Return (label, sentence) pairs about the broken rule, faults, routes, clients, cost and undecided checks."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
-    named += [("Clients", said.clients), ("Cost", said.cost)]
+    named += [("Drops", said.drops), ("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
     return [(what, told.names(text)) for what, text in named if text]
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos import runner
+from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment import rehearsal
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.harness import Harness
@@ -63,13 +64,22 @@ def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_
     assert [row["value"]["f"] for row in rows if row["event"] == "not_done"] == ["defect"] * (recorded - 1)
 
 
+def test_a_users_defect_that_cannot_be_planted_is_a_wrong_input_and_no_failed_harness(tmp_path: Path) -> None:
+    (mine := tmp_path / "mine.py").write_text('NODES = ["ns-0"]\ndef plant(node): node.config.nothing\n')
+    options = runner.Options(seed=1, virtual=True, out=tmp_path / "run", quiet=True, defect=str(mine))
+    with pytest.raises(ScenarioError, match=r"--defect: plant\(node\) of .*mine.py, line 2: AttributeError"):
+        runner.run_one(scenario(), options, Harness())
+
+
 @pytest.mark.parametrize("acts", [True, False])
 def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: Path) -> None:
     defect, folder = DEFECTS["name-server-never-expires"], RunFolder.create("mine", tmp_path / "run")
-    Experiment(scenario=scenario(), seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
+    mine = scenario(timeline=[{"at_s": 1, "do": "cut", "links": ["broker-a <-> ns-1"], "for_s": 1}])
+    Experiment(scenario=mine, seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
     said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
     why = (
         "the planted defect name-server-never-expires changes nothing in this scenario: without the defect, every row "
-        f"is the same. Checks find the defect with this command: {defect.command}"
+        "is the same (seed 1). The defect is in ns-0; the timeline acts on broker-a <-> ns-1. Checks find the defect "
+        f"with this command: {defect.command}"
     )
     assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])

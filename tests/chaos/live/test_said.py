@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.live.up import Up, scenario_of
+from nemesrv.chaos.judging import Engine, History, Judged
+from nemesrv.chaos.live.up import Up, _ended, scenario_of
 from nemesrv.chaos.verdict import Validity, Verdict
 
 CLUSTER: Any = SimpleNamespace(
@@ -39,3 +40,9 @@ def test_each_line_is_an_object_and_every_one_after_the_cluster_is_a_verdict(
         ("verdict", 1_000.0, "routes_converge", "VALID"),
         ("verdict", 2_000.0, "no_false_eviction", "INVALID"),
     ]
+
+
+def test_the_end_of_a_judged_cluster_says_why_a_check_is_not_valid() -> None:
+    idle = Verdict.nothing_examined("no_resurrection", "no broker was killed")
+    judged = Judged(History(where="up2", checks=()), [RIGHT, idle], Engine.PLAIN)
+    assert _ended(judged) == "verdicts: UNKNOWN   up2\n  no_resurrection UNKNOWN: no broker was killed"

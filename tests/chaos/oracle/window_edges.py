@@ -188,7 +188,7 @@ EDGES: tuple[Edge, ...] = (
     # 88.8 s: within 2 % of the gap
     Edge(
         "partition-length",
-        "2: how long may a partition last: 60 s never lose the route (gap 90 s)",
+        "2: how long may a partition last: within 60 s (gap 90 s) no drop for silence",
         "no_false_eviction",
         90_000,
         NS_0,

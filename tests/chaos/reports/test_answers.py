@@ -78,6 +78,32 @@ def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
     assert "ns-0 dropped broker-a 0.0 s after the cut;" in said(at_once, CONVERGE)[1]
 
 
+def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_told_once() -> None:
+    def drop(name_server: str, at_ms: float, reason: str, back_ms: float | None) -> dict[str, object]:
+        what = {"broker": "broker-a", "reason": reason}
+        return {"name_server": name_server, "at_ms": at_ms, "back_ms": back_ms, **what}
+
+    drops = [
+        drop("ns-1", 72_210.0, "expired", 80_000.0),
+        drop("ns-0", 72_190.0, "expired", 80_400.0),
+        drop("ns-0", 90_000.0, "closed", None),
+        *(drop("ns-0", 91_000.0 + 200 * number, "unknown", 99_000.0) for number in range(4)),
+    ]
+    found = Verdict(
+        name="no_false_eviction",
+        verdict=Validity.VALID,
+        examined=2,
+        timeline_ms=10_000.0,
+        measured={"dropped": drops},
+    )
+    assert said(found)[1] == (
+        "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and had it "
+        "back at 70.0 to 70.4 s; ns-0 dropped broker-a at 80.0 s (the broker's channel had ended); ns-0 dropped "
+        "broker-a at 81.0 s and had it back at 89.0 s; ns-0 dropped broker-a at 81.2 s and had it back at 89.0 s; "
+        "and 2 more."
+    )
+
+
 def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() -> None:
     first, broken, routes, _ = said(STAYED, USED)
     assert first.startswith(

@@ -6,6 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.finishing import finished
+from nemesrv.chaos.oracle.timers import Timers
+from nemesrv.chaos.oracle.windows import legend, set_values
 from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.html.found import Place
@@ -13,6 +17,7 @@ from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import example_sentence, measured_sentences, nearest_sentence, wrong_sentence
 from nemesrv.chaos.reports.terminal import allowed, legend_line, measured
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
+from tests.chaos.builder import cluster
 
 verdict_rows: Any = template("parts.html.template").module.verdict_rows  # type: ignore[attr-defined]
 PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
@@ -200,3 +205,33 @@ def test_what_is_wrong_names_who_when_and_by_how_much_counted_from_the_timeline(
 def test_the_symbols_of_the_formulas_shown_are_explained_below_the_table() -> None:
     assert [part.split(":")[0] for part in legend_line([wrong()]).split("; ")] == ["R", "E", "S"]
     assert legend_line([never()]) == ""
+
+
+def test_the_legend_has_the_values_of_the_run_and_the_default_beside_a_value_that_was_set() -> None:
+    set_ = [replace(wrong(), allowed={**wrong().allowed, "timers": {"R": "20 s"}})]
+    assert "R: a broker registers every registerNameServerPeriod, 20 s (default 30 s); E: " in legend_line(set_)
+    said = legend(["B"], {"B": "10 to 12 s"})["B"]
+    assert said.endswith("registerBrokerTimeoutMills, 10 to 12 s (default 6 s; 5.x: 24 s)")
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ({}, {}),
+        ({"profile": "5.x"}, {}),
+        ({"timers": {"E_ms": 50_000}}, {"E": "50 s"}),
+        ({"node_timers": {"broker-a": {"R_ms": 20_000}}}, {"R": "20 to 30 s"}),
+        ({"timers": {"W_ms": 45_000, "P_ms": 10_500}}, {"P": "10.5 s"}),
+    ],
+)
+def test_a_timer_that_is_not_at_its_default_has_its_value_in_the_legend(
+    run: dict[str, Any], expected: dict[str, str]
+) -> None:
+    assert set_values(Timers.from_json({"profile": "4.9", **run}), run.get("node_timers", {})) == expected
+
+
+def test_a_verdict_has_the_values_of_the_timers_in_its_formula_that_were_set() -> None:
+    control, world = cluster(timers={"R_ms": 20_000, "P_ms": 10_000}).end(300).facts()
+    check = CHECKS["routes_are_true"]
+    verdict = finished(check, check.judge(control, world), world)
+    assert (verdict.allowed["formula"], verdict.allowed["timers"]) == ("R + C", {"R": "20 s"})

@@ -58,7 +58,7 @@ def test_starts_that_are_all_at_one_place_are_not_random() -> None:
     assert verdict("start", "random", *starts(30, 0, 0)) is Validity.INVALID
     assert verdict("start", 0, *starts(30, 0, 0)) is Validity.VALID
     assert verdict("start", 1, *starts(0, 30, 0)) is Validity.VALID
-    assert found("start", *starts(0, 30, 0)).why.startswith("all 30 processes asked ns-1 first; chance alone")
+    assert found("start", *starts(0, 30, 0)).why == "all 30 processes asked ns-1 first"
     assert verdict("start", "random", *starts(50, 8, 2)) is Validity.INVALID
 
 

@@ -62,6 +62,13 @@ def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_r
     assert verdict.measured["drops"] == {reason: 1}
 
 
+def test_every_drop_is_told_with_its_reason_and_when_the_broker_was_back_whether_a_limit_asks_for_it_or_not() -> None:
+    first = {"name_server": "ns-0", "broker": "broker-a", "at_ms": 215_000.0, "reason": "expired", "back_ms": 310_000.0}
+    again = {**first, "at_ms": 320_000.0, "reason": "closed", "back_ms": None}
+    verdict = check(dropped(silence(215), 320, "closed").end(330))
+    assert verdict.measured["dropped"] == [first, again]
+
+
 @pytest.mark.parametrize("reason", ["expired", "idle"])
 def test_a_live_broker_that_is_dropped_for_silence_is_invalid_by_how_much_too_soon(reason: str) -> None:
     verdict = check(dropped(peace(), 130, reason).end(160))

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.cause import cause_of, guilty_nodes
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 ELSEWHERE = "10.9.9.9:10911"
@@ -86,6 +87,43 @@ def test_a_promise_is_kept_or_broken(
     (one, *_) = promised(verdict(check, broken()))
     assert one.startswith("promised to ")
     assert verdict(check, broken()).verdict is Validity.INVALID
+
+
+NOT_JUDGED = (
+    "ns-1 and ns-0 had different routes of orders from 195.0 to 260.0 s, for 65.0 s (which of the two is wrong "
+)
+
+
+@pytest.mark.parametrize(
+    ("name_servers", "is_read", "guilty", "said"),
+    [
+        (
+            3,
+            False,
+            "ns-0",
+            "ns-0 and ns-1 had different routes of orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
+        ),
+        (
+            2,
+            True,
+            "ns-0",
+            "ns-0 and ns-1 had different routes of orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
+        ),
+        (2, False, "", f"{NOT_JUDGED}is not judged); allowed 60.0"),
+    ],
+)
+def test_of_two_tables_that_of_the_minority_or_that_which_is_not_what_was_read_is_wrong(
+    name_servers: int, *, is_read: bool, guilty: str, said: str
+) -> None:
+    story = tables_apart(195, 260, name_servers=name_servers)
+    for name_server in ("ns-0", "ns-1") if is_read else ():
+        for broker in BOTH:
+            story.at(0.9).registers(name_server, broker)
+    broken = [verdict("routes_converge", story)]
+    cause = cause_of(broken)
+    assert cause is not None
+    assert cause.sentence.startswith(said)
+    assert (cause.node, [*guilty_nodes(broken)]) == (guilty, [guilty] if guilty else [])
 
 
 def promised(found: Verdict) -> Sequence[str]:

@@ -61,6 +61,12 @@ def test_a_name_server_that_differs_from_its_equals_is_invalid() -> None:
     assert [row["after_ms"] for row in verdict.measured["converged"]] == [None, 15_000.0]
 
 
+def test_of_three_the_name_server_that_differs_from_both_others_is_named_though_it_is_the_first() -> None:
+    told = cluster(name_servers=3).at(60).route("ns-0", "orders", "broker-b").end(330)
+    (example,) = check(told).examples
+    assert (example.who, example.what) == ("ns-0", "ns-1")
+
+
 def test_a_name_server_whose_log_nobody_read_is_compared_with_no_other() -> None:
     told = partition()
     told.rows = [row for row in told.rows if row["node"] != "ns-2"]
