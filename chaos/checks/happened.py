@@ -188,7 +188,7 @@ _ACTS: Mapping[str, str] = {
     "heartbeats everywhere": "{who} sent {what} no heartbeat (904) in a round; each round must reach every NameServer",
     "begins at all NameServers at once": "{who} did not begin the {what} at all NameServers at once",
     "answers pulls": "{who} did not answer pulls of {what} before the pulls timed out",
-    "refuses strangers": "{who} did not refuse pulls of {what} (code 24), but {who} had heard of no member of the group",
+    "refuses strangers": "{who} did not refuse pulls of {what} (code 24), but {who} knew no member of the group",
     "refuses without members": "{who} answered the question for a group's members (38) with an empty list, not code 1",
     "newest subscription": "{who} refused pulls of {what} (code 25), but a heartbeat had brought that subscription",
     "lists its members": "{who} listed other members of a group than the members whose heartbeats {who} had read",
