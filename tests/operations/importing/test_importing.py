@@ -344,8 +344,22 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatc
     (run / "logs").mkdir(parents=True)
     (run / "scenario.yaml").touch()
     monkeypatch.setattr(importing, "gather", lambda *_: Gathered([], [], [], []))
-    with pytest.raises(ScenarioError, match=f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`"):
+    with pytest.raises(ScenarioError, match=f"judge it with `nemesrv check {run}`, .*`nemesrv replay {run}`; neither"):
         importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
+
+
+def test_copied_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    ok = "2023-11-14 22:13:41,661 INFO nemesrv.broker-{}: register broker[0]to name server 10.0.1.3:9876 OK\n"
+    for name in "ab":
+        (tmp_path / f"broker-{name}.log").write_text(ok.format(name) * 3)
+    lines, files, notes = plain_logs([tmp_path])
+    with pytest.raises(ScenarioError) as refused:
+        written(tmp_path / "run", lines, files, reading=notes)
+    assert str(refused.value) == (
+        "broker-a.log and 1 more are logs of a run of nemesrv: `nemesrv check RUN_DIR` judges a run and "
+        "`nemesrv replay RUN_DIR` repeats it, both without an import"
+    )
+    assert all(note.endswith("it is a log of nemesrv's own run") for note in notes)
 
 
 def test_large_logs_are_read_by_processes_and_told_as_small_ones_are(
