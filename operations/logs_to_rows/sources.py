@@ -341,6 +341,7 @@ def _place(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> 
             behind = _OTHER_FILES.sub("", programs.sub("", found["tail"]))
             home = "/".join(filter(None, (folder, prefix or before)))
             node = f"{_PROGRAMS.get(kind or named, named)}{behind}" if behind and not prefix else ""
+            node = re.sub(r"^client[._-](?=[a-z])", "", node)  # the client's own name, as a folder's
             return _Place(home, kind or named, plain, node, number)
     return _Place("/".join(filter(None, (folder, plain, prefix))), kind, plain, "", number)
 

@@ -14,6 +14,8 @@ OK = "2026-06-27 16:00:0{} INFO main - register broker[0]to name server 10.0.1.1
 BROKER = "".join(OK.format(number) for number in range(5))
 REMOTING = "2026-06-27 16:00:01 INFO main - createChannel: connect remote host[10.0.1.1:9876] success, x\n"
 NAME_SERVER = "2026-06-27 16:00:02 INFO main - new broker registered, 10.0.2.1:10911 HAServer: 10.0.2.1:10912\n"
+CLIENT = "2026-06-27 08:02:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception\n" * 3
+CLIENT += "2026-06-27 08:02:52,122 INFO RocketmqClient - the client factory [10.0.3.3@p-1] start OK\n"
 STRANGE = "2026-06-27 16:00:03 INFO main - nobody knows this one\n"
 NO_EVENT = "2026-06-27 16:00:03 INFO main - [WATERMARK] Send Queue Size: 0 SlowTimeMills: 0\n"
 
@@ -78,6 +80,12 @@ def test_a_remoting_log_is_of_the_broker_whose_name_stands_behind_its_own(tmp_pa
         tmp_path, broker__a_log=BROKER, remoting__a_log=REMOTING, broker__b_log=BROKER, remoting__b_log=REMOTING
     )
     assert found == [("broker", [f"broker-{name}.log", f"remoting-{name}.log"]) for name in "ab"]
+
+
+@pytest.mark.parametrize(("name", "key"), [("producer-1", "producer-1"), ("2", "client-2")])
+def test_a_client_has_the_name_that_stands_behind_its_log_s(tmp_path: Path, name: str, key: str) -> None:
+    (tmp_path / f"rocketmq_client-{name}.log").write_text(CLIENT)
+    assert [source.key for source in sources_of(*plain_logs([tmp_path])[:2])] == [key]
 
 
 def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path) -> None:
