@@ -346,8 +346,7 @@ def _place(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> 
     return _Place("/".join(filter(None, (folder, plain, prefix))), kind, plain, "", number)
 
 
-_SLACK_MS = 5_000.0
-_COPIED = 0.5
+_SLACK_MS = 60_000.0
 
 
 def _are_apart(one: Sequence[Line], other: Sequence[Line], kind: str) -> bool:
@@ -356,11 +355,23 @@ def _are_apart(one: Sequence[Line], other: Sequence[Line], kind: str) -> bool:
     named, others = _own_names(one, kind), _own_names(other, kind)
     if named and others and not named & others:
         return True
-    (first, last), (others_first, others_last) = _ends(one), _ends(other)
-    if min(first, others_first) < UNDATED_MS or last <= others_first + _SLACK_MS or others_last <= first + _SLACK_MS:
+    if not _overlap(one, other):
         return False
-    lines, copies = ({(line.stamp_ms, line.event, *line.fields.values()) for line in found} for found in (one, other))
-    return len(lines & copies) < _COPIED * min(len(lines), len(copies))
+    lines, others_lines = ({_told(line): line for line in found} for found in (one, other))
+    copied = lines.keys() & others_lines.keys()  # pasted twice, and then cut into files
+    return _overlap(*([line for told, line in of.items() if told not in copied] for of in (lines, others_lines)))
+
+
+def _told(line: Line) -> tuple[object, ...]:
+    return line.stamp_ms, line.event, *line.fields.values()
+
+
+def _overlap(one: Sequence[Line], other: Sequence[Line]) -> bool:
+    if not one or not other:
+        return False
+    (first, last), (others_first, others_last) = _ends(one), _ends(other)
+    is_dated = min(first, others_first) >= UNDATED_MS
+    return is_dated and last > others_first + _SLACK_MS and others_last > first + _SLACK_MS
 
 
 def _own_names(lines: Iterable[Line], kind: str) -> set[str]:

@@ -45,7 +45,7 @@ def test_two_brokers_logs_that_are_numbered_are_two(tmp_path: Path) -> None:
     assert [kind for kind, _ in kinds(tmp_path, **{"1__broker_log": BROKER, "2__broker_log": BROKER})] == ["broker"] * 2
 
 
-LATER = BROKER.replace(" 16:", " 17:")
+LATER, LAST = BROKER.replace(" 16:", " 17:"), BROKER.replace(" 16:", " 18:")
 OF_A, OF_B = (f"2026-06-27 16:00:00 INFO main - brokerName=broker-{name}\n" for name in "ab")
 
 
@@ -98,6 +98,11 @@ def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path
         (BROKER, BROKER.replace(":00:0", ":00:1"), 1),  # one after the other
         (BROKER + LATER, BROKER.replace(":00:", ":20:") + LATER.replace(":00:", ":20:"), 2),  # by turns
         (BROKER + LATER, BROKER + LATER, 1),  # a copy
+        (
+            BROKER + LATER + LAST,
+            LATER + LAST + LAST.replace(" 18:", " 19:"),
+            1,
+        ),  # a block of the one is in the other, too
         (OF_A + BROKER, OF_B + LATER, 2),
         (OF_A + BROKER, OF_A + LATER, 1),
     ],
