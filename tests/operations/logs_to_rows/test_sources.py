@@ -102,7 +102,7 @@ def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path
             BROKER + LATER + LAST,
             LATER + LAST + LAST.replace(" 18:", " 19:"),
             1,
-        ),  # a block of the one is in the other, too
+        ),  # a block twice
         (OF_A + BROKER, OF_B + LATER, 2),
         (OF_A + BROKER, OF_A + LATER, 1),
     ],
