@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 SHAPES_SHOWN = 20
+OF_A_RUN = "a log of nemesrv's own run"
 _BATCH = 8_192
 _TASK = 8 << 20
 _FIRST_YEAR_MS = 1_325_376_000_000
@@ -300,7 +301,9 @@ def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iter
     if read.last_ms is not None and read.last_ms > (time.time() + 2 * 86_400) * 1000:
         yield f"{read.file}: its last stamp is of {_day(read.last_ms)}, which is to come: that clock was not set"
     if read.lines and not read.understood:
-        yield f"{read.file}: none of its {read.lines:,} lines was understood: it may be no log of RocketMQ's"
+        is_own = any(shape.startswith("nemesrv.") for _, shape in read.shapes)
+        why = f"it is {OF_A_RUN}" if is_own else "it may be no log of RocketMQ's"
+        yield f"{read.file}: none of its {read.lines:,} lines was understood: {why}"
 
 
 def _day(ms: int) -> str:

@@ -10,7 +10,7 @@ NameServer answered.
 import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ..inferring.said import text_at, texts_in
 from ..inferring.suffering import EVENTS, Suffered, suffered
 from ..logs_to_rows.gather import gather, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
+from ..logs_to_rows.sources import CLIENT
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
@@ -121,6 +122,8 @@ class Diagnosis:
     """The most probable cause of the clients' trouble."""
     suffering: Sequence[Suffered] = ()
     """What clients suffered, whatever the topic."""
+    quotes_client: bool = False
+    """Whether the answer quotes a log that is no server's."""
 
     @property
     def failures(self) -> list[Failure]:
@@ -144,7 +147,7 @@ class Diagnosis:
         lines += suffered_lines(one.to_json(self.logs.zone) for one in self.suffering)
         if self.topic is not None and not failures:
             lines.append(f"no client's log here tells of a look-up of {self.topic} that failed")
-        elif not failures and not self.suffering:
+        elif not failures and not self.suffering and not self.quotes_client:
             lines.append("no client's log here tells of a failed call, or of a route without a broker")
         lines += numbered_lines(self.causes)
         lines += [f"not shown by these logs: {said}" for said in self.unknown]
@@ -198,7 +201,7 @@ def diagnosed(
     if not lines:  # a stack trace, an excerpt without times
         answer = probable(texts)
         unknown = [] if is_told(answer) else ["what happened: no line tells of a registration, a connection or a route"]
-        return Diagnosis(Logged(), [], unknown, notes, topic, answer)
+        return Diagnosis(Logged(), [], unknown, _of_others(notes, answer), topic, answer, (), bool(answer.lines))
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
@@ -208,7 +211,19 @@ def diagnosed(
     answer = probable(texts, found, episodes, causes, failures, suffering)
     shown = text_at(places, [where for where, text in answer.lines if not text])
     answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
-    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic, answer, suffering)
+    servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
+    notes = [*_of_others(notes, answer), *found.notes]
+    return Diagnosis(logs, causes, unknown, notes, topic, answer, suffering, not _quoted(answer) <= servers)
+
+
+def _quoted(answer: Answer) -> set[str]:
+    return {where.rpartition(":")[0] for where, _ in answer.lines}
+
+
+def _of_others(notes: Iterable[str], answer: Answer) -> list[str]:
+    """Leave out that a file was not understood or not used, if the answer quotes the file."""
+    said = tuple(f"{file}{why}" for file in _quoted(answer) for why in (": none of its ", " is not used, "))
+    return [note for note in notes if not note.startswith(said)]
 
 
 def _failed(logs: Logged, failure: Failure) -> str:

@@ -15,6 +15,7 @@ from ...chaos.faults.kinds import FAULTS
 from ...chaos.history.host_clocks import HARNESS
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
+from ...chaos.reports.imported import LIKELY
 from ...chaos.shapes import Separates, Stream, is_shape, shape_of
 from ..inferring.joining import Everybody
 from ..logs_to_rows.naming import GUESS
@@ -31,18 +32,23 @@ class FaultTime(NamedTuple):
     nodes: frozenset[str]
     from_ms: float
     to_ms: float
+    is_formless: bool = False
+    """Whether the fault is likely, but its form is not known."""
 
 
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[FaultTime]]:
-    """Return history rows of each episode's certain or likely fault, and each fault's time. `roles` has each node's
-    kind."""
+    """Return history rows of each episode's certain or likely fault, and each fault's time. A fault whose form is not
+    known has a time and no rows. `roles` has each node's kind."""
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
         chosen = next(iter(episode.get("hypotheses") or ()), None)
-        if chosen is None or chosen.get("certainty") not in TOLD:
+        if chosen is None:
+            continue
+        is_formless = chosen.get("certainty") not in TOLD
+        if is_formless and episode.get("score", 0.0) < LIKELY:
             continue
         ends = [float(bound or 0.0) for bound in chosen.get("bounds_ms") or ()]
         slack = max(ends, default=0.0)
@@ -62,9 +68,10 @@ def fault_rows(
             fault_id = f"{entry['do']}-{number + 1}"
             places = list(_places(entry, roles))
             for place in places:
-                rows += _rows(entry, fault_id, place, from_ms, to_ms, about)
+                rows += [] if is_formless else _rows(entry, fault_id, place, from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
-            stretches.append(FaultTime(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
+            until_ms = min(end_ms if to_ms is None else to_ms, end_ms) + slack
+            stretches.append(FaultTime(named, from_ms - slack, until_ms, is_formless))
     return rows, stretches
 
 
@@ -208,7 +215,8 @@ def unexplained(
             continue
         at_ms, node, subject = entry["time_ms"], entry["node"], entry["subject"]
         pair = {name for name in (node, subject) if name in roles}
-        if any(fault.from_ms - 2_000 <= at_ms <= fault.to_ms + reach_ms and pair & fault.nodes for fault in faults):
+        near = [one for one in faults if one.from_ms - 2_000 <= at_ms <= one.to_ms + reach_ms and pair & one.nodes]
+        if any(not fault.is_formless for fault in near):
             continue
         key = min(node, subject), max(node, subject)
         until_ms = min((_back(timeline, entry) or at_ms) + after_ms, end_ms)
@@ -218,7 +226,10 @@ def unexplained(
             continue
         if key in open_:
             yield from _both(key, open_[key], roles)
-        says = f"nobody knows why {node} {_LOST[entry['what']]} {subject} at {entry['wall'][11:19]}"
+        what = f"{node} {_LOST[entry['what']]} {subject} at {entry['wall'][11:19]}"
+        says = f"nobody knows why {what}"
+        if near:
+            says = f"a likely fault explains that {what}, but the fault's form is not known"
         open_[key] = says, at_ms - before_ms, until_ms
     for key, found in open_.items():
         yield from _both(key, found, roles)

@@ -22,7 +22,7 @@ from ...chaos.history.rows import write_parquet
 from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import FileRead, are_large
+from ...chaos.logs.reading import OF_A_RUN, FileRead, are_large
 from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
@@ -145,7 +145,10 @@ def import_logs(
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:
             raise
-        raise LogError(f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`") from exc
+        raise LogError(
+            f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`, or run it again with "
+            f"`nemesrv replay {run}`; neither needs an import"
+        ) from exc
 
 
 def _run_of(place: Path | str) -> Path | None:
@@ -172,6 +175,12 @@ def written(
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
     found = reconstruct(lines, files, zones=zones, offsets=offsets, name=name[:60])
     if not found.found:
+        if own := [note.partition(": none of its ")[0] for note in reading if note.endswith(OF_A_RUN)]:
+            more = f" and {len(own) - 1} more are logs" if own[1:] else " is a log"
+            raise LogError(
+                f"{own[0]}{more} of a run of nemesrv: `nemesrv check RUN_DIR` judges a run and `nemesrv replay "
+                "RUN_DIR` repeats it, both without an import"
+            )
         first = shared(conditions((texts or Texts()).said))[:1]
         outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)
         said = [*outright, *reading, *found.notes]

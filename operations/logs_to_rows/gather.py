@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...chaos.logs.reading import FileRead, read_plain, skimmed
-from ...chaos.logs.stream import DAY_MS, RELATIVE_MS, LogRow
+from ...chaos.logs.stream import RELATIVE_MS, LogRow
 from .book import CLIENT_ID, HOST_PORT
-from .line import USED, Line, zone_ms_of
+from .line import UNDATED_MS, USED, Line, zone_ms_of
 from .marks import host_of
 
 if TYPE_CHECKING:
@@ -43,15 +43,12 @@ def gather(spark: SparkSession | None, places: Sequence[Path | str], more: froze
     return Gathered(kept, read.files, notes, _shapes(read.files))
 
 
-_UNTIL_MS = RELATIVE_MS + 30 * DAY_MS
-
-
 def _dated(lines: list[Line]) -> list[Line]:
     """Leaves out lines without a date, if other lines of their log have one, because it is unknown when they were
     written."""
-    dated = {(line.file, line.prefix) for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS}
+    dated = {(line.file, line.prefix) for line in lines if not RELATIVE_MS <= line.stamp_ms < UNDATED_MS}
     return [
-        line for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS or (line.file, line.prefix) not in dated
+        line for line in lines if not RELATIVE_MS <= line.stamp_ms < UNDATED_MS or (line.file, line.prefix) not in dated
     ]
 
 

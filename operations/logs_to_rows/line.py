@@ -3,6 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from ...chaos.logs.stream import DAY_MS, RELATIVE_MS
+
+UNDATED_MS = RELATIVE_MS + 30 * DAY_MS
+"""Stamps of lines without a date are before this."""
 HOUR_MS = 3_600_000
 SERVERS_ZONE_MS = 8 * HOUR_MS
 """GMT+8, which servers and 5.x clients write in any zone."""

@@ -3,6 +3,7 @@
 ns-0/rocketmqlogs/namesrv.log, otherdays/namesrv.1.log.gz            ─► a NameServer
 10.0.0.2/broker.log, 10.0.0.2/remoting.log                           ─► one broker
 broker-a.remoting.log, broker-a.broker.log   (all in one folder)     ─► one broker
+namesrv-0.log, namesrv-1.log, namesrv-1.log.2026-11-29               ─► two NameServers
 app.log (slf4j host), rocketmq_client.log                            ─► a client
 """
 
@@ -10,9 +11,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
 
 from ...chaos.logs.reading import FileRead
-from .line import Line
+from .line import UNDATED_MS, Line
 
 NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
 
@@ -55,20 +58,30 @@ _NAMES: tuple[tuple[str, str], ...] = (
         r"|pop|coldctr|rebalance\w*|auth_audit|dledger|commercial",
         BROKER,
     ),
-    (r"rocketmq[_-]client\w*|ons|mqclient|rocketmq_cpp|rocketmq-cpp", CLIENT),
+    (r"rocketmq[_-]client|ons|mqclient|rocketmq_cpp|rocketmq-cpp", CLIENT),
     (r"controller(?:_default)?", ELECTOR),
 )
 _PREFIXED = tuple(
     (
-        re.compile(
-            rf"(?P<prefix>.*?)(?:^|[._\-])(?P<base>{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE
-        ),
+        re.compile(rf"(?P<prefix>.*?)(?:^|[._\-])(?P<base>{names})(?P<tail>[._\-\w]*)", re.IGNORECASE),
+        re.compile(rf"[._\-]?(?:{names})(?=[._\-]|$)", re.IGNORECASE),
         kind,
     )
     for names, kind in _NAMES
 )
 _INNER = re.compile(r"(?:^|/)(?:otherdays|other_days|rocketmqlogs|logs|\.+)(?=/|$)", re.IGNORECASE)
-_ROLLED = re.compile(r"(?:[._-]\d+)?(?:\.log|\.txt)?(?:[._-]\d+)*(?:\.(?:gz|zip|zst|zstd))?$", re.IGNORECASE)
+_ENDING = r"\.?(?:log|txt|out|err|gz|zip|zst|zstd|bz2|xz)(?![^\W_])"
+_ROLLED = re.compile(
+    rf"(?:[._-]?(?:19|20)\d\d[._-]?\d\d[._-]?\d\d(?:[._T-]?\d\d){{0,3}}(?:[._-]\d{{1,3}})?"
+    rf"|[._-]\d{{8,14}}|\.\d{{1,3}}|(?:(?<=\.log)|(?<=\.txt))[._-]\d+|{_ENDING})+$",
+    re.IGNORECASE,
+)
+"""What rotation and compression put behind a name; `-0` before `.log` is a node's number."""
+_IP = re.compile(r"(?<!\d)\d{1,3}(?:\.\d{1,3}){3}(?!\d)")
+_OTHER_FILES = re.compile(
+    r"[._-]?(?:all|bak|copy|debug|error|excerpt|gc|info|old|start|stderr|stdout|warn)(?=[._-]|$)", re.IGNORECASE
+)
+"""Words behind a program's name that are no node's."""
 
 
 @dataclass(slots=True)
@@ -133,11 +146,7 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[So
         for stream, part in _of_each_program(file, prefix, found).items()
     }
     kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
-    grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    counted = _counted(by_stream)
-    for stream in by_stream:
-        grouped[_key(*stream, kinds[stream], counted)].append(stream)
-    grouped = _joined(grouped, by_stream)
+    grouped = _joined(_grouped(by_stream, kinds), by_stream)
     about = {one.file: one for one in files}
     made = []
     for (key, _), streams in sorted(grouped.items()):
@@ -250,7 +259,7 @@ def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for file, _ in streams:
         folder, _, name = file.rpartition("/")
-        found = next((found for pattern, _ in _PREFIXED if (found := pattern.fullmatch(name)) is not None), None)
+        found = next((found for pattern, *_ in _PREFIXED if (found := pattern.fullmatch(name)) is not None), None)
         if found is not None:
             named[folder].append((found["prefix"], found["base"].lower()))
     return frozenset(
@@ -280,18 +289,104 @@ def _joined(
     return found
 
 
-def _key(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> tuple[str, str]:
-    """Folder and the distinguishing part of the file's name, and the owner's presumed kind."""
+class _Place(NamedTuple):
+    """What a file's path says about the process that wrote the file."""
+
+    home: str
+    """The folder, and what stands before the program's name."""
+    kind: str
+    unit: str = ""
+    """One process writes the files of a unit one after the other."""
+    node: str = ""
+    """The program and what stands behind its name; "" if nothing does."""
+    number: str = ""
+    """The date or number of a rotation."""
+
+
+def _grouped(
+    by_stream: Mapping[tuple[str, str], Sequence[Line]], kinds: Mapping[tuple[str, str], str]
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Group the logs by the process that wrote them."""
+    counted = _counted(by_stream)
+    places = {stream: _place(*stream, kinds[stream], counted) for stream in by_stream}
+    nodes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for place in places.values():
+        nodes[place.home, place.kind] |= {place.node} - {""}
+    grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for stream, place in places.items():
+        beside = nodes[place.home, place.kind]
+        node = place.node or (next(iter(beside)) if len(beside) == 1 else "")  # remoting.log beside broker-a.log
+        grouped["/".join(filter(None, (place.home, node))) or place.kind, place.kind].append(stream)
+    found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for (key, kind), streams in grouped.items():
+        units = [[by_stream[one] for one in streams if places[one].unit == places[stream].unit] for stream in streams]
+        are_apart = any(_are_apart(*pair, kind) for unit in units for pair in combinations(unit, 2))
+        for stream in streams:
+            number = places[stream].number[1:] if are_apart else ""
+            found[f"{key}/{_PROGRAMS.get(kind, kind)}-{number}" if number else key, kind].append(stream)
+    return found
+
+
+def _place(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> _Place:
     folder, _, name = file.rpartition("/")
+    numbered = folder not in counted
     while (shorter := _INNER.sub("", folder)) != folder:
         folder = shorter
-    for pattern, named in _PREFIXED:
-        found = pattern.fullmatch(name)
+    plain = name[: len(_ROLLED.sub("", _IP.sub(lambda ip: "x" * len(ip[0]), name)))]
+    number = re.sub(_ENDING, "", name[len(plain) :])
+    for pattern, programs, named in _PREFIXED:
+        found = pattern.fullmatch(plain)
         if found is not None and (not kind or named == kind or (kind == CLIENT and named == BROKER)):
-            number = found["prefix"] if file.rpartition("/")[0] not in counted else ""
-            own = prefix or number or ("" if folder else named)
-            return "/".join(part for part in (folder, own) if part), kind or named
-    return "/".join(part for part in (folder, _ROLLED.sub("", name), prefix) if part), kind
+            before = found["prefix"] if numbered else ""
+            behind = _OTHER_FILES.sub("", programs.sub("", found["tail"]))
+            home = "/".join(filter(None, (folder, prefix or before)))
+            node = f"{_PROGRAMS.get(kind or named, named)}{behind}" if behind and not prefix else ""
+            node = re.sub(r"^client[._-](?=[a-z])", "", node)  # the client's own name, as a folder's
+            return _Place(home, kind or named, plain, node, number)
+    return _Place("/".join(filter(None, (folder, plain, prefix))), kind, plain, "", number)
+
+
+_SLACK_MS = 60_000.0
+
+
+def _are_apart(one: Sequence[Line], other: Sequence[Line], kind: str) -> bool:
+    """Return whether two files with equal names but for a number are of different nodes: the files name different
+    nodes as their own, or each file goes on after the other began."""
+    named, others = _own_names(one, kind), _own_names(other, kind)
+    if named and others and not named & others:
+        return True
+    if not _overlap(one, other):
+        return False
+    lines, others_lines = ({_told(line): line for line in found} for found in (one, other))
+    copied = lines.keys() & others_lines.keys()  # pasted twice, and then cut into files
+    return _overlap(*([line for told, line in of.items() if told not in copied] for of in (lines, others_lines)))
+
+
+def _told(line: Line) -> tuple[object, ...]:
+    return line.stamp_ms, line.event, *line.fields.values()
+
+
+def _overlap(one: Sequence[Line], other: Sequence[Line]) -> bool:
+    if not one or not other:
+        return False
+    (first, last), (others_first, others_last) = _ends(one), _ends(other)
+    is_dated = min(first, others_first) >= UNDATED_MS
+    return is_dated and last > others_first + _SLACK_MS and others_last > first + _SLACK_MS
+
+
+def _own_names(lines: Iterable[Line], kind: str) -> set[str]:
+    if kind == BROKER:
+        booted = {line.fields["broker"] for line in lines if line.event == "broker_boot"}
+        settings = (line.fields for line in lines if line.event == "setting")
+        return booted | {said["value"] for said in settings if said["key"] == "brokerName"}
+    boots = {line.fields.get("address") or "0.0.0.0" for line in lines if line.event == "name_server_boot"}
+    return {address for address in boots if not address.startswith("0.0.0.0")}
+
+
+def _ends(lines: Sequence[Line]) -> tuple[float, float]:
+    """Return the stamps of the first and the last line; a clock that was set back within a file changes neither."""
+    first, last = (pick(lines, key=lambda line: line.line).stamp_ms for pick in (min, max))
+    return min(first, last), max(first, last)
 
 
 def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -43,6 +43,23 @@ TIMED_OUT = (
 )
 
 
+UNANSWERED = (
+    "2024-05-01 04:00:0{second},345 WARNING mine: updateTopicRouteInfoFromNameServer failed: RequestTimeout: wait "
+    "response on the channel <10.0.1.2:9876> timeout, 3000(ms)\n"
+)
+
+
+def test_a_name_server_without_answer_is_not_to_be_started_and_quoted_failures_are_not_denied(tmp_path: Path) -> None:
+    one = of_files(tmp_path, producer="".join(UNANSWERED.format(second=n) for n in range(5)))
+    assert "it hangs, or the link to it is cut" in one.answer.sentence
+    assert "start" not in one.answer.then.lower()
+    assert {"jstack", "firewall"} <= set(one.answer.then.replace("(", " ").replace(",", " ").split())
+    said = "\n".join(one.lines)
+    assert "producer.log:1" in said
+    assert "none of its" not in said
+    assert "tells of a failed call" not in said
+
+
 def test_a_full_disk_said_399_times_wins_over_five_name_servers_without_answer(tmp_path: Path) -> None:
     disk = "".join(FULL.format(minute=n // 60 % 60, second=n % 60) for n in range(399))
     one = of_files(tmp_path, broker=disk + "".join(TIMED_OUT.format(second=n) for n in range(1, 6)))

@@ -18,6 +18,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.judging import Engine, apart, find, judge, show
+from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.reports.answers import answers, of_incident
 from nemesrv.chaos.reports.imported import suffered_lines
 from nemesrv.chaos.shapes import shape_of
@@ -25,7 +26,7 @@ from nemesrv.chaos.topology import Topology
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.importing import importing
-from nemesrv.operations.importing.fault_rows import fault_rows
+from nemesrv.operations.importing.fault_rows import fault_rows, unexplained
 from nemesrv.operations.importing.importing import Imported, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.conditions import _follows
@@ -76,6 +77,28 @@ def test_a_fault_on_a_shape_has_the_rows_of_each_link_that_a_run_would_cut(shape
     cut = {link for link in nodes.links if separates(*link) is not None}
     assert {(row["source"], row["target"]) for row in rows} == cut != set()
     assert stretch.nodes == {node for link in cut for node in link}
+
+
+@pytest.mark.parametrize(
+    ("certainty", "score", "said"),
+    [
+        ("likely", 0.96, []),
+        ("unsure", 0.96, ["a likely fault explains that {}, but the fault's form is not known"] * 2),
+        ("unsure", 0.4, ["nobody knows why {}"] * 2),
+    ],
+)
+def test_a_loss_under_a_likely_fault_of_unknown_form_is_not_said_to_have_no_cause(
+    certainty: str, score: float, said: list[str]
+) -> None:
+    first = {"certainty": certainty, "timeline": [{"at_s": 60.0, "do": "cut", "links": ["broker-a <-> ns-0"]}]}
+    roles = {"ns-0": "name_server", "broker-a": "broker"}
+    rows, faults = fault_rows(roles, [{"score": score, "hypotheses": [first]}], 9e4)
+    assert bool(rows) == (certainty == "likely")
+    lost = {"what": "failed", "how": "", "time_ms": 7e4, "node": "broker-a", "subject": "ns-0"}
+    entries = [{**lost, "wall": "2023-11-15T06:16:09.500+08:00"}]
+    assert [one[1] for one in unexplained(entries, roles, faults, Timers(), 9e4)] == [
+        one.format("broker-a failed at ns-0 at 06:16:09") for one in said
+    ]
 
 
 def test_the_members_of_the_one_group_of_all_consumers_are_named() -> None:
@@ -321,8 +344,22 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatc
     (run / "logs").mkdir(parents=True)
     (run / "scenario.yaml").touch()
     monkeypatch.setattr(importing, "gather", lambda *_: Gathered([], [], [], []))
-    with pytest.raises(ScenarioError, match=f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`"):
+    with pytest.raises(ScenarioError, match=f"judge it with `nemesrv check {run}`, .*`nemesrv replay {run}`; neither"):
         importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
+
+
+def test_copied_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    ok = "2023-11-14 22:13:41,661 INFO nemesrv.broker-{}: register broker[0]to name server 10.0.1.3:9876 OK\n"
+    for name in "ab":
+        (tmp_path / f"broker-{name}.log").write_text(ok.format(name) * 3)
+    lines, files, notes = plain_logs([tmp_path])
+    with pytest.raises(ScenarioError) as refused:
+        written(tmp_path / "run", lines, files, reading=notes)
+    assert str(refused.value) == (
+        "broker-a.log and 1 more are logs of a run of nemesrv: `nemesrv check RUN_DIR` judges a run and "
+        "`nemesrv replay RUN_DIR` repeats it, both without an import"
+    )
+    assert all(note.endswith("it is a log of nemesrv's own run") for note in notes)
 
 
 def test_large_logs_are_read_by_processes_and_told_as_small_ones_are(

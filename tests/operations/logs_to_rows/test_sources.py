@@ -1,5 +1,6 @@
 """Which files are one process's: told by what stands in them, whatever they are called; what is not used is said."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,13 @@ from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of
 
+APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
 OK = "2026-06-27 16:00:0{} INFO main - register broker[0]to name server 10.0.1.1:9876 OK\n"
 BROKER = "".join(OK.format(number) for number in range(5))
 REMOTING = "2026-06-27 16:00:01 INFO main - createChannel: connect remote host[10.0.1.1:9876] success, x\n"
 NAME_SERVER = "2026-06-27 16:00:02 INFO main - new broker registered, 10.0.2.1:10911 HAServer: 10.0.2.1:10912\n"
+CLIENT = "2026-06-27 08:02:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception\n" * 3
+CLIENT += "2026-06-27 08:02:52,122 INFO RocketmqClient - the client factory [10.0.3.3@p-1] start OK\n"
 STRANGE = "2026-06-27 16:00:03 INFO main - nobody knows this one\n"
 NO_EVENT = "2026-06-27 16:00:03 INFO main - [WATERMARK] Send Queue Size: 0 SlowTimeMills: 0\n"
 
@@ -39,6 +43,84 @@ def test_a_name_server_s_log_that_is_called_broker_is_a_name_server_s(tmp_path: 
 
 def test_two_brokers_logs_that_are_numbered_are_two(tmp_path: Path) -> None:
     assert [kind for kind, _ in kinds(tmp_path, **{"1__broker_log": BROKER, "2__broker_log": BROKER})] == ["broker"] * 2
+
+
+LATER, LAST = BROKER.replace(" 16:", " 17:"), BROKER.replace(" 16:", " 18:")
+OF_A, OF_B = (f"2026-06-27 16:00:00 INFO main - brokerName=broker-{name}\n" for name in "ab")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("broker__a_log", "broker__b_log"),
+        ("broker__0_log", "broker__1_log"),
+        ("prod_mq__broker__x__0_main__91aa_log", "prod_mq__broker__z__0_main__0c0c_log"),
+        ("broker__10_0_2_3_log", "broker__10_0_2_4_log"),
+        ("broker1_log", "broker2_log"),
+        ("mq__1_log", "mq__2_log"),
+    ],
+)
+def test_what_stands_behind_the_program_s_name_is_the_node_s(tmp_path: Path, one: str, other: str) -> None:
+    assert kinds(tmp_path, **{one: BROKER, other: LATER}) == [
+        ("broker", [name.replace("__", "-").replace("_", ".")]) for name in (one, other)
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["broker_1_log", "broker_log_1", "broker__2026__06__27_log", "broker_log__2026__06__27_1", "broker__error_log",
+     "broker_2026__06__27_1_log", "broker_log_bak", "broker__20260627__1_log"],
+)  # fmt: skip
+def test_a_rotation_s_number_or_date_is_no_node_s(tmp_path: Path, other: str) -> None:
+    assert len(kinds(tmp_path, broker_log=BROKER, **{other: LATER})) == 1
+
+
+def test_a_remoting_log_is_of_the_broker_whose_name_stands_behind_its_own(tmp_path: Path) -> None:
+    found = kinds(
+        tmp_path, broker__a_log=BROKER, remoting__a_log=REMOTING, broker__b_log=BROKER, remoting__b_log=REMOTING
+    )
+    assert found == [("broker", [f"broker-{name}.log", f"remoting-{name}.log"]) for name in "ab"]
+
+
+@pytest.mark.parametrize(("name", "key"), [("producer-1", "producer-1"), ("2", "client-2")])
+def test_a_client_has_the_name_that_stands_behind_its_log_s(tmp_path: Path, name: str, key: str) -> None:
+    (tmp_path / f"rocketmq_client-{name}.log").write_text(CLIENT)
+    assert [source.key for source in sources_of(*plain_logs([tmp_path])[:2])] == [key]
+
+
+def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path) -> None:
+    assert len(kinds(tmp_path, broker__a_log=BROKER, remoting_log=REMOTING)) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "nodes"),
+    [
+        (BROKER, BROKER.replace(":00:0", ":00:1"), 1),  # one after the other
+        (BROKER + LATER, BROKER.replace(":00:", ":20:") + LATER.replace(":00:", ":20:"), 2),  # by turns
+        (BROKER + LATER, BROKER + LATER, 1),  # a copy
+        (
+            BROKER + LATER + LAST,
+            LATER + LAST + LAST.replace(" 18:", " 19:"),
+            1,
+        ),  # a block twice
+        (OF_A + BROKER, OF_B + LATER, 2),
+        (OF_A + BROKER, OF_A + LATER, 1),
+    ],
+)
+def test_numbered_files_are_of_one_node_only_if_they_may_be(tmp_path: Path, one: str, other: str, nodes: int) -> None:
+    assert len(kinds(tmp_path, broker_1_log=one, broker_2_log=other)) == nodes
+
+
+@pytest.mark.parametrize("sample", ["broker-partition", "broker-crash-5"])
+def test_logs_in_one_folder_tell_what_they_tell_in_folders(tmp_path: Path, sample: str) -> None:
+    for path in (APACHES / sample).glob("*/*.gz"):
+        node = path.parent.name.removeprefix("broker-").removeprefix("ns-")
+        shutil.copy(path, tmp_path / path.name.replace(".log", f"-{node}.log"))
+    flat, nested = (reconstruct(*plain_logs([folder])[:2]) for folder in (tmp_path, APACHES / sample))
+    assert flat.nodes.roles == nested.nodes.roles
+    told, said = ([str({**entry, "file": ""}) for entry in found.timeline] for found in (flat, nested))
+    assert sorted(told) == sorted(said)
+    assert len(flat.rows) == len(nested.rows)
 
 
 def test_what_is_not_used_is_named_with_its_share_and_the_reason(tmp_path: Path) -> None:
