@@ -85,7 +85,7 @@ class Answers:
     routes: str
     clients: str
     drops: str = ""
-    """Which NameServer dropped which broker, when and why, and when it had the broker back."""
+    """Which NameServer dropped which broker, when and why, and when it acknowledged the broker's next registration."""
     cost: str = ""
     """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
@@ -425,8 +425,8 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
 
 
 def _drops(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and had it back at 97.2 s` for each
-    moment."""
+    """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and acknowledged its next registration at
+    97.2 s` for each moment."""
     found: dict[tuple[str, str, str], tuple[list[str], list[float]]] = {}
     for v in verdicts:
         for one in v.measured.get("dropped", ()) if v.name == "no_false_eviction" else ():
@@ -447,7 +447,7 @@ def _back(back_ms: Sequence[float], *, all_back: bool) -> str:
     if not all_back:
         return ""
     first, last = tenths(min(back_ms)), tenths(max(back_ms))
-    return f" and had it back at {first} s" if first == last else f" and had it back at {first} to {last} s"
+    return f" and acknowledged its next registration at {first if first == last else f'{first} to {last}'} s"
 
 
 def _gone_at_once(truth: Verdict) -> str:

@@ -97,10 +97,10 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
         measured={"dropped": drops},
     )
     assert said(found)[1] == (
-        "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and had it "
-        "back at 70.0 to 70.4 s; ns-0 dropped broker-a at 80.0 s (the broker's channel had ended); ns-0 dropped "
-        "broker-a at 81.0 s and had it back at 89.0 s; ns-0 dropped broker-a at 81.2 s and had it back at 89.0 s; "
-        "and 2 more."
+        "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and "
+        "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a at 80.0 s (the broker's channel "
+        "had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration at 89.0 s; ns-0 dropped "
+        "broker-a at 81.2 s and acknowledged its next registration at 89.0 s; and 2 more."
     )
 
 
