@@ -425,8 +425,8 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
 
 
 def _drops(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and acknowledged its next registration at
-    97.2 s` for each moment."""
+    """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and acknowledged its next registration
+    at 97.2 s` for each moment."""
     found: dict[tuple[str, str, str], tuple[list[str], list[float]]] = {}
     for v in verdicts:
         for one in v.measured.get("dropped", ()) if v.name == "no_false_eviction" else ():
