@@ -129,7 +129,7 @@ class GroupAnswers(Process):
                 continue
             if any(one.start_ms <= at_ms + near_ms and at_ms - near_ms <= one.end_ms for one in known):
                 continue
-            if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms, answered_ms):
+            if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
                 continue
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
             told[row.node].append((at_ms, was_refused))
