@@ -68,6 +68,12 @@ class Act(NamedTuple):
     def may_be_done(self) -> bool:
         return self.is_done or not self.is_answered
 
+    @property
+    def broker_permission(self) -> int | None:
+        """The brokerPermission that an `update_config` asked for; None if it asked for none."""
+        permission = (self.value.get("settings") or {}).get("brokerPermission")
+        return None if permission is None else int(permission)
+
 
 def acts_of(world: World, rows: Iterable[Mapping[str, Any]]) -> tuple[Act, ...]:
     """From `admin` rows, in order of time."""
@@ -169,8 +175,8 @@ def _quiet_from_ms(world: World, act: Act, later: Sequence[Act], done: Sequence[
         case "update_topic" if act.topic in world.topics and not _is_whole(world, act):
             whole = (one for one in later if one.f == act.f and one.topic == act.topic and _is_whole(world, one))
             return _until(whole) + timers.R_ms
-        case "update_config" if act.value.get("settings", {}).get("brokerPermission", _RW) != _RW:
-            again = (one for one in later if one.value.get("settings", {}).get("brokerPermission") == _RW)
+        case "update_config" if act.broker_permission not in (None, _RW):
+            again = (one for one in later if one.broker_permission == _RW)
             return _until(again) + timers.R_ms
     return soon_ms
 
@@ -180,9 +186,7 @@ def unreadable(acts: Iterable[Act], node: str, topic: str, queue_id: int) -> lis
     topic's was changed so."""
     asked = [act for act in acts if act.node == node and act.may_be_done]
     of_broker = [
-        (act, bool(int(act.value["settings"]["brokerPermission"]) & PERM_READ))
-        for act in asked
-        if act.f == "update_config" and "brokerPermission" in act.value.get("settings", {})
+        (act, bool(permission & PERM_READ)) for act in asked if (permission := act.broker_permission) is not None
     ]
     of_topic = [
         (act, bool(act.value.get("perm", _RW) & PERM_READ) and queue_id < (act.value.get("read_queues") or 0))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SENDS, PULLS, TO_A_MASTER = "sends", "pulls", "sends to a master"
-_CHANGES, _PERMISSION = ("update_topic", "update_config"), "brokerPermission"
+_CHANGES = ("update_topic", "update_config")
 
 
 class Refusal(NamedTuple):
@@ -90,9 +90,7 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
                 settings.setdefault(row.topic or "", []).append((row.time_ms, has))
         changes = [act for act in world.acts if act.node == broker.name]
         for topic, of in settings.items():
-            about = [
-                act for act in changes if act.topic == topic or "brokerPermission" in act.value.get("settings", {})
-            ]
+            about = [act for act in changes if act.topic == topic or act.broker_permission is not None]
             for (at_ms, (read, write, perm)), (until_ms, _) in pairwise([*of, (math.inf, of[-1][1])]):
                 done = (act for act in about if act.ended_ms >= at_ms - 1.0 and act.is_done and act.f in _CHANGES)
                 from_ms = next((act.ended_ms for act in done), math.inf)

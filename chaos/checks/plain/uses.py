@@ -344,9 +344,7 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
         before = np.searchsorted(from_, at_ms[at]) - 1
         is_in[at] = at_ms[at] < np.maximum.accumulate(until_)[before]
     for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
-        before_ms = math.nextafter(
-            row["time_ms"], -math.inf
-        )  # the isolation that it brings begins with a dial's failure
+        before_ms = math.nextafter(row["time_ms"], -math.inf)  # a refused dial isolates in the same moment
         until = away.until_ms(row["node"], row["incarnation"], before_ms)
         if until.get(row["broker_name"], 0.0) > row["time_ms"] + world.timers.delivery_ms:
             yield Try(*_try(row), row["broker_name"], row["time_ms"], "sent to an isolated broker")

@@ -213,7 +213,7 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
     for row in control.rows("topic"):
         if world.made_by(row.node) == OURS:
             had[row.process][row.topic or ""].append(row)
-    permits = {act.node for act in world.acts if "brokerPermission" in act.value.get("settings", {})}
+    permits = {act.node for act in world.acts if act.broker_permission is not None}
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):
         began.setdefault(row.process, row.began_ms)

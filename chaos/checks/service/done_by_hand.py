@@ -137,7 +137,7 @@ def _permits_again(control: Control, world: World, act: Act) -> Iterator[Finding
     """Of an act that gives a broker its whole permission back: whether each topic that nobody else changed has the
     permission that the topic had before the first change of the broker's."""
     acts = [one for one in world.acts if one.node == act.node]
-    changes = [one for one in acts if _PERMISSION in one.value.get("settings", {})]
+    changes = [one for one in acts if one.broker_permission is not None]
     was_whole = int(str(world.setting(act.node, _PERMISSION))) & RW == RW
     if act not in changes[1:] or not was_whole or not _permits_all(world, act):
         return
@@ -156,8 +156,8 @@ def _permits_again(control: Control, world: World, act: Act) -> Iterator[Finding
 def _permits_all(world: World, act: Act) -> bool:
     """Whether the broker's own permission, which limits that of its topics, was to read and write."""
     before = (one for one in world.acts if one.node == act.node and one.began_ms < act.ended_ms)
-    changes = [one for one in before if _PERMISSION in one.value.get("settings", {})]
-    said = [world.setting(act.node, _PERMISSION), *(one.value["settings"][_PERMISSION] for one in changes[-1:])]
+    changes = [one for one in before if one.broker_permission is not None]
+    said = [world.setting(act.node, _PERMISSION), *(one.broker_permission for one in changes[-1:])]
     return all(one.is_done for one in changes[-1:]) and all(int(str(permission)) & RW == RW for permission in said)
 
 
