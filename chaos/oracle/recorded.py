@@ -31,6 +31,7 @@ from itertools import pairwise, product
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...remoting.top_addressing import TIMEOUT_S, broker_period_s
 from ..faults.fault import Fault as FaultKind
 from ..faults.fault import Loss
 from ..faults.kinds import recorded
@@ -486,13 +487,24 @@ def wrong_times(world: World, clocks: Mapping[str, Sequence[ClockChange]]) -> It
             for number, change in enumerate(changes):
                 until_ms = changes[number + 1].time_ms if number + 1 < len(changes) else world.end_ms
                 after_ms = _held_again_ms(changes[: number + 1], until_ms, timers)
-                for fault in world.way_faults(broker.name, server.name):
-                    if fault.overlaps(change.time_ms - timers.E_ms, until_ms + timers.E_ms):
-                        after_ms = max(after_ms, min(fault.end_ms, world.end_ms))
+                for begin_ms, over_ms in _unheard(world, broker.name, server.name):
+                    if begin_ms < until_ms + timers.E_ms and over_ms > change.time_ms - timers.E_ms:
+                        after_ms = max(after_ms, min(over_ms, world.end_ms))
                 if after_ms > change.time_ms:
                     f = change.change_id.rpartition("-")[0] or "clock"
                     at = broker.name, server.name, None, change.time_ms, after_ms
                     yield Fault(change.change_id, f, WRONG_CLOCK, *at)
+
+
+def _unheard(world: World, broker: str, name_server: str) -> Iterator[tuple[float, float]]:
+    """From when to when the NameServer may not hear of the broker: faults of the way, and served lists without it, each
+    to when the broker has fetched the next list."""
+    yield from ((fault.start_ms, fault.end_ms) for fault in world.way_faults(broker, name_server))
+    if world.asks_for_list(broker):
+        fetched_ms = 1000 * (broker_period_s(world.timers.profile) + TIMEOUT_S)
+        for served, later in zip(world.served, [*world.served[1:], None], strict=True):
+            if name_server not in served.entries:
+                yield served.from_ms, later.from_ms + fetched_ms if later else world.end_ms
 
 
 def not_ready(world: World, clocks: Mapping[str, Sequence[ClockChange]]) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
+from nemesrv.chaos.oracle.recorded import WRONG_CLOCK
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -76,3 +77,12 @@ def test_a_clock_that_stood_still_and_is_set_right_is_a_step() -> None:
     assert [round(change.step_ms) for change in world.clocks["ns-0"]] == [0, 130_000]
     assert [round(world.wall_ms("ns-0", 1000 * at_s) / 1000) for at_s in (40, 100, 179, 181)] == [40, 50, 50, 181]
     assert [span[1] for span in kept(world)] == [180, 380]
+
+
+def test_a_small_step_may_drop_a_broker_while_no_list_names_the_name_server() -> None:
+    without = {"at_s": 20, "do": "name_server_list", "name_servers": ["ns-1"]}
+    step = {"at_s": 50, "do": "clock_step", "nodes": ["ns-0"], "by_s": 30}
+    served = {"name_servers": 2, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
+    world = expected_world(of(without, step, cluster=served, settle_s=300)).world
+    wrong = [fault for fault in world.link_faults("broker-a", "ns-0") if fault.kind is WRONG_CLOCK]
+    assert [round(fault.start_ms / 1000) for fault in wrong] == [50]
