@@ -7,7 +7,6 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
-from nemesrv.chaos.oracle.recorded import WRONG_CLOCK
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -84,5 +83,5 @@ def test_a_small_step_may_drop_a_broker_while_no_list_names_the_name_server() ->
     step = {"at_s": 50, "do": "clock_step", "nodes": ["ns-0"], "by_s": 30}
     served = {"name_servers": 2, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
     world = expected_world(of(without, step, cluster=served, settle_s=300)).world
-    wrong = [fault for fault in world.link_faults("broker-a", "ns-0") if fault.kind is WRONG_CLOCK]
-    assert [round(fault.start_ms / 1000) for fault in wrong] == [50]
+    changes = [fault.fault for fault in world.link_faults("broker-a", "ns-0")]
+    assert "clock_step" in changes
