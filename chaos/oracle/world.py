@@ -460,7 +460,9 @@ class World:
             if act.f == "switch":
                 return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
             told = used & (act.value.get("topics") or {}).keys()
-            if act.f == "register" and told and (act.broker, act.address) not in own:
+            of = broker_name(self.owners.get(act.address, act.broker))
+            is_anothers = act.broker in dict(own) and of in dict(own) and of != act.broker
+            if act.f == "register" and (told or is_anothers) and (act.broker, act.address) not in own:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
         return ""
 

@@ -150,3 +150,13 @@ def test_a_wiped_broker_that_alone_registers_at_a_name_server_is_felt_by_the_cli
     act(builder, 60, "wipe_write_perm", broker_name="broker-a")
     world = World.of_rows(builder.end(300).rows)
     assert [is_alone(world, "producer-0", at_s * 1000) for at_s in (59, 299)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("address", "is_mixed_up"), [(address_of("broker-a"), False), (address_of("broker-b"), True), (STRANGE, False)]
+)
+def test_a_queue_does_not_tell_its_broker_where_a_broker_has_anothers_address(address: str, is_mixed_up: bool) -> None:
+    builder = story()
+    act(builder, 60, "register", broker_name="broker-a", address=address, value={"topics": None})
+    builder.end(200)
+    assert bool(World.of_rows(builder.rows).mixed_up_by_hand) is is_mixed_up
