@@ -121,15 +121,22 @@ def alone(world: World) -> Mapping[str, Sequence[Stretch]]:
     return {name: gone for name in names if (gone := _without_slaves(world, name))}
 
 
-def _without_slaves(world: World, master: str) -> Sequence[Stretch]:
+def slave_processes_gone(world: World, master: str) -> Sequence[Stretch]:
+    """When no process of a slave runs, which this SYNC_MASTER knows at once, for a process's end closes its channels;
+    nothing of another master, or of an elected master."""
+    return _without_slaves(world, master, unheard=False) if master in alone(world) else []
+
+
+def _without_slaves(world: World, master: str, *, unheard: bool = True) -> Sequence[Stretch]:
     """From the first slave's start on; a channel that is reset, or lost, shows a delivery later at most. A slave that
-    is paused acknowledges nothing, and a slave that is cut off acknowledges nothing that its master hears."""
+    is paused acknowledges nothing, and a slave that is cut off acknowledges nothing that its master hears (`unheard`).
+    """
     slaves, late_ms = slaves_of(world, master), world.timers.delivery_ms
     lives = [
         Stretch(*awake)
         for slave in slaves
         for life in world.lives_of(slave)
-        for awake in without(life.start_ms, life.end_ms + late_ms, _unheard(world, slave, master))
+        for awake in without(life.start_ms, life.end_ms + late_ms, _unheard(world, slave, master) if unheard else [])
     ]
     by_hand = any(act.f == "switch" and broker_name(act.node or "") == master for act in world.acts)
     return without(lives[0].start_ms, world.end_ms, merged(lives)) if lives and not by_hand else []

@@ -10,7 +10,8 @@ but for ordered topics, forbids a send: only routes keep producers away (`Abstra
 Upstream of pulls: `PullMessageProcessor.processRequest`.
 
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does
-(`DefaultMessageStore.checkStoreStatus`).
+(`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and never
+FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....remoting.codes import PERM_READ, ResponseCode
 from ...oracle.intervals import Stretch
 from ...oracle.roles import elects
+from ...oracle.slaves import slave_processes_gone
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
@@ -34,13 +36,17 @@ from .part import Part, Reading, Together, began_ms, floats, is_one_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SENDS, PULLS, TO_A_MASTER = "sends", "pulls", "sends to a master"
+SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
+_WRONG_CODES = {
+    TO_A_MASTER: ResponseCode.SERVICE_NOT_AVAILABLE,
+    WITHOUT_SLAVE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+}
 _CHANGES = ("update_topic", "update_config")
 
 
 class Refusal(NamedTuple):
-    """What a broker has to refuse in this time: requests for a queue from `from_queue` on. TO_A_MASTER: what it must
-    not refuse with code 14, whatever the topic."""
+    """What a broker has to refuse in this time: requests for a queue from `from_queue` on. TO_A_MASTER, WITHOUT_SLAVE:
+    what it must not answer with code 14, or 12, whatever the topic."""
 
     broker: str
     addresses: tuple[str, ...]
@@ -53,7 +59,7 @@ class Refusal(NamedTuple):
 @dataclass(frozen=True)
 class Forbidden(Facts):
     """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same; of sends to a
-    master, bad is what was refused."""
+    master, bad is what was refused; of sends without a slave, what was answered with code 12."""
 
     asked: Mapping[tuple[str, str, str], Tally] = field(default_factory=dict)
 
@@ -73,7 +79,7 @@ FORBIDDEN = Reading(
     (TRY, "pull"),
     ("type", "address", "topic", "queue_id", "code", "duration_ms"),
     forbidden,
-    types=("ok", "fail"),
+    types=("ok", "fail", "info"),
 )
 
 
@@ -84,6 +90,8 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
             from_ms = -math.inf if broker.kind == "broker" else world.heard_ms(broker.name)
             yield Refusal(broker.name, tuple(broker.addresses), "", TO_A_MASTER, 0, Stretch(from_ms, world.end_ms))
     for broker in world.of_kind("broker"):
+        of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
+        yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))
         settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
         for row in control.rows("topic"):
             if row.node == broker.name and (has := row_of(row.decoded)) is not None:
@@ -110,7 +118,7 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
     is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)
-    is_of_topic = pc.or_(is_of_topic, refusal.what == TO_A_MASTER)
+    is_of_topic = pc.or_(is_of_topic, refusal.what in _WRONG_CODES)
     is_asked = pc.and_(is_one_of(rows["address"], refusal.addresses), is_of_topic)
     is_asked = pc.and_(is_asked, pc.greater_equal(rows["queue_id"], refusal.from_queue))
     rows = rows.filter(pc.fill_null(pc.and_(is_asked, pc.is_valid(rows["code"])), False))
@@ -124,8 +132,8 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
 def _tally(rows: pa.Table, what: str) -> Tally:
     import pyarrow.compute as pc
 
-    is_bad = pc.equal(rows["code"], ResponseCode.SERVICE_NOT_AVAILABLE)
-    bad = floats(rows.filter(is_bad if what == TO_A_MASTER else pc.equal(rows["type"], "ok"))["time_ms"])
+    is_bad = pc.equal(rows["code"], _WRONG_CODES[what]) if what in _WRONG_CODES else pc.equal(rows["type"], "ok")
+    bad = floats(rows.filter(is_bad)["time_ms"])
     return Tally(
         good=len(rows) - len(bad),
         bad=len(bad),

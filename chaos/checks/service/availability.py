@@ -26,7 +26,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN, TO_A_MASTER
+from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, WITHOUT_SLAVE
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -35,6 +35,7 @@ from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
 FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
+WAIT_KIND = "waits for a slave that is there"
 _BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
@@ -94,7 +95,7 @@ CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
     "a broker refuses pulls that a permission forbids, and what its topic has no queue for; a master refuses no send "
-    "with code 14",
+    "with code 14; a SYNC_MASTER without a slave answers no send with code 12",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
@@ -117,6 +118,8 @@ def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
     )
     if what == TO_A_MASTER:
         kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
+    elif what == WITHOUT_SLAVE:
+        kind, row = WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"
     first_ms = tally.first_bad_ms or 0.0
     out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(

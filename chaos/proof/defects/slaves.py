@@ -253,6 +253,17 @@ def sync_master_acknowledges_alone(broker: Broker) -> None:
     replace_part(broker._serving, "copied", copied)
 
 
+@planted(BROKER_A, "sync-master", caught_by="availability")
+@in_its_parts
+def sync_master_answers_as_if_a_slave_were_late(broker: Broker) -> None:
+    """a SYNC_MASTER whose slaves are gone answers sends with code 12 (FLUSH_SLAVE_TIMEOUT), not 11"""
+
+    @around(broker._serving, "copied")
+    async def copied(wait: Any, end: int) -> ResponseCode:
+        code: ResponseCode = await wait(end)
+        return ResponseCode.FLUSH_SLAVE_TIMEOUT if code is ResponseCode.SLAVE_NOT_AVAILABLE else code
+
+
 @planted(CONSUMERS, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work duplicates")
 def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
