@@ -129,6 +129,7 @@ STILL_MISSED = {
     *("send-times-out-mqcloud", "nil-name-servers-go", "slave-beyond-the-master-3.5"),
     *("pull-before-the-first-file-3.x", "flush-at-the-file-end-4.7"),
     *("no-object-mapper-spring-cloud", "deleted-topic-mqcloud", "slave-cannot-take-attributes-5.3"),
+    "close-channel-without-address",
 }
 """What no rule answers yet."""
 
@@ -227,6 +228,18 @@ def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_librari
 ) -> None:
     cast = "java.lang.ClassCastException: org.apache.rocketmq.broker.A$2 cannot be cast to org.apache."
     assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
+
+
+@pytest.mark.parametrize(
+    ("method", "cause"),
+    [
+        ("java.nio.ByteBuffer.flip()Ljava/nio/ByteBuffer;", "java-does-not-fit"),
+        ("'java.nio.ByteBuffer java.nio.ByteBuffer.flip()'", "java-does-not-fit"),
+        ("'java.lang.String shop.Orders.name()'", "libraries-do-not-fit"),
+    ],
+)
+def test_a_method_that_java_itself_lacks_is_a_java_that_does_not_fit(method: str, cause: str, tmp_path: Path) -> None:
+    assert of_files(tmp_path, broker=f"rocketmq: java.lang.NoSuchMethodError: {method}\n").answer.name == cause
 
 
 @pytest.mark.parametrize(("times", "name"), [(1, "nothing"), (8, "process-stood-still")])

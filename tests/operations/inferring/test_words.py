@@ -29,6 +29,7 @@ SPOKEN = {
     "WARN rocketmq - ShopController failed to start": "start-failed",
     "RuntimeException: value is not in set: x\n of a topic": "setting-not-allowed",
     "RuntimeException: 'group must be configured for topic t'": "setting-not-allowed",
+    "ERROR rocketmq: a command came, but there is no handler": "request-not-known",
 }
 
 
