@@ -34,8 +34,14 @@ class Cause(NamedTuple):
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """Return the INVALID verdict that is nearest to the cause; None if no verdict is INVALID."""
     wrong = sorted((verdict for verdict in verdicts if verdict.verdict is Validity.INVALID), key=_distance)
+    if not wrong or _is_own(wrong[0]):
+        return next(iter(wrong), None)
     begun = (v for name in _BEGINNINGS for v in wrong if v.name == name and _begins_with(v, wrong[0]))
-    return next(begun, next(iter(wrong), None))
+    return next(begun, wrong[0])
+
+
+def _is_own(verdict: Verdict) -> bool:
+    return bool(verdict.examples) and verdict.examples[0].more.get("kind") in _OWN
 
 
 def _begins_with(verdict: Verdict, other: Verdict) -> bool:
@@ -105,6 +111,8 @@ _NEAREST = (
 )
 """The order of checks of one group: what brokers registered, and what NameServers answered, before `one_master`, which
 may show both; the table of one NameServer before the difference of two; a lost message before a late one."""
+_OWN = ("reported as sent wrongly", "did not keep a committed offset")
+"""What a node said or kept wrongly itself: messages that nobody has, and queues that nobody owns, follow from it."""
 _SKIP = "answered a wrong next offset"
 """A consumer that was sent past a message did not receive the message, but the broker has not lost the message."""
 _SIGN = "looks up at polls only"
@@ -139,5 +147,5 @@ def _distance(verdict: Verdict) -> tuple[bool, int, float]:
     is_sign = bool(verdict.examples) and all(one.more.get("kind") == _SIGN for one in verdict.examples)
     skips = example is not None and example.more.get("kind") == _SKIP
     name = "no_acknowledged_loss" if skips else verdict.name
-    nearest = _NEAREST.index(name) - 0.5 * skips if name in _NEAREST else len(_NEAREST)
+    nearest = _NEAREST.index(name) - 0.5 * skips if name in _NEAREST else -1 if _is_own(verdict) else len(_NEAREST)
     return check.is_of_the_whole or names_nobody or is_sign, _GROUPS.index(check.group), nearest

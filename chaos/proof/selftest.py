@@ -1,8 +1,8 @@
 """The self-test: every planted defect must be found by its checks, and no check may fail in a run without a defect.
 
 Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
-run of the self-test. A defect is killed if every check that must find it says INVALID, and all other checks that say
-INVALID may find it. A twin is clean if every check judged it and no check says INVALID. Any other result fails the
+run of the self-test. A defect is killed if every check that must find it says INVALID, all other checks that say
+INVALID may find it, and the first sentence accuses a node in which the defect is planted (of Apache's servers, any). A twin is clean if every check judged it and no check says INVALID. Any other result fails the
 self-test.
 
     real clock      one run after the other; Spark judges
@@ -21,6 +21,7 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
+from ..checks.cause import cause_of
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
@@ -50,12 +51,15 @@ class SelftestOutcome:
     unknown: frozenset[str]
     unjudged: frozenset[str] = frozenset()
     """The checks that said nothing of this run, or failed."""
+    accused: str | None = None
+    """The node that the first sentence accuses though the defect is planted elsewhere ("": no node); None: a right one.
+    """
     where: str = field(compare=False)
     """The run folder."""
 
     @property
     def passed(self) -> bool:
-        return not self.unjudged and self.meant <= self.found <= self.meant | self.also
+        return not self.unjudged and self.accused is None and self.meant <= self.found <= self.meant | self.also
 
     @property
     def result(self) -> str:
@@ -93,8 +97,18 @@ class SelftestOutcome:
             found=named(Validity.INVALID),
             unknown=named(Validity.UNKNOWN),
             unjudged=frozenset(CHECK_NAMES) - {v.name for v in verdicts if not v.check_failed},
+            accused=None if defect is None else _innocent(judged, defect),
             where=judged.history.where,
         )
+
+
+def _innocent(judged: Judged, defect: Defect) -> str | None:
+    """Return the accused node if the defect is not planted in that node; "" if no node is accused."""
+    cause, scenario = cause_of(judged.verdicts), judged.history.scenario
+    if cause is None or scenario is None or defect.of_apache:
+        return None
+    kind = scenario.topology().kinds.get(cause.node)
+    return None if kind is not None and defect.is_for(cause.node, kind) else cause.node
 
 
 def scenario_of(name: str) -> Scenario:
@@ -210,7 +224,8 @@ def _missed(outcome: SelftestOutcome) -> str:
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
     unjudged = [f"{name} did not judge" for name in sorted(outcome.unjudged)]
-    return f"seed {outcome.seed}: {', '.join(silent + strange + unjudged)}"
+    accused = [] if outcome.accused is None else [f"the first sentence accuses {outcome.accused or 'no node'}"]
+    return f"seed {outcome.seed}: {', '.join(silent + strange + unjudged + accused)}"
 
 
 def _sums(outcomes: Sequence[SelftestOutcome]) -> str:
@@ -218,5 +233,5 @@ def _sums(outcomes: Sequence[SelftestOutcome]) -> str:
     twins = [outcome.passed for outcome in outcomes if outcome.defect is None]
     found = [outcome for outcome in planted if outcome.meant <= outcome.found and not outcome.unjudged]
     strange = sum(not outcome.passed for outcome in found)
-    also = f" ({strange} of them by a check that must not find it, too)" if strange else ""
+    also = f" ({strange} of them by a check that must not find it, or with another node accused)" if strange else ""
     return f"{len(found)} of {len(planted)} defects found{also}, {sum(twins)} of {len(twins)} twins clean"

@@ -282,8 +282,8 @@ def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[R
         dropped.append(one.event == "queue_dropped")
     for place, of_place in commits.items():
         for row in of_place:
-            consumer = node_of_client_id(row["value"].get("client"))
-            if consumer is None or (consumer, place[:3]) not in last:
+            consumer = _committer(row)
+            if (consumer, place[:3]) not in last:
                 continue
             at_ms, dropped = last[consumer, place[:3]]
             number = bisect_right(at_ms, row["time_ms"]) - 1
@@ -337,10 +337,15 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
             continue
         process, by_ms = life.process, row.time_ms + world.timers.delivery_ms
         told = [one for one in commits.get(place, ()) if (one["node"], one["incarnation"]) == process]
-        told = [one for one in told if one["time_ms"] <= by_ms]
+        # What the taker itself commits a moment later follows from the answer.
+        told = [o for o in told if o["time_ms"] <= (row.time_ms if _committer(o) == row.node else by_ms)]
         if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
             last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
             yield Forgotten(*place, last["offset"], answered, row.time_ms, min(last["time_ms"], row.time_ms))
+
+
+def _committer(commit: Row) -> str:
+    return node_of_client_id(commit["value"].get("client"))
 
 
 def _back(commits: Mapping[Place, Sequence[Row]], pulls: pa.Table, world: World) -> Iterator[Back]:
@@ -369,7 +374,7 @@ def _is_repeated(row: Row, pulls: pa.Table, world: World) -> bool:
     """Whether the broker held a pull of the commit's client then, and read none: of a link without a fault."""
     import pyarrow.compute as pc
 
-    client, at_ms = node_of_client_id(row["value"].get("client")), row["time_ms"]
+    client, at_ms = _committer(row), row["time_ms"]
     if any(fault.overlaps(at_ms - SUSPEND_MS, at_ms) for fault in world.way_faults(client, row["node"])):
         return False
     of_client = pulls.filter(pc.equal(pulls["node"], client))

@@ -138,7 +138,7 @@ def test_the_self_test_runs_each_clean_twin_once_before_its_defects() -> None:
 
 
 def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stranger_does() -> None:
-    def outcome(*found: str, defect: str | None = "x") -> str:
+    def outcome(*found: str, defect: str | None = "x", accused: str | None = None) -> str:
         named = frozenset({"routes_are_true", "no_false_eviction"})
         return SelftestOutcome(
             scenario="smoke",
@@ -147,11 +147,13 @@ def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stra
             also=frozenset({"routes_converge"}) if defect else frozenset(),
             found=frozenset(found),
             unknown=frozenset(),
+            accused=accused,
             where="somewhere",
         ).result
 
     assert outcome("routes_are_true", "no_false_eviction") == "killed"
     assert outcome("routes_are_true", "no_false_eviction", "routes_converge") == "killed"
+    assert outcome("routes_are_true", "no_false_eviction", accused="broker-a") == "WRONG"
     assert outcome("routes_are_true") == "SURVIVED"
     assert outcome("routes_are_true", "no_false_eviction", "duplicates") == "WRONG"
     assert outcome(defect=None) == "clean"
