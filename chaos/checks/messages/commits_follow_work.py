@@ -284,7 +284,7 @@ def _older(
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
-        if one.offset != one.answered and (one.answered is not None or (one.consumer, one.taken_ms) in unread):
+        if (one.consumer, one.taken_ms) in unread or one.answered not in (None, one.offset):
             continue  # `_begun` tells of this
         yield finding(
             (answered, one.consumer, one.topic),

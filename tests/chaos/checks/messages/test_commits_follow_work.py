@@ -279,6 +279,13 @@ def test_who_begins_below_what_it_was_answered_is_guilty_itself(answered: int, g
     assert one.who == guilty
 
 
+def test_a_consumer_whose_question_timed_out_is_guilty_of_the_answer_that_it_reports() -> None:
+    builder = dropped(committed(worked(story(), 5), 110, 5, 3).at(110)).at(130)
+    builder.event("consumer-1", "timed_out", f="QUERY_CONSUMER_OFFSET", duration_ms=5_000.0)
+    (one,) = verdict(taken(builder, 0, "consumer-1", value={"answered": 0})).examples
+    assert (one.who, one.more["kind"]) == ("consumer-1", "began without an answer")
+
+
 def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault() -> None:
     def taken_after(seconds: float) -> Verdict:
         builder = committed(worked(story(), 5), 110, 5, 3)
