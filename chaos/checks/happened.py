@@ -237,7 +237,7 @@ _ACTS: Mapping[str, str] = {
     "reports changes of members only": "{who} reported a change of a group's members, but the members had not changed",
     "wakes held pulls at once": "{who} did not answer a {what} at once when a message arrived",
     "answers pulls at the check": "{who} did not answer a {what} at the first check after suspendTimeoutMillis",
-    "120 s after a heartbeat": "{who} did not drop a silent client 120 to 130 s after the client's last heartbeat",
+    "120 s after a heartbeat": "{who} did not drop a client 120 to 130 s after the client's last heartbeat",
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
