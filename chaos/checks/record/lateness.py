@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ....remoting.node.profile import Profile
+from ...oracle.intervals import Stretch
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
@@ -102,6 +103,13 @@ class Lateness:
                     np.concatenate([np.stack([known.until, known.since, known.lag_ms], axis=1), more])
                 )
         return Lateness(of_node)
+
+    def stood_still(self, node: str, shortest_ms: float) -> list[Stretch]:
+        """When the node stood still for so long, or longer, by its own measurements."""
+        if node not in self.of_node:
+            return []
+        of = self.of_node[node]
+        return [Stretch(end - lag, end) for end, lag in zip(of.until, of.lag_ms, strict=True) if lag >= shortest_ms]
 
     def largest(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float) -> float | None:
         """The largest lateness, in RocketMQ milliseconds, of these nodes and of Toxiproxy in that time; None if none of

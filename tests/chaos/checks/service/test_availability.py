@@ -182,6 +182,14 @@ def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexpla
     assert check(builder).verdict is Validity.UNKNOWN
 
 
+def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None:
+    builder = cluster(clients=("consumer-0",))
+    for number in range(6):
+        builder.at(64 + number / 10).event("consumer-0", "pull", type="info", duration_ms=3000)
+    late = builder.at(50).lag(15_000, "toxiproxy", until_s=65).lag(1, "consumer-0").end(100)
+    assert check(late).verdict is Validity.UNKNOWN
+
+
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
 def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
     assert check(sends(HALF, availability_floor=floor)).verdict is expected
