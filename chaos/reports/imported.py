@@ -64,9 +64,26 @@ def how_sure(episode: Mapping[str, Any]) -> str:
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
     certainty = first["certainty"]
-    if certainty == "unsure" and score >= LIKELY:
+    if _is_formless(episode):
         return f"likely ({score:.2f}), but not in which form"
     return f"{certainty} ({score:.2f})"
+
+
+def _is_formless(episode: Mapping[str, Any]) -> bool:
+    first = episode["hypotheses"][0]
+    return first["certainty"] == "unsure" and bool(episode.get("score", first.get("score")) >= LIKELY)
+
+
+def formless(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[str], Mapping[str, Any]]]:
+    """Return (id, title, nodes, episode) of each fault that is likely, but whose form is not known: `black_hole-1`,
+    `black hole broker-c ↔ ns-1`."""
+    for number, episode in enumerate(document["episodes"], 1):
+        entry = next(iter(episode["hypotheses"][0].get("timeline") or ()), None)
+        if entry is not None and "follows" not in episode and _is_formless(episode):
+            places = [*(entry.get("links") or ()), *(entry.get("nodes") or ())]
+            nodes = [node for place in places for node in place.split(" <-> ")]
+            title = f"{entry['do']} {', '.join(places)}".replace("_", " ").replace("<->", "↔")
+            yield f"{entry['do']}-{number}", title, nodes, episode
 
 
 def time_0(document: Mapping[str, Any]) -> str:

@@ -20,6 +20,8 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.judging import Engine, apart, find, judge, show
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.reports.answers import answers, of_incident
+from nemesrv.chaos.reports.html.first_screen import story_lanes
+from nemesrv.chaos.reports.html.run_to_draw import Run, RunToDraw
 from nemesrv.chaos.reports.imported import suffered_lines
 from nemesrv.chaos.shapes import shape_of
 from nemesrv.chaos.topology import Topology
@@ -130,6 +132,19 @@ from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 print(reconstruct(plain_logs(sys.argv[1:])[0]).to_json())
 """
+
+
+def test_the_page_draws_a_likely_fault_of_unknown_form_and_a_name_server_without_a_log(tmp_path: Path) -> None:
+    one = imported(tmp_path, but="ns-1/namesrv.log")
+    first = one.document["episodes"][0]
+    first["score"], first["hypotheses"][0]["certainty"] = 0.9, "unsure"
+    (one.folder.path / "incident.json").write_text(json.dumps(one.document))
+    told = RunToDraw(Run(name="incident"), [], one.folder.path)
+    band = next(band for band in told.bands if "form not known" in band.title)
+    assert (band.is_likely, band.start_ms) == (True, first["from_ms"])
+    assert {lane.group for lane in story_lanes(told)} == {"ns-0", "ns-1"}, "the broker's lanes at each NameServer"
+    kinds = {lane.group: {bar.kind for bar in lane.bars} for lane in told.lanes["routes"]}
+    assert kinds["ns-1"] == {"unlogged"} != kinds["ns-0"], "that its log is missing does not say that it had nothing"
 
 
 def test_what_cut_the_broker_off_is_told_first(tmp_path: Path) -> None:
