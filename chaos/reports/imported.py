@@ -31,8 +31,9 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
 
 
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (label, sentence) pairs: the evidence for each fault, alternative faults, and what clients suffered."""
-    rows: list[tuple[str, str]] = []
+    """Return (label, sentence) pairs: which times the page shows, the evidence for each fault, alternative faults, and
+    what clients suffered."""
+    rows = [("Times", f"Seconds since {time_0(document)}; times of day are in this zone, too.")]
     numbered = enumerate(document["episodes"], 1)
     for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
         signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
@@ -51,7 +52,7 @@ def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02 UTC+08:00)`."""
+    """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02)`."""
     sentence = episode["hypotheses"][0]["sentence"].rstrip(".")
     origin = document.get("origin")
     times = _times_of_day(episode, datetime.fromisoformat(origin)) if origin else ""
@@ -92,6 +93,11 @@ def time_0(document: Mapping[str, Any]) -> str:
     return f"{origin:%Y-%m-%d %H:%M:%S} {origin.tzinfo}"
 
 
+def zone_ms(document: Mapping[str, Any]) -> float:
+    """Return how far the zone of the import's times is ahead of UTC."""
+    return (datetime.fromisoformat(document["origin"]).utcoffset() or timedelta()) / timedelta(milliseconds=1)
+
+
 def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
     """Return the strongest evidence for or against a fault, each with the file and line of the log. `side`: "for" or
     "against"."""
@@ -118,7 +124,7 @@ def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
     ends = (
         begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
     )
-    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} {begun.tzinfo})"
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)})"
 
 
 def _place(one: Mapping[str, Any]) -> str:

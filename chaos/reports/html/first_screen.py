@@ -79,5 +79,5 @@ def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float
         return None
     name_servers = [node.name for node in told.world.of_kind("name_server")]
     plot, heights = lanes.lanes_plot(canvas, STORY, found, lanes.LANE_PX, name_servers)
-    plot.xaxis.axis_label = "seconds since the timeline's start"
+    plot.xaxis.axis_label = "seconds"
     return plot, heights

@@ -34,9 +34,8 @@ def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
     for at, band in enumerate(canvas.bands, start=1):
         end_ms = min(band.end_ms, canvas.end_ms)
         text = f"{band.fault_id}: {band.title} {span(band.start_ms, end_ms)}"
-        quads["likely" if band.is_likely else "fault"].append(
-            (band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text)
-        )
+        kind = "likely" if band.is_likely else "fault"
+        quads[kind].append((band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text))
         label = f"{band.title}, {seconds(end_ms - band.start_ms)}"
         texts.append((band.start_ms / 1000, end_ms / 1000, canvas.end_ms / 1000, -at, label))
     renderers = [_quads(plot, kind, rows_) for kind, rows_ in quads.items()]

@@ -125,7 +125,7 @@
   }
 
   // Events in view
-  const wall = (at) => new Date(facts.wall + at * 1000 / facts.scale).toISOString().slice(11, 19);
+  const wall = (at) => new Date(facts.wall + facts.zone_ms + at * 1000 / facts.scale).toISOString().slice(11, 19);
   // Half the width around `at` that has some events, the twentieth of what is in view at least.
   function around(at) {
     const apart = facts.events.map((e) => Math.abs(e[0] - at)).sort((a, b) => a - b);
@@ -138,7 +138,7 @@
     pending = 0;
     const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
     const first = Math.max(from, facts.start), last = Math.min(to, facts.end);
-    byId("seen").textContent = `${(Math.abs(first) < .05 ? 0 : first).toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)} UTC` : "");
+    byId("seen").textContent = `${(Math.abs(first) < .05 ? 0 : first).toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)}${facts.zone_ms === null ? " UTC" : ""}` : "");
     const wanted = byId("filter").value.trim().toLowerCase();
     const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
     const body = byId("list");

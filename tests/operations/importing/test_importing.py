@@ -21,6 +21,7 @@ from nemesrv.chaos.judging import Engine, apart, find, judge, show
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.reports.answers import answers, of_incident
 from nemesrv.chaos.reports.html.first_screen import story_lanes
+from nemesrv.chaos.reports.html.page import html_of
 from nemesrv.chaos.reports.html.run_to_draw import Run, RunToDraw
 from nemesrv.chaos.reports.imported import suffered_lines
 from nemesrv.chaos.shapes import shape_of
@@ -140,6 +141,9 @@ def test_the_page_draws_a_likely_fault_of_unknown_form_and_a_name_server_without
     first["score"], first["hypotheses"][0]["certainty"] = 0.9, "unsure"
     (one.folder.path / "incident.json").write_text(json.dumps(one.document))
     told = RunToDraw(Run(name="incident"), [], one.folder.path)
+    page = html_of(told, [])
+    assert page.count("UTC+08:00") == 1, "all of the page's times are in the zone of the logs"
+    assert '"zone_ms":28800000.0' in page
     band = next(band for band in told.bands if "form not known" in band.title)
     assert (band.is_likely, band.start_ms) == (True, first["from_ms"])
     assert {lane.group for lane in story_lanes(told)} == {"ns-0", "ns-1"}, "the broker's lanes at each NameServer"
