@@ -32,6 +32,7 @@ from .reporting import write_junit, write_reports
 from .reports.answers import Answers, answers, counted, of_incident
 from .reports.ci import append, read_incident, replay_line, summary
 from .reports.cost import Cost, cost_of
+from .reports.groups import is_judged
 from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
@@ -338,10 +339,11 @@ def _told(judged: Judged, took_s: float | None) -> Answers:
     incident = None if history.folder is None else read_incident(history.folder.path)
     about = _about(history, took_s)
     if incident is not None:
-        count = len(judged.verdicts)
-        about = f"{count} of {count + len(judged.left_out)} checks judged, profile {history.profile}"
+        count = sum(v.examined > 0 for v in judged.verdicts)
+        checks = len(judged.verdicts) + len(judged.left_out)
+        about = f"{count} of {checks} checks judged, profile {history.profile}"
     told = answers(judged.verdicts, history.scenario, history.name, about, judged.cost)
-    return told if incident is None else of_incident(told, incident)
+    return told if incident is None else of_incident(told, incident, is_judged=is_judged(judged.verdicts))
 
 
 def _about(history: History, took_s: float | None) -> str:

@@ -31,7 +31,7 @@ from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
-from .imported import LIKELY, how_sure
+from .imported import LIKELY, NOTHING_JUDGED, how_sure
 from .sentences import undecided_sentences
 from .text import all_of
 
@@ -149,9 +149,11 @@ _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
 """Causes of an import that are what clients say of a broker that a fault took away (operations/inferring)."""
 
 
-def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
+def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool = True) -> Answers:
     """Return `said` for an incident imported from logs, with the inferred faults instead of injected faults. `incident`
-    is incident.json."""
+    is incident.json. `is_judged`: whether any check examined something."""
+    if not is_judged:
+        said = replace(said, first=NOTHING_JUDGED, routes="", clients="")
     first = {
         number: episode["hypotheses"][0] | episode
         for number, episode in enumerate(incident["episodes"], 1)

@@ -6,11 +6,13 @@ from itertools import groupby
 from typing import Any
 
 from ..verdict import Validity, Verdict
+from .groups import is_judged
 
 LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
 LIKELY = 0.7
 """From this score on a cause is likely, whatever its form."""
+NOTHING_JUDGED = "No check has anything to judge in them; nemesrv doctor LOGS says what their lines show"
 EPISODES_MAX = 4
 SIGNS_MAX = 3
 
@@ -27,7 +29,7 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
     unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
     found = f"INVALID: {', '.join(wrong)}." if wrong else "No rule of RocketMQ was broken, as far as these logs show."
     undecided = f" {unknown} checks cannot be decided by these logs." if unknown else ""
-    return " ".join(told) + f" {found}{undecided}"
+    return " ".join(told) + (f" {found}{undecided}" if is_judged(verdicts) else f" {NOTHING_JUDGED}.")
 
 
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:

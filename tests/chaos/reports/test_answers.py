@@ -10,7 +10,8 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
-from nemesrv.chaos.reports.groups import exercised_line, groups
+from nemesrv.chaos.reports.groups import exercised_line, groups, is_judged
+from nemesrv.chaos.reports.imported import result
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
@@ -201,6 +202,20 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     assert told.lines()[0] == f"VALID incident. What happened: nothing passed. {behaved}."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
     assert of_incident(told, {"episodes": []}).injected == f"No fault shows in these logs. {behaved}"
+
+
+def test_of_an_excerpt_in_which_no_check_has_anything_to_judge_each_group_is_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = [Verdict.nothing_examined(check, "nothing was recorded") for check in CHECKS]
+    assert {(group.told, group.is_judged) for group in groups(nothing)} == {((), False)}
+    told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=is_judged(nothing))
+    print_answers(nothing, told.lines())
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("UNKNOWN excerpt. No fault shows in these logs. No check has anything to judge")
+    assert "nemesrv doctor" in first
+    assert len(lines) == len(groups(nothing))
+    assert "nemesrv doctor" in result({"episodes": []}, nothing, 0)
 
 
 def test_of_an_import_what_clients_miss_is_no_cause_beside_an_unsure_fault() -> None:
