@@ -179,7 +179,8 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         how = f", {how_sure(one)}" if one["score"] >= LIKELY else unsure
         sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
-        sentence = f"{sentence}. As far as these logs show, RocketMQ behaved as its rules say"
+        outside = "; what went wrong came from outside" if faults else ""
+        said = replace(said, first=f"As far as these logs show, no node broke a rule of RocketMQ{outside}")
     labels = {
         f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
         for number, one in told.items()
