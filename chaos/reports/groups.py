@@ -43,9 +43,9 @@ class CheckGroup(NamedTuple):
     @property
     def again_line(self) -> str:
         """Return `the same is seen by routes_converge (11 violations)` for checks that repeat another check's finding;
-        else ""."""
+        else "". These checks may count from another moment, with another limit."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
-        return f"the same is seen by {all_of(seen)}" if seen else ""
+        return f"the same is seen by {all_of(seen)}, each with a limit of its own" if seen else ""
 
     @property
     def counted(self) -> str:

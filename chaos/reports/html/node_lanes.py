@@ -44,7 +44,7 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
     for name_server in world.of_kind("name_server"):
         if equal:
             rows = thin(equal.get(name_server.name, []), LANE_MAX)
-            lanes.append(Lane(key=name_server.name, label="equal to others", group=name_server.name, windows=rows))
+            lanes.append(Lane(key=name_server.name, label="equal to others?", group=name_server.name, windows=rows))
         for broker in world.of_kind("broker", "slave"):
             pair = (name_server.name, broker.name)
             lives = world.lives_of(name_server.name)

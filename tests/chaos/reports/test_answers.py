@@ -74,6 +74,13 @@ def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_wa
     ]
 
 
+def test_a_drop_that_took_too_long_is_counted_beside_those_in_time() -> None:
+    drop = change("must not hold", "start", 109_000.0, 90_000.0, 130_000.0)
+    late = replace(drop, subject="ns-1", measured_ms=205_000.0, wrong=1)
+    both = replace(TRUE, verdict=Validity.INVALID, findings=(drop, late))
+    assert "1 drop in time and 1 late, the latest in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
+
+
 def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
     at_once = replace(TRUE, findings=(change("must not hold", "start", 1.0, None, 1.45),))
     assert "ns-0 dropped broker-a 0.0 s after the cut;" in said(at_once, CONVERGE)[1]
@@ -381,7 +388,7 @@ def test_what_one_node_did_is_one_row_and_a_line_names_the_other_checks_that_see
     elsewhere = replace(STAYED, name="routes_converge", examples=(Example(who="ns-1", what="ns-2"),))
     [routes] = groups([STAYED, kept, elsewhere])
     assert [v.name for v in routes.told] == ["registrations_are_kept", "routes_converge"]
-    assert routes.again_line == "the same is seen by routes_are_true (1 violation)"
+    assert routes.again_line == "the same is seen by routes_are_true (1 violation), each with a limit of its own"
 
 
 def assigned(node: str, at_ms: float, *brokers: str) -> dict[str, Any]:
