@@ -32,7 +32,6 @@ from .reporting import write_junit, write_reports
 from .reports.answers import Answers, answers, counted, of_incident
 from .reports.ci import append, read_incident, replay_line, summary
 from .reports.cost import Cost, cost_of
-from .reports.groups import is_judged
 from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
@@ -338,12 +337,12 @@ def _told(judged: Judged, took_s: float | None) -> Answers:
     history = judged.history
     incident = None if history.folder is None else read_incident(history.folder.path)
     about = _about(history, took_s)
+    count = sum(v.examined > 0 for v in judged.verdicts)
     if incident is not None:
-        count = sum(v.examined > 0 for v in judged.verdicts)
         checks = len(judged.verdicts) + len(judged.left_out)
         about = f"{count} of {checks} checks judged, profile {history.profile}"
     told = answers(judged.verdicts, history.scenario, history.name, about, judged.cost)
-    return told if incident is None else of_incident(told, incident, is_judged=is_judged(judged.verdicts))
+    return told if incident is None else of_incident(told, incident, is_judged=count > 0)
 
 
 def _about(history: History, took_s: float | None) -> str:

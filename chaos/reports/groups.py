@@ -66,14 +66,9 @@ def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
         if not (v.name == _EXERCISED and v.verdict is Validity.VALID):
             found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v)
-    judged = len(verdicts) < len(CHECKS) or is_judged(verdicts)
-    again = {label: tuple(v for v in of if v in same) for label, of in found.items()}
-    return [CheckGroup(label, tuple(of), again[label], judged) for label, of in found.items() if of]
-
-
-def is_judged(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether any check examined something."""
-    return any(v.examined for v in verdicts)
+    judged = len(verdicts) < len(CHECKS) or any(v.examined for v in verdicts)
+    given = [(label, of) for label, of in found.items() if of]
+    return [CheckGroup(label, tuple(of), tuple(v for v in of if v in same), judged) for label, of in given]
 
 
 _EXERCISED = "exercised"

@@ -6,13 +6,12 @@ from itertools import groupby
 from typing import Any
 
 from ..verdict import Validity, Verdict
-from .groups import is_judged
 
 LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
 LIKELY = 0.7
 """From this score on a cause is likely, whatever its form."""
-NOTHING_JUDGED = "No check has anything to judge in them; nemesrv doctor LOGS says what their lines show"
+NOTHING_JUDGED = "No check has anything to judge in these logs; nemesrv doctor LOGS says what their lines show"
 EPISODES_MAX = 4
 SIGNS_MAX = 3
 
@@ -29,7 +28,7 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
     unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
     found = f"INVALID: {', '.join(wrong)}." if wrong else "No rule of RocketMQ was broken, as far as these logs show."
     undecided = f" {unknown} checks cannot be decided by these logs." if unknown else ""
-    return " ".join(told) + (f" {found}{undecided}" if is_judged(verdicts) else f" {NOTHING_JUDGED}.")
+    return " ".join(told) + (f" {found}{undecided}" if any(v.examined for v in verdicts) else f" {NOTHING_JUDGED}.")
 
 
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -85,7 +84,7 @@ def formless(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[s
         if entry is not None and "follows" not in episode and _is_formless(episode):
             places = [*(entry.get("links") or ()), *(entry.get("nodes") or ())]
             nodes = [node for place in places for node in place.split(" <-> ")]
-            title = f"{entry['do']} {', '.join(places)}".replace("_", " ").replace("<->", "↔")
+            title = f"{entry['do'].replace('_', ' ')} {', '.join(places).replace('<->', '↔')}"
             yield f"{entry['do']}-{number}", title, nodes, episode
 
 

@@ -31,7 +31,7 @@ from .. import imported
 from ..answers import of_incident
 from ..ci import read_incident
 from ..cost import sides_of_replay
-from ..groups import exercised_line, groups, is_judged
+from ..groups import exercised_line, groups
 from ..sentences import allowed_sentence, clients_sentence, measured_sentences, nearest_sentence
 from ..terminal import brief, left_out_line
 from . import first_screen, replayed, run_in_words, sections
@@ -49,7 +49,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     said = first_screen.first_sentence(told, answers)
     if incident is not None:
         said = imported.result(incident, verdicts, len(told.run.left_out))
-        answers = replace(of_incident(answers, incident, is_judged=is_judged(verdicts)), injected="")
+        answers = replace(of_incident(answers, incident, is_judged=any(v.examined for v in verdicts)), injected="")
     verdict = badge = str(told.overall)
     if replay is not None and not verdicts:
         said = ""

@@ -209,18 +209,10 @@ class RunToDraw:
             )
             for rows in by_fault(self.world)
         ]
-        found += [
-            Band(
-                fault_id=fault_id,
-                title=f"likely, form not known: {title}",
-                brief=f"likely: {title}",
-                start_ms=episode["from_ms"],
-                end_ms=min(episode["to_ms"] or self.end_ms, self.end_ms),
-                is_likely=True,
-                nodes=nodes,
-            )
-            for fault_id, title, nodes, episode in formless(read_incident(self.run_dir) or {"episodes": ()})
-        ]
+        for fault_id, title, nodes, episode in formless(read_incident(self.run_dir) or {"episodes": ()}):
+            said = {"fault_id": fault_id, "title": f"likely, form not known: {title}", "brief": f"likely: {title}"}
+            start_ms, end_ms = episode["from_ms"], min(episode["to_ms"] or self.end_ms, self.end_ms)
+            found.append(Band(**said, start_ms=start_ms, end_ms=end_ms, is_likely=True, nodes=nodes))
         return sorted(found, key=lambda band: band.start_ms)
 
 

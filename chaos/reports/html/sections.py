@@ -92,10 +92,6 @@ HEADINGS = {
         "What is thought to have happened",
         "The inferred faults that are certain or likely (hatched); unsure ones are in incident.json.",
     ),
-    "clients": (
-        "What each client used",
-        "First the NameServer it had chosen, then a row for each broker it had to stop using: a client's log does not "
-        "say which brokers it used.",
-    ),
+    "clients": ("What each client used", "The NameServer it had chosen; its log does not say which brokers it used."),
 }
 """Titles that differ for an import."""

@@ -10,7 +10,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
-from nemesrv.chaos.reports.groups import exercised_line, groups, is_judged
+from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.imported import result
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -217,7 +217,7 @@ def test_of_an_excerpt_in_which_no_check_has_anything_to_judge_each_group_is_a_l
 ) -> None:
     nothing = [Verdict.nothing_examined(check, "nothing was recorded") for check in CHECKS]
     assert {(group.told, group.is_judged) for group in groups(nothing)} == {((), False)}
-    told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=is_judged(nothing))
+    told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=False)
     print_answers(nothing, told.lines())
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("UNKNOWN excerpt. No fault shows in these logs. No check has anything to judge")
