@@ -337,11 +337,12 @@ def _told(judged: Judged, took_s: float | None) -> Answers:
     history = judged.history
     incident = None if history.folder is None else read_incident(history.folder.path)
     about = _about(history, took_s)
+    count = sum(v.examined > 0 for v in judged.verdicts)
     if incident is not None:
-        count = len(judged.verdicts)
-        about = f"{count} of {count + len(judged.left_out)} checks judged, profile {history.profile}"
+        checks = len(judged.verdicts) + len(judged.left_out)
+        about = f"{count} of {checks} checks judged, profile {history.profile}"
     told = answers(judged.verdicts, history.scenario, history.name, about, judged.cost)
-    return told if incident is None else of_incident(told, incident)
+    return told if incident is None else of_incident(told, incident, is_judged=count > 0)
 
 
 def _about(history: History, took_s: float | None) -> str:

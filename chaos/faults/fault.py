@@ -126,7 +126,7 @@ class Fault(Action):
     """An action that lasts until it is ended. A history has a fault's name, injection, direction and numbers."""
 
     title: ClassVar[str]
-    """Its name in words: for a link as in "black hole broker-a → ns-0", for a process as in "ns-0 killed"."""
+    """Its name in words: for a link as in "black hole broker-a ↔ ns-0", for a process as in "ns-0 killed"."""
     injection: ClassVar[str]
     """Name of the injection in the history; it identifies a recorded fault."""
     injected: ClassVar[str] = ""

@@ -31,7 +31,7 @@ from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
-from .imported import LIKELY, how_sure
+from .imported import LIKELY, NOTHING_JUDGED, how_sure
 from .sentences import undecided_sentences
 from .text import all_of
 
@@ -149,9 +149,11 @@ _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
 """Causes of an import that are what clients say of a broker that a fault took away (operations/inferring)."""
 
 
-def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
+def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool = True) -> Answers:
     """Return `said` for an incident imported from logs, with the inferred faults instead of injected faults. `incident`
-    is incident.json."""
+    is incident.json. `is_judged`: whether any check examined something."""
+    if not is_judged:
+        said = replace(said, first=NOTHING_JUDGED, routes="", clients="")
     first = {
         number: episode["hypotheses"][0] | episode
         for number, episode in enumerate(incident["episodes"], 1)
@@ -177,7 +179,8 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
         how = f", {how_sure(one)}" if one["score"] >= LIKELY else unsure
         sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
-        sentence = f"{sentence}. As far as these logs show, RocketMQ behaved as its rules say"
+        outside = "; what went wrong came from outside" if faults else ""
+        said = replace(said, first=f"As far as these logs show, no node broke a rule of RocketMQ{outside}")
     labels = {
         f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
         for number, one in told.items()
@@ -413,15 +416,14 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
     if not drops and not returns:
         right = f"every table was right all the time{_gone_at_once(truth)}"
         return [right] if truth.verdict is Validity.VALID and all_right else []
-    said = (
-        [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
-    )
+    latest = _latest(drops, "drop", truth)
+    said = [f"{latest}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
     if not returns:
         return said
     back = returns[0]
     if len(drops) == len(returns) == 1 and (drops[0].subject, drops[0].object) == (back.subject, back.object):
         return [f"{said[0]} and had it back {_in_time(back)}"]
-    return [*said, f"{_latest(returns, 'returns')}{back.subject} had {back.object} back {_in_time(back)}"]
+    return [*said, f"{_latest(returns, 'return', truth)}{back.subject} had {back.object} back {_in_time(back)}"]
 
 
 def _drops(verdicts: Sequence[Verdict]) -> list[str]:
@@ -475,7 +477,12 @@ def _shortest(change: Finding) -> float:
     return round(change.measured_ms or 0.0, -2)
 
 
-def _latest(changes: Sequence[Finding], noun: str) -> str:
+def _latest(changes: Sequence[Finding], noun: str, truth: Verdict) -> str:
+    """Return `3 drops, the latest: `; `2 drops in time and 1 late, the latest in time: ` if a drop took too long."""
+    kind, noun = changes[0].kind if changes else "", noun if len(changes) == 1 else f"{noun}s"
+    wrong = (f for f in truth.findings if f.kind == kind and f.wrong and f.measured_ms is not None)
+    if late := len({(f.after, f.subject, f.object) for f in wrong}):
+        return f"{len(changes)} {noun} in time and {late} late, the latest in time: "
     return f"{len(changes)} {noun}, the latest: " if len(changes) > 1 else ""
 
 

@@ -23,6 +23,8 @@ class CheckGroup(NamedTuple):
     """Those that are not VALID first."""
     again: tuple[Verdict, ...] = ()
     """Verdicts that show once more what another check shows about the guilty node."""
+    is_judged: bool = True
+    """False if all checks were requested, and no check examined anything."""
 
     @property
     def verdict(self) -> Validity:
@@ -34,15 +36,16 @@ class CheckGroup(NamedTuple):
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """The group's verdicts that get a table row: not VALID, and not a repetition of another check's finding."""
-        return tuple(v for v in self.wrong if v not in self.again)
+        """The group's verdicts that get a table row: not VALID, and not a repetition of another check's finding. None
+        if no check of the run examined anything."""
+        return tuple(v for v in self.wrong if v not in self.again and self.is_judged)
 
     @property
     def again_line(self) -> str:
         """Return `the same is seen by routes_converge (11 violations)` for checks that repeat another check's finding;
-        else ""."""
+        else "". These checks may count from another moment, with another limit."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
-        return f"the same is seen by {all_of(seen)}" if seen else ""
+        return f"the same is seen by {all_of(seen)}, each with a limit of its own" if seen else ""
 
     @property
     def counted(self) -> str:
@@ -63,7 +66,9 @@ def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
         if not (v.name == _EXERCISED and v.verdict is Validity.VALID):
             found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v)
-    return [CheckGroup(label, tuple(of), tuple(v for v in of if v in same)) for label, of in found.items() if of]
+    judged = len(verdicts) < len(CHECKS) or any(v.examined for v in verdicts)
+    given = [(label, of) for label, of in found.items() if of]
+    return [CheckGroup(label, tuple(of), tuple(v for v in of if v in same), judged) for label, of in given]
 
 
 _EXERCISED = "exercised"

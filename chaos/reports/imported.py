@@ -11,6 +11,7 @@ LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
 LIKELY = 0.7
 """From this score on a cause is likely, whatever its form."""
+NOTHING_JUDGED = "No check has anything to judge in these logs; nemesrv doctor LOGS says what their lines show"
 EPISODES_MAX = 4
 SIGNS_MAX = 3
 
@@ -27,12 +28,13 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
     unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
     found = f"INVALID: {', '.join(wrong)}." if wrong else "No rule of RocketMQ was broken, as far as these logs show."
     undecided = f" {unknown} checks cannot be decided by these logs." if unknown else ""
-    return " ".join(told) + f" {found}{undecided}"
+    return " ".join(told) + (f" {found}{undecided}" if any(v.examined for v in verdicts) else f" {NOTHING_JUDGED}.")
 
 
 def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (label, sentence) pairs: the evidence for each fault, alternative faults, and what clients suffered."""
-    rows: list[tuple[str, str]] = []
+    """Return (label, sentence) pairs: which times the page shows, the evidence for each fault, alternative faults, and
+    what clients suffered."""
+    rows = [("Times", f"Seconds since {time_0(document)}; times of day are in this zone, too.")]
     numbered = enumerate(document["episodes"], 1)
     for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
         signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
@@ -51,7 +53,7 @@ def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02 UTC+08:00)`."""
+    """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02)`."""
     sentence = episode["hypotheses"][0]["sentence"].rstrip(".")
     origin = document.get("origin")
     times = _times_of_day(episode, datetime.fromisoformat(origin)) if origin else ""
@@ -64,15 +66,37 @@ def how_sure(episode: Mapping[str, Any]) -> str:
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
     certainty = first["certainty"]
-    if certainty == "unsure" and score >= LIKELY:
+    if _is_formless(episode):
         return f"likely ({score:.2f}), but not in which form"
     return f"{certainty} ({score:.2f})"
+
+
+def _is_formless(episode: Mapping[str, Any]) -> bool:
+    first = episode["hypotheses"][0]
+    return first["certainty"] == "unsure" and bool(episode.get("score", first.get("score")) >= LIKELY)
+
+
+def formless(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[str], Mapping[str, Any]]]:
+    """Return (id, title, nodes, episode) of each fault that is likely, but whose form is not known: `black_hole-1`,
+    `black hole broker-c ↔ ns-1`."""
+    for number, episode in enumerate(document["episodes"], 1):
+        entry = next(iter(episode["hypotheses"][0].get("timeline") or ()), None)
+        if entry is not None and "follows" not in episode and _is_formless(episode):
+            places = [*(entry.get("links") or ()), *(entry.get("nodes") or ())]
+            nodes = [node for place in places for node in place.split(" <-> ")]
+            title = f"{entry['do'].replace('_', ' ')} {', '.join(places).replace('<->', '↔')}"
+            yield f"{entry['do']}-{number}", title, nodes, episode
 
 
 def time_0(document: Mapping[str, Any]) -> str:
     """Return the time of day at second 0 of the import: `2026-11-23 07:42:57 UTC+08:00`."""
     origin = datetime.fromisoformat(document["origin"])
     return f"{origin:%Y-%m-%d %H:%M:%S} {origin.tzinfo}"
+
+
+def zone_ms(document: Mapping[str, Any]) -> float:
+    """Return how far the zone of the import's times is ahead of UTC."""
+    return (datetime.fromisoformat(document["origin"]).utcoffset() or timedelta()) / timedelta(milliseconds=1)
 
 
 def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
@@ -101,7 +125,7 @@ def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
     ends = (
         begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
     )
-    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)} {begun.tzinfo})"
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)})"
 
 
 def _place(one: Mapping[str, Any]) -> str:

@@ -169,7 +169,7 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
             console.print(paragraphs(table) if console.width < NARROW else table)
         if group.again and not full:
             console.print(Text(f"  {' ' * widest}  {group.again_line}"), soft_wrap=not console.is_terminal)
-    if said := _whose(verdicts if full else [v for group in found for v in group.wrong]):
+    if said := _whose(verdicts if full else [v for group in found if group.is_judged for v in group.wrong]):
         console.print(Text(said, style="dim"))
 
 

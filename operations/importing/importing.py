@@ -33,7 +33,6 @@ from ..inferring.suffering import EVENTS, suffered
 from ..logs_to_rows.gather import gather
 from ..logs_to_rows.line import Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
-from ..logs_to_rows.timeline import wall_text
 from ..logs_to_rows.writing import numbered
 from .fault_rows import fault_rows, unknown_rows
 from .printing import lines_of, undecided_lines
@@ -235,7 +234,7 @@ def _scenario(name: str, found: Reconstructed) -> Scenario:
     masters = max(kinds.count("broker"), 1)
     return Scenario(
         name=name,
-        description=f"Imported from logs, whose time 0 is {wall_text(found.origin_ms)}. No run: see {INCIDENT}.",
+        description=f"Imported from logs. No run: see {INCIDENT}.",
         cluster=ClusterModel(
             name_servers=min(max(kinds.count("name_server"), 1), 9),
             brokers=min(masters, 26),

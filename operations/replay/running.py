@@ -359,4 +359,4 @@ def _counted(begun: str) -> str:
 
 
 def _time_of_day(begun: str, at_ms: float) -> str:
-    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S %Z})" if begun else ""
+    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S})" if begun else ""

@@ -71,7 +71,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     for what in ("drop", "return"):
         if times := measured.get(f"{what}s"):
             last, count = times[0], f"{len(times)} {what}{'s' if len(times) > 1 else ''}"
-            where = f"{last['fault_id']} ({last['name_server']}, {last['broker_name']})"
+            end = "the end of " if last.get("phase") == "end" else ""
+            where = f"{end}{last['fault_id']} ({last['name_server']}, {last['broker_name']})"
             said.append(f"{count}, the latest {last['after_ms'] / 1000:.1f} s after {where}")
     return "; ".join(said) or ("" if measured.get("wrong") else "every table was right all the time")
 
@@ -151,5 +152,6 @@ def _times(seen: Sequence[tuple[Obligation, Settling]], demand: ObligationKind) 
             key, took_ms = (o.label.fault_id, o.name_server, o.broker), of.settled.after_ms
             if key not in found or found[key]["after_ms"] < took_ms:
                 found[key] = dict(zip(("fault_id", "name_server", "broker_name"), key, strict=True))
+                found[key] |= {"phase": o.label.phase}
                 found[key] |= {"after_ms": rounded(took_ms), "bound_ms": rounded(of.settled.window.latest_ms)}
     return sorted(found.values(), key=lambda entry: -entry["after_ms"])[:_SHOWN]

@@ -38,6 +38,10 @@ class Band:
     brief: str
     start_ms: float
     end_ms: float
+    is_likely: bool = False
+    """Whether it was inferred from logs and is not certain."""
+    nodes: Sequence[str] = ()
+    """The nodes of a fault that is likely, but whose form is not known."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -66,6 +66,9 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
     wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
+    for band in told.bands:  # no finding names the nodes of a fault whose form is not known
+        parts = {key: key.partition("/") for key in lanes_of}
+        wanted += [key for key, (who, _, what) in parts.items() if (what or who) in band.nodes or band.nodes == [who]]
     return [lanes_of[key] for key in dict.fromkeys(wanted) if key in lanes_of][:LANES_MAX]
 
 
@@ -76,5 +79,5 @@ def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float
         return None
     name_servers = [node.name for node in told.world.of_kind("name_server")]
     plot, heights = lanes.lanes_plot(canvas, STORY, found, lanes.LANE_PX, name_servers)
-    plot.xaxis.axis_label = "seconds since the timeline's start"
+    plot.xaxis.axis_label = "seconds"
     return plot, heights

@@ -34,7 +34,8 @@ def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
     for at, band in enumerate(canvas.bands, start=1):
         end_ms = min(band.end_ms, canvas.end_ms)
         text = f"{band.fault_id}: {band.title} {span(band.start_ms, end_ms)}"
-        quads["fault"].append((band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text))
+        kind = "likely" if band.is_likely else "fault"
+        quads[kind].append((band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text))
         label = f"{band.title}, {seconds(end_ms - band.start_ms)}"
         texts.append((band.start_ms / 1000, end_ms / 1000, canvas.end_ms / 1000, -at, label))
     renderers = [_quads(plot, kind, rows_) for kind, rows_ in quads.items()]
@@ -55,6 +56,7 @@ LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("in some topics", ("partly",)),
     ("did not have it", ("missing",)),
     ("not running", ("away",)),
+    ("no log", ("unlogged",)),
     ("used it", ("used",)),
     ("failed or unknown", ("mark:failed",)),
     ("must", ("must",)),
@@ -103,7 +105,7 @@ def lanes_plot(
     }
     if shown:
         marks["example"] = list(shown)
-    order = ["held", "partly", "missing", "away", *(f"{colour}{i}" for i in range(8)), "used"]
+    order = ["held", "partly", "missing", "away", "unlogged", *(f"{colour}{i}" for i in range(8)), "used"]
     order += ["may", "must", "must_not", "late", "over", "replayed", "replayed_partly"]
     drawn = {kind: _quads(plot, kind, quads[kind]) for kind in order if quads.get(kind)}
     hover(plot, list(drawn.values()))
@@ -144,7 +146,8 @@ def _add(quads: dict[str, list[tuple[Any, ...]]], stretch: LaneStretch, bottom: 
 
 def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:
     source = source_of(rows, "left", "right", "bottom", "top", "text")
-    return plot.quad(source=source, line_width=1, tags=[kind])
+    hatch = {"hatch_pattern": "/", "hatch_alpha": 0.4} if kind in ("likely", "unlogged") else {}
+    return plot.quad(source=source, line_width=1, tags=[kind], **hatch)
 
 
 def name_rows(plot: Any, labels: Mapping[float, str]) -> None:

@@ -44,10 +44,15 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
     for name_server in world.of_kind("name_server"):
         if equal:
             rows = thin(equal.get(name_server.name, []), LANE_MAX)
-            lanes.append(Lane(key=name_server.name, label="equal to others", group=name_server.name, windows=rows))
+            lanes.append(Lane(key=name_server.name, label="equal to others?", group=name_server.name, windows=rows))
         for broker in world.of_kind("broker", "slave"):
             pair = (name_server.name, broker.name)
             lives = world.lives_of(name_server.name)
+            if name_server.name not in world.run.get("logs_of", pair):
+                says = f"the log of {name_server.name} was not read, so nobody knows whether it had {broker.name}"
+                bars = [LaneStretch.said("unlogged", life.start_ms, world.end_ms, says) for life in lives]
+                lanes.append(Lane(key="/".join(pair), label=broker.name, group=name_server.name, bars=bars))
+                continue
             held = [
                 stretch
                 for life in lives
@@ -209,6 +214,8 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
             windows = ruled.get(pair, [])
             if all(rule.kind == "may" for rule in windows):
                 windows = []  # it was never lost
+            if world.run.get("imported") and not windows:
+                continue  # a client's log does not say which brokers it used
             lanes.append(
                 Lane(
                     key="/".join(pair),

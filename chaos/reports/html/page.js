@@ -26,6 +26,7 @@
     ...Object.fromEntries(["#0072b2 #3b8ec2", "#e69f00 #c98f1a", "#009e73 #1fa37d", "#cc79a7 #c27ba3", "#56b4e9 #56b4e9",
       "#b8a800 #c9bc2e", "#8a63d2 #9d7be0", "#7a7a7a #a0a0a0"].map((pair, at) => [`owner${at}`, [...pair.split(" "), NONE, NONE, .9]])),
     phase0: ["#e4e9ee", "#21262d", NONE, NONE, 1], phase1: ["#d3dae1", "#2d333b", NONE, NONE, 1],
+    unlogged: ["#ffffff", "#0d1117", "#9aa4ae", "#6e7681", 0], likely: ["#f3b4a5", "#7a3226", "#c2573f", "#d9735c", .35],
     fault: ["#f3b4a5", "#7a3226", "#c2573f", "#d9735c", .8], band: ["#e5684a", "#ff8f73", "#c2573f", "#d9735c", .09],
     highlight: ["#bf8700", "#f2cc60", "#9a6700", "#f2cc60", .1],
     "send:ok": ["#8ec3e6", "#2f6690", NONE, NONE, 1], "send:unknown": ["#e3a008", "#d29922", NONE, NONE, 1],
@@ -47,7 +48,7 @@
     if (!entry) return;
     const [fill, line] = dark ? [entry[1], entry[3]] : [entry[0], entry[2]];
     if ("fill_color" in model.properties && fill) { model.fill_color = fill; model.fill_alpha = entry[4]; }
-    if ("line_color" in model.properties) model.line_color = line;
+    for (const name of ["line_color", "hatch_color"]) if (name in model.properties) model[name] = line;
   }
 
   function applyTheme() {
@@ -124,7 +125,7 @@
   }
 
   // Events in view
-  const wall = (at) => new Date(facts.wall + at * 1000 / facts.scale).toISOString().slice(11, 19);
+  const wall = (at) => new Date(facts.wall + facts.zone_ms + at * 1000 / facts.scale).toISOString().slice(11, 19);
   // Half the width around `at` that has some events, the twentieth of what is in view at least.
   function around(at) {
     const apart = facts.events.map((e) => Math.abs(e[0] - at)).sort((a, b) => a - b);
@@ -137,7 +138,7 @@
     pending = 0;
     const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
     const first = Math.max(from, facts.start), last = Math.min(to, facts.end);
-    byId("seen").textContent = `${(Math.abs(first) < .05 ? 0 : first).toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)} UTC` : "");
+    byId("seen").textContent = `${(Math.abs(first) < .05 ? 0 : first).toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)}${facts.zone_ms === null ? " UTC" : ""}` : "");
     const wanted = byId("filter").value.trim().toLowerCase();
     const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
     const body = byId("list");

@@ -49,7 +49,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     said = first_screen.first_sentence(told, answers)
     if incident is not None:
         said = imported.result(incident, verdicts, len(told.run.left_out))
-        answers = replace(of_incident(answers, incident), injected="")
+        answers = replace(of_incident(answers, incident, is_judged=any(v.examined for v in verdicts)), injected="")
     verdict = badge = str(told.overall)
     if replay is not None and not verdicts:
         said = ""
@@ -58,11 +58,12 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     drawn = _drawn(told, replay) if recorded else Drawn()
     events, left_out = run_in_words.listed(told.recorded, told.logged, told.end_ms, told.names) if recorded else ([], 0)
     data = {"rows": drawn.rows, "events": events, "start": told.start_ms / 1000, "end": told.end_ms / 1000}
+    data |= {"wall": told.wall_ms, "scale": told.scale, "zone_ms": incident and imported.zone_ms(incident)}
     return template("page.html.template").render(
         told=told,
         run=told.run,
         said=told.names(said),
-        answers=first_screen.answer_list(told, answers) + ([] if incident is None else imported.answer_list(incident)),
+        answers=[*(imported.answer_list(incident) if incident else ()), *first_screen.answer_list(told, answers)],
         place=first_screen.first_place(told),
         above=[*filter(None, (exercised_line(told.verdicts), _left_out(told.run, incident)))],
         facts=_facts(told, incident),
@@ -73,13 +74,13 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         replay_div=drawn.replay,
         story=drawn.story,
         sections=drawn.sections,
-        clock=_clock(told, incident),
+        clock=_clock(told) if incident is None else "",
         jumps=[*_jumps(told)] if recorded else [],
         more=run_in_words.left_out(told.recorded, left_out),
         style=_text("page.css"),
         script=_text("page.js"),
         bokeh=Resources(mode="inline", components=["bokeh"], minified=True).render_js() if recorded else "",
-        data=_json(data | {"wall": told.wall_ms, "scale": told.scale}),
+        data=_json(data),
         draw=drawn.script,
     )
 
@@ -121,15 +122,13 @@ def _drawn(told: RunToDraw, replay: Mapping[str, Any] | None) -> Drawn:
     return Drawn(story_shown, [*found.values()], divs.get(replayed.SECTION, ""), script, rows)
 
 
-def _clock(told: RunToDraw, incident: Mapping[str, Any] | None) -> str:
+def _clock(told: RunToDraw) -> str:
     """Return zero of the page's times, and the wall clock at that moment."""
     said = "All times are seconds of RocketMQ time since the timeline's start; before it the cluster comes up."
     if told.virtual:
         return f"{said} The run was on the virtual clock, where there is no wall-clock time."
     if told.wall_ms is None:
         return said
-    if incident is not None:
-        return f"All times are seconds from {imported.time_0(incident)} on."
     at = datetime.fromtimestamp(told.wall_ms / 1000, UTC)
     fast = f", and each second of the machine is {told.scale:g} here" if told.scale != 1 else ""
     return f"{said} 0 s was {at:%Y-%m-%d %H:%M:%S} UTC{fast}."

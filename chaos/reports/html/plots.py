@@ -121,7 +121,7 @@ def lateness_plot(canvas: Canvas, lags: pa.Table) -> Any:
     np.maximum.at(worst, _slice_of(time_ms[here], edges), lag_ms[here])
     plot = canvas.plot("lateness", 150)
     plot.yaxis.axis_label = "timers late, ms"
-    plot.xaxis.axis_label = "seconds of RocketMQ time since the timeline's start"
+    plot.xaxis.axis_label = "seconds"
     middle_s = (edges[:-1] + edges[1:]) / 2000
     source = ColumnDataSource({"x": middle_s, "y": np.where(worst < 0, np.nan, worst)})
     line = plot.line(source=source, x="x", y="y", line_width=1.5, tags=["line:lateness"])

@@ -3,6 +3,7 @@ line joins a change that happened in both runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,9 @@ def note(document: Mapping[str, Any]) -> str:
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
     if document.get("from_ms"):
-        text += f" 0 s here is {seconds(document['from_ms'])} of the original's time, in which its faults are told."
+        text += f" 0 s here is {seconds(document['from_ms'])} of the original's time, in which its faults are told"
+        begun = document.get("begun")
+        text += f" ({datetime.fromisoformat(begun):%Y-%m-%d %H:%M:%S %Z})." if begun else "."
     if document["compared_from_ms"] > 0:
         text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
     if names := document.get("names"):

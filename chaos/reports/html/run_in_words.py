@@ -14,13 +14,24 @@ from ..columns import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
-    """Return a fault's kind and nodes: `black hole broker-a → ns-0`. `faults` has all rows of one fault_id."""
+    """Return a fault's kind and nodes: `black hole broker-a → ns-0`; `black hole broker-a ↔ ns-0` if the fault affects
+    both directions; after `likely: ` if `nemesrv import` is not certain of it. `faults` has all rows of one fault_id.
+    """
     first = faults[0]
     kind = first.kind.words
-    where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
+    where = sorted({_place(fault) for fault in faults})
     most = 1 if brief else 3
     shown = ", ".join(where[:most]) + (f" and {len(where) - most} more" if len(where) > most else "")
-    return f"{shown} {kind}" if first.target is None else f"{kind} {shown}"
+    likely = "likely: " if first.value.get("certainty") == "likely" else ""
+    return likely + (f"{shown} {kind}" if first.target is None else f"{kind} {shown}")
+
+
+def _place(fault: Fault) -> str:
+    if fault.target is None:
+        return fault.source
+    source, target = (fault.target, fault.source) if fault.stream == "downstream" else (fault.source, fault.target)
+    both = fault.stream == "both" and fault.fault != "syn_drop"  # a dropped SYN stops the connecting node only
+    return f"{source} {'↔' if both else '→'} {target}"
 
 
 def by_fault(world: World) -> list[list[Fault]]:

@@ -16,9 +16,11 @@ from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
 from .. import columns
+from ..ci import read_incident
 from ..columns import Recorded
 from ..cost import Cost
 from ..flow import MessageFlow, read_flow
+from ..imported import formless
 from .canvas import Band
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
@@ -195,16 +197,23 @@ class RunToDraw:
 
     @cached_property
     def bands(self) -> list[Band]:
-        return [
+        """The faults in order: the faults in the history, and an import's likely faults whose form is not known."""
+        found = [
             Band(
                 fault_id=rows[0].fault_id,
                 title=fault_title(rows),
                 brief=fault_title(rows, brief=True),
                 start_ms=min(f.start_ms for f in rows),
                 end_ms=min(max(f.end_ms for f in rows), self.end_ms),
+                is_likely=rows[0].value.get("certainty") == "likely",
             )
             for rows in by_fault(self.world)
         ]
+        for fault_id, title, nodes, episode in formless(read_incident(self.run_dir) or {"episodes": ()}):
+            said = {"fault_id": fault_id, "title": f"likely, form not known: {title}", "brief": f"likely: {title}"}
+            start_ms, end_ms = episode["from_ms"], min(episode["to_ms"] or self.end_ms, self.end_ms)
+            found.append(Band(**said, start_ms=start_ms, end_ms=end_ms, is_likely=True, nodes=nodes))
+        return sorted(found, key=lambda band: band.start_ms)
 
 
 def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:

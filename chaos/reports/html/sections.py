@@ -90,7 +90,8 @@ HEADINGS = {
     ),
     "faults": (
         "What is thought to have happened",
-        "The inferred faults that are certain or likely; unsure ones are in incident.json.",
+        "The inferred faults that are certain or likely (hatched); unsure ones are in incident.json.",
     ),
+    "clients": ("What each client used", "The NameServer it had chosen; its log does not say which brokers it used."),
 }
 """Titles that differ for an import."""

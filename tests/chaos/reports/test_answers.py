@@ -11,6 +11,7 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
 from nemesrv.chaos.reports.groups import exercised_line, groups
+from nemesrv.chaos.reports.imported import result
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
@@ -71,6 +72,13 @@ def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_wa
         "end of the cut (33 s allowed); all 3 NameServers agree.",
         "Clients: 2 of 2 used the living brokers in turn; 1,961 of 1,961 messages arrived.",
     ]
+
+
+def test_a_drop_that_took_too_long_is_counted_beside_those_in_time() -> None:
+    drop = change("must not hold", "start", 109_000.0, 90_000.0, 130_000.0)
+    late = replace(drop, subject="ns-1", measured_ms=205_000.0, wrong=1)
+    both = replace(TRUE, verdict=Validity.INVALID, findings=(drop, late))
+    assert "1 drop in time and 1 late, the latest in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
 
 
 def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
@@ -197,10 +205,25 @@ def test_a_process_that_is_started_again_while_it_runs_has_a_fault() -> None:
 def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> None:
     cut = {"certainty": "likely", "sentence": "nothing passed", "timeline": [{"at_s": 1, "do": "black_hole"}]}
     told = of_incident(answers([TRUE, CONVERGE], None, "incident"), {"episodes": [{"hypotheses": [cut]}]})
-    behaved = "As far as these logs show, RocketMQ behaved as its rules say"
-    assert told.lines()[0] == f"VALID incident. What happened: nothing passed. {behaved}."
+    behaved = "As far as these logs show, no node broke a rule of RocketMQ"
+    outside = "what went wrong came from outside"
+    assert told.lines()[0] == f"VALID incident. {behaved}; {outside}. What happened: nothing passed."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
-    assert of_incident(told, {"episodes": []}).injected == f"No fault shows in these logs. {behaved}"
+    assert of_incident(told, {"episodes": []}).lines()[0] == f"VALID incident. {behaved}. No fault shows in these logs."
+
+
+def test_of_an_excerpt_in_which_no_check_has_anything_to_judge_each_group_is_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = [Verdict.nothing_examined(check, "nothing was recorded") for check in CHECKS]
+    assert {(group.told, group.is_judged) for group in groups(nothing)} == {((), False)}
+    told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=False)
+    print_answers(nothing, told.lines())
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("UNKNOWN excerpt. No fault shows in these logs. No check has anything to judge")
+    assert "nemesrv doctor" in first
+    assert len(lines) == len(groups(nothing))
+    assert "nemesrv doctor" in result({"episodes": []}, nothing, 0)
 
 
 def test_of_an_import_what_clients_miss_is_no_cause_beside_an_unsure_fault() -> None:
@@ -365,7 +388,7 @@ def test_what_one_node_did_is_one_row_and_a_line_names_the_other_checks_that_see
     elsewhere = replace(STAYED, name="routes_converge", examples=(Example(who="ns-1", what="ns-2"),))
     [routes] = groups([STAYED, kept, elsewhere])
     assert [v.name for v in routes.told] == ["registrations_are_kept", "routes_converge"]
-    assert routes.again_line == "the same is seen by routes_are_true (1 violation)"
+    assert routes.again_line == "the same is seen by routes_are_true (1 violation), each with a limit of its own"
 
 
 def assigned(node: str, at_ms: float, *brokers: str) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import pytest
 
 from nemesrv.chaos.reports.ci import read_incident, replay_line
 from nemesrv.chaos.reports.imported import answer_list, facts, result
-from nemesrv.chaos.verdict import Verdict
+from nemesrv.chaos.verdict import Validity, Verdict
+
+JUDGED = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=1)
 
 
 def episode(*told: tuple[str, str]) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> No
             episode(("certain", "<ns-0> hung")),
         ]
     }
-    verdicts = [Verdict.nothing_examined("availability", "no operation ended")]
+    verdicts = [JUDGED, Verdict.nothing_examined("availability", "no operation ended")]
     assert result(document, verdicts, 3) == (
         "Likely (0.96): broker-a's process ended. Certain (0.96): <ns-0> hung. No rule of RocketMQ was broken, as far "
         "as these logs show. 4 checks cannot be decided by these logs."
@@ -35,7 +37,7 @@ def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> No
 
 
 def test_logs_that_ask_for_no_fault_say_so() -> None:
-    assert result({"episodes": []}, [], 0) == (
+    assert result({"episodes": []}, [JUDGED], 0) == (
         "Nothing in these logs asks for a fault. No rule of RocketMQ was broken, as far as these logs show."
     )
 
@@ -48,8 +50,9 @@ def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been()
         "episodes": [of_link],
         "suffered": [{"client": "consumer-0", "says": "a pull failed at 07:43:10"}],
     }
-    assert result(document, [], 0).startswith("Likely (0.96): nothing passed (07:42:58 to 07:43:58 UTC+08:00). ")
+    assert result(document, [], 0).startswith("Likely (0.96): nothing passed (07:42:58 to 07:43:58). ")
     assert answer_list(document) == [
+        ("Times", "Seconds since 2026-11-23 07:42:57 UTC+08:00; times of day are in this zone, too."),
         ("Signs of it", "no answer  broker.log:7."),
         ("Not certain", "Or 1=2 (0.23 against 0.77): nothing passed one way."),
         ("Suffered", "consumer-0: a pull failed at 07:43:10."),

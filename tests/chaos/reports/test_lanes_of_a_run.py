@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
@@ -15,7 +16,7 @@ from nemesrv.chaos.reports import columns
 from nemesrv.chaos.reports.html import plots
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
-from nemesrv.chaos.reports.html.run_in_words import Names
+from nemesrv.chaos.reports.html.run_in_words import Names, fault_title
 from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.stretches import Lane, LaneStretch
 from nemesrv.chaos.verdict import Finding, Verdict
@@ -187,6 +188,20 @@ def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
     world = world_of(columns.read(run))
     place = place_of_verdict(VERDICTS[1], world, {})
     assert (place.section, place.from_ms, place.to_ms) == ("sends", KILL_S * 1000, END_S * 1000)
+
+
+@pytest.mark.parametrize(
+    ("fault", "stream", "title"),
+    [
+        ("black_hole", "both", "black hole broker-a ↔ ns-0"),
+        ("black_hole", "upstream", "black hole broker-a → ns-0"),
+        ("black_hole", "downstream", "black hole ns-0 → broker-a"),
+        ("syn_drop", "both", "SYN drop broker-a → ns-0"),
+    ],
+)
+def test_a_fault_s_title_says_in_which_direction_it_is(fault: str, stream: str, title: str) -> None:
+    _, world = cluster().fault("f-1", fault, FAULTS[fault].injection, "broker-a", "ns-0", stream=stream).facts()
+    assert fault_title(world.faults) == title
 
 
 def test_addresses_become_names_only_where_they_are_whole() -> None:

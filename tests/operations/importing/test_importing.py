@@ -20,6 +20,9 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.judging import Engine, apart, find, judge, show
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.reports.answers import answers, of_incident
+from nemesrv.chaos.reports.html.first_screen import story_lanes
+from nemesrv.chaos.reports.html.page import html_of
+from nemesrv.chaos.reports.html.run_to_draw import Run, RunToDraw
 from nemesrv.chaos.reports.imported import suffered_lines
 from nemesrv.chaos.shapes import shape_of
 from nemesrv.chaos.topology import Topology
@@ -132,6 +135,22 @@ print(reconstruct(plain_logs(sys.argv[1:])[0]).to_json())
 """
 
 
+def test_the_page_draws_a_likely_fault_of_unknown_form_and_a_name_server_without_a_log(tmp_path: Path) -> None:
+    one = imported(tmp_path, but="ns-1/namesrv.log")
+    first = one.document["episodes"][0]
+    first["score"], first["hypotheses"][0]["certainty"] = 0.9, "unsure"
+    (one.folder.path / "incident.json").write_text(json.dumps(one.document))
+    told = RunToDraw(Run(name="incident"), [], one.folder.path)
+    page = html_of(told, [])
+    assert page.count("UTC+08:00") == 1, "all of the page's times are in the zone of the logs"
+    assert '"zone_ms":28800000.0' in page
+    band = next(band for band in told.bands if "form not known" in band.title)
+    assert (band.is_likely, band.start_ms) == (True, first["from_ms"])
+    assert {lane.group for lane in story_lanes(told)} == {"ns-0", "ns-1"}, "the broker's lanes at each NameServer"
+    kinds = {lane.group: {bar.kind for bar in lane.bars} for lane in told.lanes["routes"]}
+    assert kinds["ns-1"] == {"unlogged"} != kinds["ns-0"], "that its log is missing does not say that it had nothing"
+
+
 def test_what_cut_the_broker_off_is_told_first(tmp_path: Path) -> None:
     first = imported(tmp_path).document["episodes"][0]["hypotheses"][0]
     assert first["timeline"][0]["do"] == "black_hole"
@@ -200,9 +219,8 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
     assert lost == dropped
     examined, _ = apart([*CHECKS], verdicts(one.folder.path))
     told = of_incident(answers(examined, one.folder.scenario(), incident), one.document)
-    behaved = "As far as these logs show, RocketMQ behaved as its rules say"
-    assert told.lines()[0].startswith(f"VALID {incident}. What happened: {happened}")
-    assert behaved in told.lines()[0]
+    behaved = "As far as these logs show, no node broke a rule of RocketMQ; what went wrong came from outside"
+    assert told.lines()[0].startswith(f"VALID {incident}. {behaved}. What happened: {happened}")
     assert effect not in told.lines()[0], "what follows from a fault is none"
     first, *others = episode_lines(one.document)
     assert happened in first

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.cause import cause_of
-from nemesrv.chaos.checks.routes.routes_are_true import judge
+from nemesrv.chaos.checks.routes.routes_are_true import CHECK, judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging
 
@@ -24,6 +24,7 @@ def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> HistoryBuil
 
 def test_a_killed_broker_that_leaves_every_table_at_once_is_valid() -> None:
     verdict = check(crash(dropped_at_s=100.03))
+    after_kill = {"fault_id": "f1", "phase": "start", "broker_name": "broker-a", "bound_ms": 0}
     assert verdict == Verdict(
         name="routes_are_true",
         verdict=Validity.VALID,
@@ -32,8 +33,8 @@ def test_a_killed_broker_that_leaves_every_table_at_once_is_valid() -> None:
         measured={
             "max_ms": 30.0,
             "drops": [
-                {"fault_id": "f1", "name_server": "ns-1", "broker_name": "broker-a", "after_ms": 30.0, "bound_ms": 0},
-                {"fault_id": "f1", "name_server": "ns-0", "broker_name": "broker-a", "after_ms": 10.0, "bound_ms": 0},
+                {"name_server": "ns-1", "after_ms": 30.0} | after_kill,
+                {"name_server": "ns-0", "after_ms": 10.0} | after_kill,
             ],
             "returns": [],
         },
@@ -93,6 +94,8 @@ def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
         (drop,), (back,) = verdict.measured["drops"], verdict.measured["returns"]
         assert (drop["name_server"], drop["after_ms"]) == ("ns-0", pytest.approx(dropped_at_s * 1000 - 100_000))
         assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
+        assert (drop["phase"], back["phase"]) == ("start", "end")
+        assert "s after the end of " in CHECK.tells(verdict.measured)
 
 
 def test_a_broker_that_registers_as_its_link_is_cut_may_be_dropped_when_the_registration_runs_out() -> None:
