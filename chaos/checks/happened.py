@@ -82,7 +82,7 @@ _ACTS: Mapping[str, str] = {
     "a client without its master": "{who} had no route with a living master of {about}",
     "id -1 for too long": "{who} listed {about} with id -1, which a broker has only until the controller chooses an id",
     "writable without a master": "{who} listed {about} as writable, though {what} had no master",
-    "registered": "{who} did not list {topic} as action {what} had registered {topic}",
+    "registered": "{who} did not list {topic} rightly after action {what} had registered {topic}",
     "unregistered": "{who} listed {topic} after action {what} had unregistered {topic}",
     "permission": "{who} did not list {topic} with the permission that action {what} had set",
     "deleted": "{who} listed topic {topic} after action {what} had deleted {topic}",
