@@ -68,7 +68,7 @@ _ACTS: Mapping[str, str] = {
     "queues of an old version": "{who} took queues of {about} from a registration of an unchanged dataVersion{because}",
     "queues of a slave": "{who} took queues of {about} from a slave's registration",
     "address of an old version": "{who} took an address of {about} with a smaller stateVersion than before{because}",
-    "keeps topics over a restart": "{who} had lost {topic}, or other queues or permission of {topic}, after a restart",
+    "keeps topics over a restart": "{who} did not have {topic}, or its queues and permission, as before a restart",
     "changes its version": "{who} raised its dataVersion, though no topic of {who} had changed",
     "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
     "counts topics": "{who} answered a wipe or an addition of write permission with a wrong number of topics of {what}",

@@ -58,7 +58,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 100),
     default=1,
     show_default=True,
-    help="How many times CMD is run in each situation. Rules such as list_order and next can need more than 1 run.",
+    help="How many times each situation but `starts` is run. Rules such as list_order and next can need more than 1.",
 )
 @click.option(
     "--profile-rocketmq",
