@@ -99,7 +99,7 @@ class _AdminCommands(_Named):
 
 @cli.group(cls=_AdminCommands, no_args_is_help=False)
 def admin() -> None:
-    """Run mqadmin's sub-commands, with mqadmin's flags, on NameServers and brokers of Apache or nemesrv.
+    """Run sub-commands of mqadmin, with mqadmin's flags, on NameServers and brokers of Apache or nemesrv.
 
     Exit status: 2 the command is wrong, or a server refused the request; 4 a broker cannot be reached, or no NameServer
     (for commands that go to every NameServer: one of the NameServers).

@@ -61,7 +61,7 @@ _USAGE = f"nemesrv({', '.join(f'{key}=…' for key in (*_KEYS, 'clock'))}): the 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("nemesrv", "a RocketMQ NameServer cluster under chaos")
-    group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of each test's cluster; default: a new one")
+    group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of each test; default: the marker's, or new")
     group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ version, if a marker sets none")
     group.addoption("--nemesrv-clock", choices=CLOCKS, help="clock, if the test's marker sets none; default: real")
     group.addoption("--nemesrv-engine", choices=["plain", "spark"], help="engine of checks; default: as `nemesrv run`")

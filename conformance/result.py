@@ -75,7 +75,7 @@ class ConformResult:
     @property
     def verdict(self) -> Validity | None:
         """UNKNOWN if the program could not be examined, or no rule was measured, or the profile expects nothing of the
-        measured rules. Else the worst verdict of the rules that the profile expects; None if there is no profile."""
+        measured rules. Else the worst verdict of the rules; None if no rule has a verdict."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided or (self.profile is not None and not verdicts):
             return Validity.UNKNOWN

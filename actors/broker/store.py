@@ -393,8 +393,9 @@ class MessageStore:
         return -1 if stored is None else stored.store_timestamp
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
-        """Return the offset of the first message stored at `timestamp_ms` or later; without one, the queue's end. With
-        `upper`: the last message stored at `timestamp_ms` or earlier; without one, the queue's first offset."""
+        """Return the offset of the first message stored at `timestamp_ms` or later; if there is no such message, the
+        queue's end. With `upper`: of the last message stored at `timestamp_ms` or earlier; if there is no such message,
+        the queue's first offset."""
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
         while low < high:

@@ -53,8 +53,9 @@ def run(config_file: str | None = None, listen_port: int | None = None) -> int:
 
 
 def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConfig:
-    """Return the settings of a `-c` file, or the defaults; file paths have RocketMQ's defaults. Raises ValueError with
-    one sentence about what is wrong."""
+    """Return the settings of a `-c` file, or the defaults. Changed settings are stored in the `-c` file; without a `-c`
+    file in ~/namesrv/namesrv.properties. kvConfigPath is ~/namesrv/kvConfig.json by default. Raises ValueError with one
+    sentence about what is wrong."""
     config = NamesrvConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     if listen_port is not None:
         config = replace(config, listen_port=checked_port(listen_port))

@@ -67,11 +67,11 @@ class Distribution:
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
-        """Return the argument of `java -cp`, with every jar's checksum verified. Raises JavaMissing, whose text says
-        how to get a missing jar.
+        """Return the argument of `java -cp`. Raises JavaMissing, whose text says how to get a missing jar, or what is
+        wrong with a jar.
 
-        The jars of a user's folder are compared with lib/SHA256SUMS, if the file exists. `verified`: True if the jars'
-        checksums were already compared.
+        The jars are compared with the list of checksums in their folder. A user's folder needs no list. `verified`:
+        True if the jars were already compared.
         """
         require("java")
         version = self.version_of(part)

@@ -20,7 +20,7 @@ from .options import WholeNumber, set_option
 @click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario, A and B (default: 5).")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder that keeps the new run folders (default: none).")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @supervised
 def compare(
     sides: tuple[str, ...], sets_a: tuple[str, ...], sets_b: tuple[str, ...], as_json: bool, **said: Any

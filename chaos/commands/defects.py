@@ -14,7 +14,8 @@ def defects(as_json: bool) -> None:
     """List the planted defects, each with what it makes wrong.
 
     A planted defect is a bug that nemesrv puts into its own nodes to prove that the checks find the bug. The command
-    below each defect runs a scenario with the defect, and the checks find the defect. `--json` names these checks.
+    below each defect runs a scenario with the defect, and the checks find the defect. `--json` also names the checks
+    that must find each defect.
     """
     from ..scenarios.defect import shipped_defects
 

@@ -26,7 +26,7 @@ from .options import AddressList, json_option, offset_option, zone_option
     help='Addresses of brokers that are asked even if no NameServer lists them: "host:port;host:port".',
 )
 @click.option("-g", "--group", help="Consumer group whose consumers are asked for their own lists of NameServers.")
-@click.option("--topic", help="Explain only failed route look-ups of this topic in LOGS (default: of all topics).")
+@click.option("--topic", help="Explain only failed route look-ups of this topic in LOGS (default: all but RocketMQ's).")
 @zone_option
 @offset_option
 @json_option

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Stopped(BaseException):
-    """Raised to end the command, because SIGTERM arrived, or a Ctrl-C that nothing handled."""
+    """Raised to end the command after SIGTERM, or after a Ctrl-C that no other code handled."""
 
 
 class CtrlC(KeyboardInterrupt):

@@ -34,7 +34,7 @@ CALL_LIMIT_S = 120.0
     "--run",
     "run_dir",
     type=click.Path(path_type=Path),
-    help="Run folder of the cluster that gets the fault (default: run folder of the newest running cluster).",
+    help="Run folder of the cluster that gets the fault (default: the newest in runs/up whose cluster is running).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer as one JSON object.")
 def fault(

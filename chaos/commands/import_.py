@@ -40,7 +40,8 @@ def import_logs(
 
     The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line,
     ranked faults, and what clients suffered. Printed times of day are in the time zone that most of the logs use.
-    `nemesrv replay` runs the incident again. The exit status is the same as that of `nemesrv run`.
+    `nemesrv replay` runs the incident again. Exit status: 0 VALID, 1 INVALID, 2 the input is wrong, 3 UNKNOWN, 4
+    nemesrv failed.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

@@ -8,7 +8,11 @@ from .options import WholeNumber
 
 
 @click.command()
-@click.option("-c", "config_file", help="Properties file with RocketMQ's settings (default: RocketMQ's defaults).")
+@click.option(
+    "-c",
+    "config_file",
+    help="Properties file with RocketMQ's settings. Without bindAddress the NameServer listens on 127.0.0.1 only.",
+)
 @click.option("--listen-port", type=WholeNumber(0, 65535), help="Port of the NameServer, instead of listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
     """Run one NameServer in this process, without Ray."""

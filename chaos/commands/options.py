@@ -188,7 +188,7 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
     help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if PySpark is "
-    "installed, else plain Python; after a run on the virtual clock, plain Python for up to 300,000 rows.",
+    "installed, else plain Python; for `nemesrv run` on the virtual clock, plain Python for up to 300,000 rows.",
 )
 
 

@@ -18,7 +18,7 @@ def preflight(scenario: str, out: Path) -> None:
     """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.
 
     Every run makes the same tests before its start. Exit status: 0 nothing is missing; 4 something is missing, and a
-    printed line says what to do.
+    printed line for each missing thing says what to do.
     """
     from ..installation import has
     from ..machine import measure

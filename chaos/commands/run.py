@@ -45,8 +45,8 @@ from .options import (
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="Which clock times the run. With `virtual`, all nodes run in one process on a simulated clock. The same seed "
-    "gives the same history. The default is the clock that the scenario names, else `real`.",
+    help="Which clock times the run. With `virtual`, all nodes run in one process on a simulated clock, and the same "
+    "seed gives the same history. The default is the clock that the scenario names, else `real`.",
 )
 @click.option(
     "--defect",

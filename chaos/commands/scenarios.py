@@ -24,7 +24,7 @@ _TITLES = {
 @click.option("--incidents", "of_incidents", is_flag=True, help="List the reported incidents with their issue numbers.")
 @json_option
 def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
-    """List the shipped scenarios and field drills, or print the YAML file of the scenario NAME."""
+    """List the shipped scenarios, or print the YAML file of the scenario NAME."""
     from ..scenarios.loading import all_shipped, find, load, shipped
 
     if of_incidents and name is not None:

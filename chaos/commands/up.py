@@ -75,7 +75,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 @click.option(
     "--bind",
     type=BIND,
-    help="Address of this machine at which the cluster listens. Programs on other hosts cannot reach the default, "
+    help="Address of this machine at which your programs connect. Programs on other hosts cannot reach the default, "
     "127.0.0.1.",
 )
 @click.option(
@@ -101,7 +101,7 @@ def up(
     """Start a cluster of NameServers and brokers, and keep it running until Ctrl-C.
 
     Your own clients and brokers can connect to the printed addresses. You can inject faults with `nemesrv fault`,
-    Toxiproxy's own API or signals; nemesrv records all faults. When the cluster stops, the exit status is 0 without
+    Toxiproxy's own API or signals; nemesrv records these faults. When the cluster stops, the exit status is 0 without
     --check; with --check the exit status is 0 VALID, 1 INVALID or 3 UNKNOWN.
     """
     if bind is not None and ray is not None:

@@ -2,8 +2,9 @@
 
 The reserved ports are below Linux's ephemeral range. Each port is reserved by a bound socket that does not listen. A
 node can still listen on a reserved port, because the two sockets have SO_REUSEADDR (asyncio and Go set it). While no
-node listens on a reserved port, connections are refused, and no other program gets the port. The kernel frees the ports
-when this process ends. For connections that must get no answer, the reserving socket itself listens (`swallow`).
+node listens on a reserved port, connections are refused, and the kernel gives the port to no program that asks for any
+free port. The kernel frees the ports when this process ends. For connections that must get no answer, the reserving
+socket itself listens (`swallow`).
 """
 
 from __future__ import annotations

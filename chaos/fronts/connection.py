@@ -295,8 +295,8 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """Close the connection to the other peer, because the connection to this peer is lost. A front that swallows
-        requests keeps the client's connection open when the server's is lost."""
+        """Close the connection to the other peer, after delayed bytes, because the connection to this peer is lost. A
+        front that swallows requests keeps the client's connection open when the server's is lost."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True

@@ -63,7 +63,8 @@ class ShownIncident:
 
     @property
     def finding(self) -> str:
-        """What the first check of `found_by` found, in a sentence; "" if no check of `found_by` found anything."""
+        """In a sentence, what the first INVALID check of `found_by` found in the run without the fix; "" if none
+        did."""
         found = self.buggy[Validity.INVALID]
         first = next((found[name] for name in self.incident.found_by if name in found), None)
         return "" if first is None else wrong_sentence(first) or first.why

@@ -138,8 +138,8 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """Return `left out, because there was nothing to examine: CHECK (why); CHECK (why)`; "" if no check was left
-    out."""
+    """Return `left out, because there was nothing to examine: CHECK (why); CHECK (why)`; "" if no check was left out.
+    Without `full`: the checks' names, and no reasons."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""

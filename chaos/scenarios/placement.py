@@ -7,8 +7,8 @@
       brokers: {labels: {disk: ssd}}        in turn on the hosts whose Ray nodes have these labels
       producers: {resources: {load: 1}}     or have at least so much of these Ray resources
 
-The first host is the first entry of `hosts`, by default the driver's host. The prober, the admin and outside clients'
-proxies are always on the driver's host.
+The first host is the first entry of `hosts`, by default the driver's host. The prober and the admin are on the first
+host if no place of their own is given. Proxies of outside clients are on the driver's host.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ class ConsumeService:
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._config.consume_thread_max)]
 
     async def stop(self) -> None:
-        """Start no more listener calls, and wait at most the configured time until running calls have ended."""
+        """Start no more listener calls. Wait until running calls have ended, at most
+        awaitTerminationMillisWhenShutdown; then cancel the rest."""
         self._stopping = True
         if self._config.await_termination_when_shutdown_ms:
             try:

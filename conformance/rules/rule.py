@@ -136,7 +136,8 @@ class Samples:
         return Measured(value=otherwise, count=len(self.values), seen_s=self.seen_s, why=why, examples=self.examples)
 
     def commonest(self, why: str = "") -> Measured:
-        """Return the samples' most frequent word; of equally frequent words the first."""
+        """Return the samples' most frequent word, as a Measured; of equally frequent words, the word added first.
+        Without samples the Measured is undecided."""
         if not self.values:
             return Measured.undecided(self.why)
         value, _ = Counter(self.values).most_common(1)[0]

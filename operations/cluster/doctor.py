@@ -91,7 +91,7 @@ def _said(server: NameServerAnswer) -> str:
 
 
 def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
-    """Return the JSON object that doctor prints: the topic, each NameServer's answer, and the causes."""
+    """Return the JSON text that doctor prints: the topic, each NameServer's answer, and the causes."""
     answered = [
         {
             "name_server": server.address,

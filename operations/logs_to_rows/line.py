@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the line has all fields of its event. A line that was cut off can lack fields."""
+        """Whether the line has all fields of its event. A line that was cut off can lack some of these fields."""
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 

@@ -11,12 +11,13 @@ _HEAD = """# The history of a run
 tests.generated` writes this page from `columns.toml` and `events.toml` in `chaos/history/`. During a run each process
 appends JSON lines to `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at
 most its last 20 ms. `nemesrv up` moves the lines into `_parts/`; far from every change `up` keeps only the largest
-`timer_lag` of each process and minute. `up --check` also has the folder `_live/` (micro-batches, carried rows, a
-checkpoint). At the end of the run all rows are in the Parquet files, and `_raw`, `_parts` and `_live` are deleted.
+`timer_lag` of each process and minute. At the end of the run all rows are in the Parquet files, and `up` deletes `_raw`
+and `_parts`.
 
-A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group
-of these files has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds of events
-skips the other row groups. The files of a recorded run are in the order of time.
+A large history (of `nemesrv up` more than 400,000 events, else more than about a million) has several files,
+`part-00000.parquet`, `part-00001.parquet` … Each row group of these files has one kind of event only, ordered by
+`time_ms`, `node`, `seq`, so a reader of some kinds of events skips the other row groups. The files of a recorded run
+are in the order of time.
 
 A row's time is in milliseconds of RocketMQ time since the experiment began: the host's monotonic clock times the run's
 time scale. An address in a row is the peer's own address, as the node knows it, never the address of a proxy.

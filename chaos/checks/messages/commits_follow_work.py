@@ -154,7 +154,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="consumers commit received messages in time; brokers keep offsets; only faults or rebalances set offsets back",
+    says="consumers commit in time; brokers keep offsets; no offset goes back without a fault, rebalance or operator",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     accuses_object=(_REPEATED,),

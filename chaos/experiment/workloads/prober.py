@@ -77,9 +77,9 @@ class ProberNode(Node):
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker, to all at the same time. Returns the answer time in seconds of each
-        broker that answered in time. `brokers` gives brokerName and address of each node. The message's topic is the
-        broker's name, as with `mqadmin clusterRT`; no client reads this topic.
+        """Send one message to each broker, to all at the same time. Returns the answer time in seconds of each broker
+        that answered in time. `brokers` gives brokerName and address of each node. The message's topic is the broker's
+        name, as with `mqadmin clusterRT`; no consumer of the run subscribes to this topic.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
