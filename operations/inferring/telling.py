@@ -21,8 +21,8 @@ GAINED = 10.0
 """Least evidence of a certain fault."""
 LIKELY, SAID, ALIKE = 0.7, 5.0, 2
 """Least values of a likely fault: share of its rank, evidence for it, and most faults of its rank."""
-DOUBT = 3.0
-"""Evidence against a fault from which on it is not certain."""
+AGAINST = 0.9
+"""Evidence against a fault from which on the fault is not certain, in nats."""
 HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
@@ -225,7 +225,7 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
         and not alike
         and _watched(seen, first)
         and _says_how(seen, first)
-        and not any(one.cost >= DOUBT for one in first.against)
+        and not any(one.cost >= AGAINST for one in first.against)
     ):
         return "certain"
     total = sum(math.exp(other.net - first.net) for other in ranked) + math.exp(-first.net)
