@@ -179,5 +179,9 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[s
             out=(one.told_ms, one.at_ms),
             wrong=1,
             times={"committed": one.told_ms},
-            more={**one.told("forgotten"), "before": one.before},
+            more={
+                **one.told("forgotten"),
+                "before": one.before,
+                "because": f"{one.offset} was stored, {one.before} was there later",
+            },
         )
