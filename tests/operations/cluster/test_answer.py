@@ -242,6 +242,27 @@ def test_a_method_that_java_itself_lacks_is_a_java_that_does_not_fit(method: str
     assert of_files(tmp_path, broker=f"rocketmq: java.lang.NoSuchMethodError: {method}\n").answer.name == cause
 
 
+@pytest.mark.parametrize(
+    ("main", "cause"),
+    [
+        (r"Files\java\jdk1.8\lib;C:\Program", "path-not-quoted"),
+        (r"Files\lib\shop.jar", "path-not-quoted"),
+        ("org.apache.rocketmq.broker.BrokerStartup", "start-failed"),
+    ],
+)
+def test_a_main_class_that_is_a_part_of_a_path_is_a_path_without_quotes(main: str, cause: str, tmp_path: Path) -> None:
+    assert of_files(tmp_path, x=f"mqbroker\nError: Could not find or load main class {main}\n").answer.name == cause
+
+
+@pytest.mark.parametrize(
+    ("topic", "cause"),
+    [("%RETRY%shop", "retry-topic-missing"), ("%RETRY%TOOLS_CONSUMER", "no-route"), ("shop", "no-route")],
+)
+def test_the_retry_topic_of_a_users_group_comes_with_its_first_consumer(topic: str, cause: str, tmp_path: Path) -> None:
+    line = f"MQClientException: CODE: 17  DESC: No topic route info in name server for the topic: {topic}\n"
+    assert of_files(tmp_path, x=line).answer.name == cause
+
+
 @pytest.mark.parametrize(("times", "name"), [(1, "nothing"), (8, "process-stood-still")])
 def test_a_broker_that_goes_on_in_its_rhythm_with_nothing_to_make_up_has_a_log_with_lines_cut_from_it(
     times: int, name: str, tmp_path: Path

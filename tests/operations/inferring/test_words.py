@@ -30,6 +30,8 @@ SPOKEN = {
     "RuntimeException: value is not in set: x\n of a topic": "setting-not-allowed",
     "RuntimeException: 'group must be configured for topic t'": "setting-not-allowed",
     "ERROR rocketmq: a command came, but there is no handler": "request-not-known",
+    "ERROR RocketmqAppender: DynamicClassLoadingException: Failed to instantiate type X": "libraries-do-not-fit",
+    "ERROR rocketmq - create connection SQLException, url: jdbc:mysql://shop:3307": "-not-reached",
 }
 
 
@@ -62,6 +64,7 @@ def test_without_words_the_package_in_the_trace_decides() -> None:
         "2024-01-01 00:00:01 WARN main - No resource file with name [org.apache.rocketmq.acl.X] found.",
         "MQClientException: Send [3] times, still failed, cost [5]ms, Topic: t, BrokersSent: [a, a, a]",
         "2024-01-01 00:00:01 WARN HAClient - master pushed offset not equal the max phy offset",
+        "WARN rocketmq - Send TPS: 142 Max RT: 335 Send Failed: 0",
         "\tat org.apache.rocketmq.client.Exception.not_found(A.java:1)",
     ],
 )
