@@ -350,16 +350,25 @@ def _committer(commit: Row) -> str:
 
 def _back(commits: Mapping[Place, Sequence[Row]], pulls: pa.Table, world: World) -> Iterator[Back]:
     for place, of_place in commits.items():
-        last: dict[tuple[str, int], float] = {}
+        last: dict[tuple[str, int], Row] = {}
         of_queue: pa.Table | None = None
         for row in of_place:
             process, value = (row["node"], row["incarnation"]), row["value"]
-            if (value.get("before") or -1) > row["offset"]:
-                at_ms, before_ms = row["time_ms"], last.get(process)
+            before = last.get(process)
+            if (value.get("before") or -1) > row["offset"] and not (before and _is_older(row, before)):
+                at_ms, before_ms = row["time_ms"], before and before["time_ms"]
                 of_queue = _of_queue(pulls, place) if of_queue is None else of_queue
                 again = row["f"] == "pull" and _is_repeated(row, of_queue, world)
                 yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"), again)
-            last[process] = row["time_ms"]
+            last[process] = row
+
+
+def _is_older(commit: Row, other: Row) -> bool:
+    """Whether the commit came by a channel of the same client that began before that of the other: what comes late has
+    no order. Numbers of channels rise at a broker of ours. A channel without a heartbeat may be of any client."""
+    channels = commit["op_id"] or "", other["op_id"] or ""
+    clients = {_committer(commit), _committer(other)} - {""}
+    return len(clients) < 2 and all(map(str.isdigit, channels)) and int(channels[0]) < int(channels[1])
 
 
 def _of_queue(pulls: pa.Table, place: Place) -> pa.Table:

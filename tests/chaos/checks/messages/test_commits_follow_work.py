@@ -48,10 +48,11 @@ def committed(
     by: str | None = "consumer-0",
     group: str = CONSUMER_GROUP,
     queue_id: int = 0,
+    **more: str,
 ) -> HistoryBuilder:
     client = None if by is None else f"127.0.0.1@{by}#1700000000000"
     value = {"group": group, "client": client, "before": before}
-    where = AT | {"queue_id": queue_id}
+    where = AT | {"queue_id": queue_id} | more
     return builder.at(seconds).event("broker-a", "commit", f="update", offset=offset, value=value, **where)
 
 
@@ -165,6 +166,17 @@ def test_what_a_consumer_received_just_before_it_was_killed_may_not_be_recorded(
 def test_an_offset_that_one_holder_takes_back_is_wrong() -> None:
     found = verdict(committed(committed(worked(story(), 5), 110, 5, -1), 120, 3, 5))
     assert (found.verdict, kinds(found), found.examples[0].more["before"]) == (Validity.INVALID, ["went back"], 5)
+
+
+@pytest.mark.parametrize(
+    ("channel", "client", "expected"),
+    [("17", "consumer-0", []), ("25", "consumer-0", ["went back"]), ("17", "consumer-1", ["went back"])],
+)
+def test_what_an_older_channel_of_the_client_brings_late_goes_back_in_no_order(
+    channel: str, client: str, expected: list[str]
+) -> None:
+    builder = committed(worked(story(), 5), 110, 5, -1, op_id="25")
+    assert kinds(verdict(committed(builder, 110.03, 3, 5, client, op_id=channel))) == expected
 
 
 def test_an_offset_may_go_back_between_the_old_holder_and_one_that_read_what_was_stored() -> None:
