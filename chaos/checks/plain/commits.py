@@ -356,7 +356,7 @@ def _back(commits: Mapping[Place, Sequence[Row]], pulls: pa.Table, world: World)
             process, value = (row["node"], row["incarnation"]), row["value"]
             before = last.get(process)
             if (value.get("before") or -1) > row["offset"] and not (before and _is_older(row, before)):
-                at_ms, before_ms = row["time_ms"], before and before["time_ms"]
+                at_ms, before_ms = row["time_ms"], before["time_ms"] if before else None
                 of_queue = _of_queue(pulls, place) if of_queue is None else of_queue
                 again = row["f"] == "pull" and _is_repeated(row, of_queue, world)
                 yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"), again)
