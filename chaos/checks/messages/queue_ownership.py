@@ -34,7 +34,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of
 from ..record.control import Control, Row
 from ..tolerance import Tolerance, tolerance
-from .shares import share, shares_taken
+from .shares import retry_topics, share, shares_taken
 
 NAME = "queue_ownership"
 _ROW = "each queue has one owner when its group has rebalanced"
@@ -48,6 +48,8 @@ def judge(control: Control, world: World) -> Verdict:
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, control.rows("assigned"))
+    ours = (retry_topics(world, node.name) for node in world.ours("consumer")) if held else ()
+    held = {**{topic: {} for topic in set[str]().union(*ours)}, **held}
     stretches = _judged(control, world, held)
     taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):

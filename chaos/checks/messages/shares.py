@@ -138,11 +138,17 @@ def _finding(
     )
 
 
+def retry_topics(world: World, consumer: str) -> set[str]:
+    """The retry topic of each of its groups; none with broadcasting, which sends nothing back."""
+    groups = [] if world.workload.get("broadcasting") else world.groups.items()
+    return {f"{RETRY_GROUP_TOPIC_PREFIX}{group}" for group, members in groups if consumer in members}
+
+
 def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
-    """The consumer's topic, if the run says which, and its group's retry topic; else what is assigned to anybody."""
-    topic = world.topic_of(consumer)
-    own = {f"{RETRY_GROUP_TOPIC_PREFIX}{group}" for group, members in world.groups.items() if consumer in members}
-    found = {row.topic for row in assigned if row.topic}
+    """The consumer's topic, if the run says which, and its group's retry topic; else what is assigned to anybody. Ours
+    have a share of the retry topic whether or not they took any of it."""
+    topic, own = world.topic_of(consumer), retry_topics(world, consumer)
+    found = {row.topic for row in assigned if row.topic} | (own if world.made_by(consumer) == OURS else set())
     return sorted(of for of in found if not topic or of == topic or of in own)
 
 

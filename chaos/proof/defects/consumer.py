@@ -60,6 +60,15 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
     return node.client._rebalancer
 
 
+@planted(CONSUMERS, "smoke", caught_by="queue_ownership")
+def consumer_takes_no_retry_topic(node: ConsumerNode) -> None:
+    """consumers leave their group's retry topic out of rebalances, so nobody receives what is to be consumed again"""
+
+    @around(_rebalancer(node), "_rebalance_topic")
+    async def all_but_retries(rebalance: Any, topic: str) -> bool:
+        return topic.startswith(RETRY_GROUP_TOPIC_PREFIX) or await rebalance(topic)
+
+
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("duplicates timers_kept")
 def consumer_takes_all_queues(node: ConsumerNode) -> None:
