@@ -13,6 +13,7 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,7 +29,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasting, of_many, rounded, verdict_of
 from ..record.claims import claims_of, together
-from ..record.control import Control, Row
+from ..record.control import Control, Row, order
 from ..record.received import REGISTERED, received
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
@@ -120,6 +121,9 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
     master of the name, from before the slave asked until after the slave was answered."""
     claims, apart_ms, of = claims_of(control, world), world.timers.delivery_ms, received(control, world)
     told: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
+    said: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for row in sorted(() if world.acts else control.rows("registration", "broker_dropped"), key=order):
+        said[row.node, row.address].append(row)
     for row in control.rows("register"):
         value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
         if "master" not in value:
@@ -134,12 +138,18 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
             and of.must_have(life, world.owners.get(claim.address, ""), from_ms, to_ms)
             and is_live(of.requests(life), claim.address, from_ms, to_ms)
         }
-        if len(masters) == 1:
+        if len(masters) == 1 or _is_gone(said[name_server, value["master"]], from_ms, to_ms):
             told[name_server, row.node].append((row.time_ms, value["master"] not in masters))
     for about, answers in sorted(told.items()):
         wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
         told_row = "registerBroker: a slave is answered with its master's address"
         yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)
+
+
+def _is_gone(said: Sequence[Row], from_ms: float, to_ms: float) -> bool:
+    """Whether the NameServer said before that it dropped this address, and has read no registration of it since."""
+    at = bisect_right(said, to_ms, key=lambda row: row.time_ms)
+    return at > 0 and said[at - 1].event == "broker_dropped" and said[at - 1].time_ms <= from_ms
 
 
 def is_live(requests: Iterable[Request], address: str, from_ms: float, to_ms: float) -> bool:

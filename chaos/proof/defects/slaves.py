@@ -301,6 +301,19 @@ def name_server_tells_no_master(server: NameServer) -> None:
         return found
 
 
+@planted(NS_0, _READS, caught_by="one_master")
+def name_server_tells_a_dropped_master(server: NameServer) -> None:
+    """a NameServer answers slaves' registrations with the master's address after it has dropped the master"""
+    told: dict[str, tuple[str | None, str | None]] = {}
+
+    @around(server.table, "_master_of")
+    def the_last(master_of: Any, group: BrokerGroup, registration: Registration) -> tuple[str | None, str | None]:
+        found: tuple[str | None, str | None] = master_of(group, registration)
+        if registration.broker_id and found[0] is not None:
+            told[group.broker_name] = found
+        return told.get(group.broker_name, found) if registration.broker_id else found
+
+
 @planted(BROKER_A, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work duplicates messages_delivered timers_kept")
 @in_its_parts
