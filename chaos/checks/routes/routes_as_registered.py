@@ -148,7 +148,8 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     for row in rows:
         if row.event == "registration" and row.code and not may_refuse(world, [life], row.time_ms, row.time_ms):
             read = routes.read.get((row.broker_name or "", row.address or ""), ())
-            if any(one.is_taken and one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS for one in read):
+            at_once = [one for one in read if one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS]
+            if at_once and all(one.is_taken for one in at_once):
                 refused[row.broker_name or ""].append(row.time_ms)
     for name, wrong in refused.items():
         yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...oracle.reach import moments
+from ...oracle.recorded import PROXIES, stall_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
-from ..findings import finding, verdict_of
+from ..findings import finding, verdict_of, wrong_or_late
 from ..plain.slots import SLOTS, slots_of
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
 from ..record.slots import Slots, of_clients
@@ -34,7 +35,7 @@ def judge(seen: Slots, world: World) -> Verdict:
     servers = [node.name for node in world.of_kind("name_server", "broker")]
     late = (((one.client, *servers), one.moment.at_ms, min(one.due_ms, one.until_ms)) for one in judged)
     lags = zip(judged, seen.lateness.largest_of_each(world, late), strict=True)
-    findings = [_finding(one, tolerance(world.timers, lag_ms, one.bound.timers)) for one, lag_ms in lags]
+    findings = [_finding(one, tolerance(world.timers, lag_ms, one.bound.timers), seen, world) for one, lag_ms in lags]
     nothing = "after no begin or end of a fault was there time enough to judge a client"
     noun = "recoveries took longer than allowed"
     return verdict_of(NAME, findings, measured=measured(found), nothing=nothing, noun=noun)
@@ -71,9 +72,19 @@ def _told(measured: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
+def _missed_ms(recovery: Recovery, until_ms: float, seen: Slots, world: World) -> float:
+    """How much later it may be because polls failed: P for each time that the client, a NameServer or Toxiproxy stood
+    still until then."""
+    nodes = recovery.client, *(server.name for server in world.of_kind("name_server")), PROXIES
+    stood = [one for node in nodes for one in seen.lateness.stood_still(node, stall_ms(world.timers))]
+    return world.timers.P_ms * sum(one.start_ms < until_ms and one.end_ms > recovery.moment.at_ms for one in stood)
+
+
+def _finding(recovery: Recovery, tolerance_: Tolerance, seen: Slots, world: World) -> Finding:
     success_ms = recovery.until_ms if recovery.after_ms is None else recovery.moment.at_ms + recovery.after_ms
     over_ms = recovery.over_ms
+    may_be_ms = tolerance_.unknown_up_to_ms + _missed_ms(recovery, success_ms, seen, world)
+    is_unsure = tolerance_.unknown_up_to_ms < over_ms <= may_be_ms
     return finding(
         recovery.client,
         f"first good {NAMES[recovery.operation]}",
@@ -84,4 +95,5 @@ def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
         measured_ms=success_ms - recovery.moment.at_ms if over_ms else recovery.after_ms,
         over_ms=over_ms,
         after=f"{recovery.moment.fault_id} {recovery.moment.phase}",
+        **(wrong_or_late(False) if is_unsure else {}),
     )

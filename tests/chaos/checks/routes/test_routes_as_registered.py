@@ -394,3 +394,14 @@ def test_a_name_server_refuses_no_registration_that_it_must_take(code: int, wron
     builder = read((20, 1, ORDERS))
     builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=code)
     assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == wrong
+
+
+def test_a_refusal_is_not_held_against_another_registration_of_the_same_moment() -> None:
+    builder = read((20, 1, MORE))
+    builder.rows[0]["value"]["profile"] = "5.x"
+    builder.event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
+    gone = {"broker_name": "broker-a", "broker_id": 0, "address": A}
+    builder.event("ns-0", "broker_dropped", value={"reason": "closed"}, **gone)
+    builder.registers("ns-0", "broker-a", ORDERS, 2, address=A)
+    builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=1)
+    assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == []

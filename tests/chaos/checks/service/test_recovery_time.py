@@ -189,6 +189,13 @@ def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll() ->
     assert check(look_ups(first_good_s=170)).verdict is Validity.INVALID
 
 
+def test_a_poll_that_met_proxies_that_stood_still_comes_a_period_later() -> None:
+    def stalled(first_good_s: float) -> Validity:
+        return check(look_ups(first_good_s).at(150).lag(4_000, "toxiproxy", until_s=154)).verdict
+
+    assert (stalled(190), stalled(209)) == (Validity.UNKNOWN, Validity.INVALID)
+
+
 @pytest.mark.parametrize(("code", "expected"), [(17, Validity.VALID), (None, Validity.INVALID)])
 def test_a_look_up_is_good_when_it_is_answered_that_there_is_no_route(code: int | None, expected: Validity) -> None:
     assert check(look_ups(first_good_s=153, type="fail", code=code)).verdict is expected
