@@ -150,9 +150,10 @@ _ACTS: Mapping[str, str] = {
     "went back": "{who} committed a lower offset for a queue of {about} than had been committed before",
     "began without an answer": "{who} began to read a queue of {about}, but {who}'s query for the offset had no answer",
     "began at a wrong offset": "{who} began to read a queue of {about} at another offset than the broker had answered",
+    "answered a higher offset": "{who} answered {what} with a higher offset{of_topic} than was committed{because}",
     "answered a lower offset": "{who} answered {what} with a lower offset{of_topic} than had been committed",
     "lost its own offset": "{who} (broadcasting) lost the offset that {who} had stored for a queue of {about}{because}",
-    "did not keep a committed offset": "{who} did not keep the offset{of_topic} that {what} had committed{because}",
+    "did not keep a committed offset": "{who} did not keep an offset{of_topic} that was committed{because}",
     "broadcast offsets at a broker": "{who} committed offsets to a broker, which broadcasting consumers must not do",
     # sends and pulls
     "failed in a quiet time": "{who} had failed operations though no fault or recovery was in progress{because}",

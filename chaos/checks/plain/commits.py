@@ -341,7 +341,8 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
         told = [o for o in told if o["time_ms"] <= (row.time_ms if _committer(o) == row.node else by_ms)]
         if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
             last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
-            yield Forgotten(*place, last["offset"], answered, row.time_ms, min(last["time_ms"], row.time_ms))
+            told_ms = min(last["time_ms"], row.time_ms)
+            yield Forgotten(*place, last["offset"], answered, row.time_ms, told_ms, is_answer=True)
 
 
 def _committer(commit: Row) -> str:

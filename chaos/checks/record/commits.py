@@ -87,6 +87,8 @@ class Forgotten(OfQueue):
     """What it had."""
     at_ms: float
     told_ms: float
+    is_answer: bool = False
+    """Whether the broker answered it to a question."""
 
 
 @dataclass(frozen=True)

@@ -167,21 +167,29 @@ def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]
             yield one
 
 
+_ANSWERED = "answered a higher offset"
+
+
 def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
     broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
         holder = rules.holder(one.queue, groups[one.group], one.at_ms) or one.group
+        because = f"{one.offset} was stored, {one.before} was there later"
         yield finding(
             (one.group, one.broker_name, one.topic) if broadcasting else (one.broker_name, holder, one.topic),
-            "lost its own offset" if broadcasting else "did not keep a committed offset",
+            "lost its own offset"
+            if broadcasting
+            else _ANSWERED
+            if one.is_answer
+            else "did not keep a committed offset",
             (one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
-            out=(one.told_ms, one.at_ms),
+            out=(one.at_ms if one.is_answer else one.told_ms, one.at_ms),
             wrong=1,
             times={"committed": one.told_ms},
             more={
                 **one.told("forgotten"),
                 "before": one.before,
-                "because": f"{one.offset} was stored, {one.before} was there later",
+                "because": f"{one.before}, {one.offset} was committed" if one.is_answer else because,
             },
         )
