@@ -2,6 +2,7 @@
 faults."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from ...chaos.checks import CHECKS
@@ -42,8 +43,22 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield "what clients suffered, as their own logs say"
         yield from (f"  {line}" for line in suffered_lines(document["suffered"]))
         if not document["suffered"]:
-            yield "  nothing: no failed call, and no route without a broker, in the clients' logs that were read"
+            nothing = "nothing: no failed call, and no route without a broker, in the clients' logs that were read"
+            yield f"  {'not known: the logs of clients end before the fault' if _end_before(document) else nothing}"
         yield ""
+
+
+def _end_before(document: Mapping[str, Any]) -> bool:
+    """Whether every client's log ends before the first fault begins."""
+    begins = [one["from_ms"] for one in document["episodes"] if one["from_ms"] is not None]
+    origin, ends = datetime.fromisoformat(document["origin"]), [_last(one) for one in document["sources"]]
+    last = max((end for end in ends if end is not None), default=None)
+    return bool(begins) and last is not None and last < origin + timedelta(milliseconds=min(begins))
+
+
+def _last(source: Mapping[str, Any]) -> datetime | None:
+    """The time of the last line of a client's log; None for another source, or without a time."""
+    return datetime.fromisoformat(source["last"]) if source["kind"] == CLIENT and source.get("last") else None
 
 
 _NAME_SERVERS = "every NameServer's namesrv.log"

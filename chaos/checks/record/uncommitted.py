@@ -182,14 +182,14 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[s
             else _ANSWERED
             if one.is_answer
             else "did not keep a committed offset",
-            (one.told_ms, one.at_ms),
+            (one.at_ms if one.is_answer else one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.at_ms if one.is_answer else one.told_ms, one.at_ms),
             wrong=1,
             times={"committed": one.told_ms},
             more={
                 **one.told("forgotten"),
-                "before": one.before,
+                "answered" if one.is_answer else "before": one.before,
                 "because": f"{one.before}, {one.offset} was committed" if one.is_answer else because,
             },
         )
