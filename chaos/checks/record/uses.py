@@ -143,8 +143,13 @@ class Isolated:
     def __init__(self, control: Control, world: World) -> None:
         self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
         self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
-        for row in control.rows("broker_isolated"):
-            if row.f == "isolated" and avoids(world, row.node):
+        for row in control.rows("broker_isolated", "route_changed"):
+            if row.event == "route_changed" and not self._longest_counts:  # 4.9 forgets what has no queue to write to
+                gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {
+                    *(row.decoded or {}).get("queues", ())
+                }
+                self._of[row.process] += [(row.time_ms, broker, row.time_ms) for broker in gone]
+            elif row.f == "isolated" and avoids(world, row.node):
                 failed = bool((row.decoded or {}).get("failed"))
                 for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
                 self._of[row.process].append((row.time_ms, row.broker_name or "", row.time_ms + for_ms))
