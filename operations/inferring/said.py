@@ -357,7 +357,9 @@ _ASKS_BROKER = re.compile(
     r"BrokersSent|sendKernelImpl|sendMessage|[Pp]ull ?[Mm]essage|fetchPublish|BrokerRuntime|[Hh]eart ?[Bb]eat"
     r"|(?:to |From)[Bb]roker|code: ?(?:1[0-5]|3\d|310)\b"
 )
-_IS_GRPC = re.compile(r"io\.grpc\.|\bendpoints=|grpc-js|grpc conn|\bsubchannel|Error: \d{1,2} [A-Z_]{5,}: ")
+_IS_GRPC = re.compile(
+    r"io\.grpc\.|\bendpoints=|grpc-js|grpc conn|\bsubchannel|Error: \d{1,2} [A-Z_]{5,}: |Expected the service \w+-\d"
+)
 _IS_ASKED = re.compile(r"NettyServer|NETTY SERVER|page ?cache|processRequest|write response", re.IGNORECASE)
 _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
 

@@ -243,6 +243,23 @@ def test_a_method_that_java_itself_lacks_is_a_java_that_does_not_fit(method: str
 
 
 @pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("Please set the ROCKETMQ_HOME variable in your environment!", "setting-not-allowed"),
+        ('Cannot invoke "org.apache.rocketmq.spring.core.A.send()" because "this.a" is null', "libraries-do-not-fit"),
+        (
+            "rocketmq.spring: java.lang.ClassCastException: sun.ATypeImpl cannot be cast to java.lang.Class",
+            "program-error",
+        ),
+        ("rocketmq: cannot find client settings for this client", "program-error"),
+        ("Expected the service ProducerImpl-0 [FAILED] to be RUNNING: Connection refused", "proxy-address-not-reached"),
+    ],
+)
+def test_one_posted_line_has_this_cause(line: str, cause: str, tmp_path: Path) -> None:
+    assert of_files(tmp_path, x=f"{line}\n").answer.name == cause
+
+
+@pytest.mark.parametrize(
     ("main", "cause"),
     [
         (r"Files\java\jdk1.8\lib;C:\Program", "path-not-quoted"),
@@ -256,7 +273,7 @@ def test_a_main_class_that_is_a_part_of_a_path_is_a_path_without_quotes(main: st
 
 @pytest.mark.parametrize(
     ("topic", "cause"),
-    [("%RETRY%shop", "retry-topic-missing"), ("%RETRY%TOOLS_CONSUMER", "no-route"), ("shop", "no-route")],
+    [("%RETRY%shop", "retry-topic-missing"), ("%RETRY%TOOLS_CONSUMER", "nothing"), ("shop", "no-route")],
 )
 def test_the_retry_topic_of_a_users_group_comes_with_its_first_consumer(topic: str, cause: str, tmp_path: Path) -> None:
     line = f"MQClientException: CODE: 17  DESC: No topic route info in name server for the topic: {topic}\n"
