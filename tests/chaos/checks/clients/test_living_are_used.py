@@ -380,6 +380,20 @@ def test_an_isolated_broker_is_not_sent_to_while_another_one_is_available(
     assert kinds(verdict(builder, end_s=900)).count("sent to an isolated broker") == wrong
 
 
+@pytest.mark.parametrize(("profile", "wrong"), [("4.9", 0), ("5.x", 1)])
+def test_4_9_forgets_the_isolation_of_a_broker_that_its_route_lacked_meanwhile(profile: str, wrong: int) -> None:
+    builder = story(latency_fault=True)
+    builder.rows[0]["value"] |= {"profile": profile}
+    of = {"broker_name": "broker-a", "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
+    builder.at(20).event("producer-0", "broker_isolated", f="isolated", **of)
+    whole = next(row["value"] for row in builder.rows if row["event"] == "route_changed")
+    without = {part: {name: of for name, of in whole[part].items() if name != "broker-a"} for part in whole}
+    for at_s, route in ((20.5, without), (21, whole)):
+        builder.at(at_s).event("producer-0", "route_changed", topic="orders", value=route)
+    sent(builder, 22, RING[0])
+    assert kinds(verdict(builder, end_s=900)).count("sent to an isolated broker") == wrong
+
+
 @pytest.mark.parametrize(("profile", "said"), [("4.9", Validity.VALID), ("5.x", Validity.INVALID)])
 def test_with_the_fault_strategy_a_retry_of_5_x_leaves_a_broker_that_is_not_isolated_too(
     profile: str, said: Validity
