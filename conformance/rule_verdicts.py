@@ -12,6 +12,7 @@ import yaml
 
 from ..chaos.errors import ScenarioError, nearest
 from ..chaos.oracle import client_profiles
+from ..chaos.oracle.choosing.start_choice import ALPHA
 from ..chaos.verdict import Validity
 from .instances import ONLY, clients_of
 from .rules import OF_PROGRAM, RULES, LeftOut, Measured, Rule
@@ -230,4 +231,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
             if verdict is Validity.UNKNOWN and rule.judge(measured, expected) is Validity.INVALID:
                 why = f"this machine was {late_s:.2f} s late meanwhile, which may explain the value: run again alone"
                 measured = replace(measured, why="; ".join(filter(None, (measured.why, why))))
+            elif verdict is Validity.UNKNOWN and measured.odds and not measured.why:
+                why = f"chance may still explain the difference (p ≤ {ALPHA:g} decides): --repeats 2 shows more of it"
+                measured = replace(measured, why=why)
     return RuleVerdict(rule=rule, measured=measured, expected=expected, verdict=verdict)
