@@ -127,7 +127,7 @@ _ACTS: Mapping[str, str] = {
     "late": "{who} received a message of {about} late{because}",
     "not as it was given": "{who} sent {about} a message that differs from what the application had passed to send()",
     "not as it was sent": "{what} gave {who} a message of {topic} that differs from the sent message",
-    "acknowledged without a slave": "{what} (SYNC_MASTER) acknowledged a message of {who} ({topic}) that no slave can have",
+    "acknowledged without a slave": "{what} (SYNC_MASTER) acknowledged a message of {who} ({topic}) that no slave has",
     "sent back after success": "{who} sent back a message of {about} that the listener of {who} had consumed",
     "received twice without a rebalance": "{who} received a message of {about} twice while {who} owned the queue",
     "committed, never received": "{who} committed an offset beyond a message of {about} that the group did not receive",

@@ -2,8 +2,8 @@
 
 Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
 run of the self-test. A defect is killed if every check that must find it says INVALID, all other checks that say
-INVALID may find it, and the first sentence accuses a node in which the defect is planted (of Apache's servers, any). A twin is clean if every check judged it and no check says INVALID. Any other result fails the
-self-test.
+INVALID may find it, and the first sentence accuses a node in which the defect is planted (of Apache's servers, any).
+A twin is clean if every check judged it and no check says INVALID. Any other result fails the self-test.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without

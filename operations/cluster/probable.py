@@ -92,9 +92,7 @@ class Answer:
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
-            told.append(
-                "   It was over when the logs ended. No client's log tells of trouble by it; one that ends before it cannot."
-            )
+            told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
 

@@ -94,9 +94,9 @@ def _time_out_ms(world: World, fall: Shortfall) -> float:
 
 
 def _most_late(world: World, fall: Shortfall, lag_ms: float, lateness: Lateness) -> float:
-    """How many of these operations may have failed because processes, or Toxiproxy, stood still: one in each second of it, of a
-    producer's tries one in each time-out, and those under way at both ends. inf: nothing stood still for long, so that
-    many short delays are what there was."""
+    """How many of these operations may have failed because processes, or Toxiproxy, stood still: one in each second of
+    it, of a producer's tries one in each time-out, and those under way at both ends. inf: nothing stood still for
+    long, so that many short delays are what there was."""
     timeout_ms = _time_out_ms(world, fall)
     from_ms = fall.start_ms - timeout_ms
     stalls = (one for one in world.faults if one.stood_still)

@@ -376,6 +376,6 @@ def test_the_same_fault_is_nothing_wrong_where_no_client_s_log_tells_of_trouble(
     one = diagnosed([place for place in APACHES.iterdir() if place.is_dir() and place.name != "consumer-0"])
     assert (one.answer.name, one.status, list(one.suffering)) == ("link-failed", 0, [])
     assert (
-        "   It was over when the logs ended. No client's log tells of trouble by it; one that ends before it cannot."
+        "   It was over when the logs ended. No client's log that reaches it tells of trouble by it."
         in one.lines
     )
