@@ -375,7 +375,4 @@ def test_a_fault_that_is_over_and_hit_a_client_is_told_with_what_the_client_suff
 def test_the_same_fault_is_nothing_wrong_where_no_client_s_log_tells_of_trouble() -> None:
     one = diagnosed([place for place in APACHES.iterdir() if place.is_dir() and place.name != "consumer-0"])
     assert (one.answer.name, one.status, list(one.suffering)) == ("link-failed", 0, [])
-    assert (
-        "   It was over when the logs ended. No client's log that reaches it tells of trouble by it."
-        in one.lines
-    )
+    assert "   It was over when the logs ended. No client's log that reaches it tells of trouble by it." in one.lines
