@@ -451,18 +451,18 @@ class World:
         """What was done by hand so that a message's queue does not tell its broker, or that it is gone; "" for
         nothing."""
         used = self.topics if self.acts else frozenset[str]()
-        own = {(broker.name, broker.address) for broker in self.of_kind("broker")}
+        own = {broker.name: broker.address for broker in self.of_kind("broker")}
         for act in self.acts:
             if not act.may_be_done:
                 continue
-            if act.f == "delete_topic" and act.topic in used and any(act.node == name for name, _ in own):
+            if act.f == "delete_topic" and act.topic in used and act.node in own:
                 return f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
             if act.f == "switch":
                 return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
             told = used & (act.value.get("topics") or {}).keys()
             of = broker_name(self.owners.get(act.address, act.broker))
-            is_anothers = act.broker in dict(own) and of in dict(own) and of != act.broker
-            if act.f == "register" and (told or is_anothers) and (act.broker, act.address) not in own:
+            is_anothers = act.broker in own and of in own and of != act.broker
+            if act.f == "register" and (told or is_anothers) and own.get(act.broker) != act.address:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
         return ""
 
