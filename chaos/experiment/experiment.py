@@ -51,6 +51,8 @@ log = logging.getLogger("nemesrv.experiment")
 
 ROUTABLE_LIMIT_S = 60.0
 """In this time, in RocketMQ seconds, every NameServer must list the topic at every broker."""
+RECOVERY_S = 40.0
+"""A process that stood still is a fault that has just ended: routes and messages may be late by R + C after it."""
 HARNESS = "harness"
 PROBER = "prober"
 _IDLE_DEFECT = "the planted defect {} changes nothing in this scenario: without the defect, every row is the same"
@@ -392,6 +394,9 @@ class Experiment:
         for name in self._producers:  # each has ended its last send then
             with self._or_not_done(name, "finish"):
                 cluster.call(name, "finish")
+        if self.stage.stood_still(self.now_s - RECOVERY_S):
+            self.say(f"a process of this run stood still just now: settling {RECOVERY_S:g} s more")
+            self.wait(RECOVERY_S)
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):

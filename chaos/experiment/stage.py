@@ -21,8 +21,9 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
-from ..history.files import ROTATE_BYTES
+from ..history.files import ROTATE_BYTES, read_raw
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
+from ..history.schema import raw_dir
 from ..machine import free_bytes
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 HARNESS_ROLE = "harness"
 NOBODY_DIALS = "a cluster on the virtual clock has no addresses that a client could dial"
+STILL_S = 1.0
+"""RocketMQ time in which calls of a process that stands still may time out."""
 LAST_WRITE_S = 0.1
 """Machine time: longer than a node may keep an event in memory."""
 
@@ -132,6 +135,11 @@ class Stage(Protocol):
 
     def sleep_until(self, at_s: float) -> None:
         """Wait until the clock shows this time."""
+
+    def stood_still(self, since_s: float) -> bool:
+        """Return whether the machine let a process of the run stand still after that time, for STILL_S or longer. On
+        the virtual clock no process does."""
+        return False
 
     def last_writes(self) -> None:
         """Wait until every node has written its recorded rows."""
@@ -290,6 +298,11 @@ class RealStage(Stage):
 
     def sleep_until(self, at_s: float) -> None:
         self._alarm.sleep((at_s - self.clock.monotonic_s()) / self.clock.scale)
+
+    def stood_still(self, since_s: float) -> bool:
+        rows = (row for raw in raw_dir(self._folder.path).glob("*.jsonl") for row in read_raw(raw))
+        lags = (row for row in rows if row is not None and row["event"] == "timer_lag")
+        return any(row["time_ms"] > 1000 * since_s and row["lag_ms"] >= 1000 * STILL_S for row in lags)
 
     def last_writes(self) -> None:
         self._alarm.sleep(LAST_WRITE_S)
