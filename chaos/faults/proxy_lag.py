@@ -3,7 +3,8 @@ through Toxiproxy.
 
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 
-A slow round trip means that the proxies, or the harness itself, were not running. The lateness is recorded as
+A slow round trip means that the proxies, or the harness itself, were not running. If the harness begins a round trip
+late, nobody saw what the proxies did meanwhile, so the delay counts, too. The lateness is recorded as
 `timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds. Checks add this lateness to their tolerance
 (checks/record/lateness.py), because a send that timed out in the proxies says nothing about RocketMQ.
 """
@@ -61,6 +62,7 @@ class ProxyLagProbe:
     def _measure(self) -> None:
         clock = self._clock
         since_s, worst_s = clock.monotonic_s(), 0.0
+        due_s = since_s + self._step_s * clock.scale
         try:
             while not self._ended.wait(self._step_s):
                 asked_s = clock.monotonic_s()
@@ -68,7 +70,8 @@ class ProxyLagProbe:
                 if not self._near.recv(1):
                     break
                 now_s = clock.monotonic_s()
-                worst_s = max(worst_s, now_s - asked_s)
+                worst_s = max(worst_s, now_s - min(asked_s, due_s))
+                due_s = now_s + self._step_s * clock.scale
                 if now_s - since_s >= ROW_S * clock.scale:
                     self._note(since_s, now_s, worst_s)
                     since_s, worst_s = now_s, 0.0

@@ -78,6 +78,15 @@ class RegisteredRows:
             if settings[0].version <= version and all(setting.row is not None for setting in settings)
         )
 
+    def unchanged(self, broker: str, from_ms: float, to_ms: float) -> Mapping[str, QueueRow]:
+        """The topics that the broker had all that time, with rows that did not change in it."""
+        found = dict[str, QueueRow]()
+        for topic, settings in self._settings.get(broker, {}).items():
+            then = [setting.row for setting in settings if setting.at_ms <= from_ms][-1:]
+            if then and then[0] is not None and not any(from_ms < one.at_ms <= to_ms for one in settings):
+                found[topic] = then[0]
+        return found
+
     def knows(self, broker: str) -> bool:
         """Whether the broker recorded what it has."""
         return broker in self._settings

@@ -26,7 +26,9 @@ from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import elects, member_at
+from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied
 from ...oracle.world import World
+from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, of_many, verdict_of
@@ -44,7 +46,7 @@ from ..record.differences import (
 )
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
-from ..record.registered_rows import registered_rows, row_of
+from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_tables import route_tables
 from ..tolerance import tolerance
 
@@ -178,7 +180,8 @@ class _Registering:
                     continue
                 broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
                 had = self._rows.had(broker)
-                of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
+                kind = misregistered(self._world, broker, one, life.node, had) or self._uncopied(broker, one)
+                of[broker].append((life.node, one, kind))
         for broker, read in of.items():
             if self._is_open and broker not in self._owners.values():
                 continue
@@ -196,12 +199,25 @@ class _Registering:
                 more={"came": self._said(broker, first)} if wrong else {},
             )
 
+    def _uncopied(self, broker: str, one: Request) -> str:
+        """In words, that a slave registers all its topics without one that it must have copied."""
+        topics, due = one.said.get("topics") or {}, self._due(broker, one)
+        lacks = len(topics) > 1 and any([*topics.get(topic, ())[:2]] != [*row[:2]] for topic, row in due.items())
+        return "registers other topics than its master has" if lacks else ""
+
+    def _due(self, broker: str, one: Request) -> Mapping[str, QueueRow]:
+        """What a slave must have copied from its master by then: it has had time for two copies."""
+        copied = offsets_copied(self._world, broker_name(broker)) if is_slave(broker) else ()
+        if not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
+            return {}
+        return self._rows.unchanged(broker_name(broker), one.at_ms - 2 * SYNCHRONIZED_MS, one.at_ms)
+
     def _said(self, broker: str, one: Request) -> str:
         """What a wrong registration named: topics that it lacked, or else the broker, its id and its address."""
         lives = (life.incarnation for life in self._world.lives_of(broker) if life.start_ms <= one.at_ms)
         topics = one.said.get("topics") or {}
         had = self._rows.topics(broker, (max(lives, default=0), one.said["version"][2])) if topics else ()
-        if not (lacks := sorted({*had} - {*topics})):
+        if not (lacks := sorted({*had, *self._due(broker, one)} - {*topics} if topics else ())):
             return f"{one.name} {one.id_}: {one.address}"
         more = f" and {len(lacks) - 3} more" if len(lacks) > 3 else ""
         return f"{len(topics)} topics, without {', '.join(lacks[:3])}{more}"

@@ -279,11 +279,25 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 
 
 @planted(SLAVE_OF_A, _READS, caught_by="living_are_used")
-@may_find("commits_follow_work recovery_time")
+@may_find("commits_follow_work recovery_time routes_as_registered")
 @in_its_parts
 def slave_takes_over_no_topics(broker: Broker) -> None:
     """a slave does not copy its master's topics, so it answers pulls with TOPIC_NOT_EXIST"""
     replace_part(broker._synchronize, "_topics", does_nothing)
+
+
+@planted(SLAVE_OF_A, "slave-tells-offsets", caught_by="routes_as_registered")
+@may_find("living_are_used")
+@in_its_parts
+def slave_copies_topics_once(broker: Broker) -> None:
+    """a slave copies its master's topics once, and registers none that its master makes later"""
+    copied = list[Any]()
+
+    @around(broker._synchronize, "_topics")
+    def once(topics: Any, body: bytes) -> None:
+        copied.append(body)
+        if len(copied) == 1:
+            topics(body)
 
 
 @planted(NS_0, _READS, caught_by="one_master")
