@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...oracle.intervals import merged, without
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
+from ...oracle.recorded import STALL
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
 from ...oracle.windows import topic_window
@@ -135,9 +136,11 @@ def _topics_of(tables: RouteTables) -> _Topics:
 
 
 def open_at_the_end(tables: RouteTables, world: World) -> str:
-    """Which broker a table lacked when the run ended, and had still time to get back; "" for none."""
+    """Which broker a table lacked when the run ended, and had still time to get back; "" for none. What the machine
+    took, by letting a process stand still just before the end, no scenario asked about."""
     for state in route_states(world):
-        last = state.up and state.judged and state.label.fault_id and state.end_ms >= world.end_ms
+        fault_id = state.label.fault_id or STALL
+        last = state.up and state.judged and not fault_id.startswith(STALL) and state.end_ms >= world.end_ms
         if not last or state.settled_ms <= world.end_ms:
             continue
         process = state.name_server, state.incarnation
