@@ -253,6 +253,15 @@ def test_a_method_that_java_itself_lacks_is_a_java_that_does_not_fit(method: str
         ),
         ("rocketmq: cannot find client settings for this client", "program-error"),
         ("Expected the service ProducerImpl-0 [FAILED] to be RUNNING: Connection refused", "proxy-address-not-reached"),
+        ("Check signature failed for accessKey", "access-refused"),
+        ("o.a.r.c.e.MQClientException: Failed to initiate the MessageBatch", "message-not-allowed"),
+        (
+            "rocketmq: consumerTimeoutMillisWhenSuspend\nmust greater than brokerSuspendMaxTimeMillis",
+            "setting-not-allowed",
+        ),
+        ("ERROR otter.canal.rocketmq.CanalRocketMQProducer - send message error", "unknown"),
+        ("ERROR a.rocketmq.B - start common producer error start producer failed", "unknown"),
+        ("ERROR a.rocketmq.B - unrecoverable error", "unknown"),
     ],
 )
 def test_one_posted_line_has_this_cause(line: str, cause: str, tmp_path: Path) -> None:
