@@ -597,7 +597,7 @@ def broker_answers_oneway(broker: Broker) -> None:
 @may_find("messages_delivered")
 @in_its_parts
 def broker_takes_older_subscriptions(broker: Broker) -> None:
-    """a broker lets each heartbeat of a member set the group's subscription, even with a smaller subVersion"""
+    """each heartbeat of a consumer replaces the group's subscription at a broker, even with a smaller subVersion"""
     clients = broker.services.clients
 
     @around(clients, "register_consumer")
