@@ -180,14 +180,15 @@ _ACTS: Mapping[str, str] = {
     "sent to an unwritable queue": "{who} sent to a queue of {what} that {who}'s route lacks, or forbids to write",
     "sent to a wrong queue": "{who} sent to a queue of {what} that was not the next queue of {who}'s round-robin",
     "tried again though stored": "{who} sent a message again, to {what}, though a broker had stored the message",
-    "tried again on the same broker": "{who} sent a message again to {what}, the broker of the failed try before",
+    "tried again on the same broker": "{who} sent a message again to {what}, where the try before had failed",
     "reported as sent wrongly": "{who} reported a send to {what} as sent, though no broker had acknowledged a try",
     "one try too many": "{who} sent a message again, to {what}, after all 1 + retryTimesWhenSendFailed tries",
     "selected, and tried again": "{who} sent a message again, to {what}, though a MessageQueueSelector had selected "
     "the message's queue",
     "tried again after a final answer": "{who} sent a message again, to {what}, after a response code that allows no "
     "retry",
-    "acknowledged in another queue": "{who} sent a message to one queue of {what}; {what} stored it in another queue",
+    "acknowledged in another queue": "{who} sent a message to one queue of {what}; {what} acknowledged the message in "
+    "another queue",
     "sent to a slave": "{who} sent a message to the slave {what}, which {who}'s routes never named as a master",
     "not isolated": "{who} did not isolate {what} (latencyMax), though a try at {what} had failed or was slow",
     "sent to an isolated broker": "{who} sent to {what}, which {who} had isolated, while another broker was available",
